@@ -5,7 +5,7 @@ set(gs_about_gpushare-extender "kube-scheduler's extender: shares GPU memory bet
 set(gs_about_gpushare-device-plugin "tells the kubelet how much GPU memory its node has")
 set(gs_about_gpushare-mps "runs an MPS control daemon for each GPU of its node")
 set(gs_about_kubectl-inspect-gpushare "kubectl plugin: who has which GPU's memory, and why a pod waits")
-set(gs_about_gpushare-sim "embedded cluster, replay of traces, tests of placements")
+set(gs_about_gpushare-sim "simulated cluster, tests of placements")
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
@@ -28,6 +28,5 @@ foreach(program IN LISTS gs_programs)
     set(CPACK_DEBIAN_${component}_DESCRIPTION ${gs_about_${program}})
 endforeach()
 set(CPACK_DEBIAN_KUBECTL-INSPECT-GPUSHARE_PACKAGE_SUGGESTS bash-completion)
-# Mozilla's certificates: of API servers whose kubeconfig names no authority.
-set(CPACK_DEBIAN_KUBECTL-INSPECT-GPUSHARE_PACKAGE_RECOMMENDS ca-certificates)
+set(CPACK_DEBIAN_KUBECTL-INSPECT-GPUSHARE_PACKAGE_RECOMMENDS kubernetes-client)
 include(CPack)

@@ -134,7 +134,7 @@ start_extender() {
 }
 
 start_page() {
-    "$root/build/kubectl-inspect-gpushare" web --kubeconfig "$work/kubeconfig" \
+    "$root/build/kubectl-inspect-gpushare" web --server "$api_url" \
         >"$work/page" 2>"$work/page.log" &
     page_pid=$!
     wait_for "$page_pid" 20 grep -q '^http' "$work/page" || give_up "the page does not start"
@@ -154,7 +154,7 @@ if $keep; then
     echo "the page:     $(cat "$work/page")"
     echo "still there:  kubectl --server $api_url get pods -o wide"
     echo "              curl $extender_url/gpushare-scheduler/inspect"
-    echo "              build/kubectl-inspect-gpushare --kubeconfig $work/kubeconfig"
+    echo "              build/kubectl-inspect-gpushare --server $api_url"
     read -rp "Enter stops it. " _ || true
 fi
 stop_all

@@ -51,7 +51,7 @@ parse() {
         shift
     done
     [[ -n $address ]] || { usage >&2 && exit 2; }
-    [[ $address == *:* ]] || address+=:39999
+    [[ $address == *:* ]] || address+=:29999
     [[ -f $config ]] || { echo "no file $config" >&2 && exit 1; }
     command -v openssl >/dev/null || { echo "openssl is not installed" >&2 && exit 1; }
 }

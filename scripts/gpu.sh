@@ -57,29 +57,19 @@ EOT
 
 # ---- the programs ----
 
-# Run by the loader that lies beside them, since the other machine's C library may be older.
 pack() {
-    local program name library
+    local program
     # shellcheck source=scripts/lib/apt.sh
     . "$root/scripts/lib/apt.sh"
     # shellcheck source=scripts/lib/build.sh
     . "$root/scripts/lib/build.sh"
+    # shellcheck source=scripts/lib/carry.sh
+    . "$root/scripts/lib/carry.sh"
     build_project "$root" release gpushare-device-plugin gpushare-mps gpushare-sim cuda_probe gpu_source \
         plugin_env crowd || exit 1
     rm -rf "$packed"
-    mkdir -p "$packed/bin" "$packed/lib" || exit 1
     for program in "${carried[@]}"; do
-        name=${program##*/}
-        cp "$root/build/$program" "$packed/lib/$name" || exit 1
-        while read -r library; do
-            cp -nL "$library" "$packed/lib/"
-        done < <(ldd "$packed/lib/$name" | grep -o '/[^ ]*')
-        cat >"$packed/bin/$name" <<EOT
-#!/bin/sh
-lib=\$(dirname "\$0")/../lib
-exec "\$lib"/ld-linux-*.so.* --library-path "\$lib" "\$lib/$name" "\$@"
-EOT
-        chmod +x "$packed/bin/$name"
+        carry "$root/build/$program" "$packed" || exit 1
     done
 }
 
@@ -198,12 +188,12 @@ check_plugin() {
     local plugin
     mkdir "$work/plugins"
     "$bin/gpushare-sim" serve --listen 127.0.0.1:0 --kubeconfig-out "$work/kubeconfig" \
-        --synthetic nodes=1 >"$work/sim.log" 2>&1 &
+        >"$work/sim.log" 2>&1 &
     pids+=($!)
     wait_for 15 test -s "$work/kubeconfig" || { say FAIL plugin "no API server" && return; }
     "$bin/gpushare-device-plugin" --kubeconfig "$work/kubeconfig" --node-name node-0 \
         --nvml-library "$nvml_library" --device-plugin-dir "$work/plugins" \
-        --pod-resources-socket "$work/plugins/none" --cgroup-root "$work/plugins" >"$work/plugin.log" 2>&1 &
+        --cgroup-root "$work/plugins" >"$work/plugin.log" 2>&1 &
     plugin=$!
     pids+=("$plugin")
     wait_for 15 grep -q msg=serving "$work/plugin.log"

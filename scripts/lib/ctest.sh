@@ -21,6 +21,8 @@ run_ctest() {
     local build=$1 junit=$1/junit.xml rc=0
     shift
     apt_need "${test_packages[@]}"
+    # not installed: it would replace the kubectl of whoever runs this
+    [[ -x $build/kubernetes-client/usr/bin/kubectl ]] || apt_extract kubernetes-client "$build/kubernetes-client"
     rm -f "$junit"
     (cd "$build" && ctest --output-on-failure --no-tests=error --output-junit "$junit" \
         -j "$((3 * $(nproc)))" --timeout 300 "$@") || rc=$?

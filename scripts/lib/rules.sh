@@ -23,7 +23,12 @@ files_of() {
 }
 
 c_files() {
-    files_of src include tests -- '*.c' '*.h'
+    files_of src include tools tests -- '*.c' '*.h'
+}
+
+# Without tests.
+code_files() {
+    files_of src include tools -- '*.c' '*.h' | grep -v '^tools/[a-z]*/tests/'
 }
 
 # Fails when it is given a line; passes all on.
@@ -35,7 +40,7 @@ rule_banned() {
     local calls='atoi|atol|atoll|atof|strtol|strtoll|strtoul|strtoull|sprintf|vsprintf|strcpy|strcat'
     calls+='|strncat|stpcpy|scanf|sscanf|fscanf|alloca|system|popen|gets|strtok|tmpnam|mktemp'
     # a call, not a part of another name, not a member, not inside a comment line
-    files_of src include -- '*.c' '*.h' | xargs grep -nE "(^|[^A-Za-z0-9_.>\"])($calls)[[:space:]]*\\(" |
+    code_files | xargs grep -nE "(^|[^A-Za-z0-9_.>\"])($calls)[[:space:]]*\\(" |
         grep -vE '^[^:]+:[0-9]+:[[:space:]]*/?\*' | no_line
 }
 
@@ -47,12 +52,12 @@ rule_layers() {
              s/^set\(GS_OF_([a-z_]+) +([a-z ]+)\).*/apps\/\1 \2/p' cmake/Layers.cmake |
         while read -r layer allowed; do
         allowed=${allowed// /|}
-        files_of "src/$layer" "include/gpushare/$layer" -- '*.c' '*.h' |
+        files_of "src/$layer" "include/gpushare/$layer" "tools/$layer" -- '*.c' '*.h' |
             xargs -r grep -nHE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"gpushare/' |
             grep -vE "\"gpushare/($allowed)/" | sed 's/$/   (goes against the layers)/'
     done | no_line || return 1
     # private headers: of the own folder only
-    for file in $(files_of src include -- '*.c' '*.h'); do
+    for file in $(code_files); do
         grep -nHE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' "$file" | grep -v '"gpushare/' |
             while IFS='"' read -r where name _; do
                 [[ $name != *..* ]] && private_header_exists "$file" "$name" && continue
@@ -63,11 +68,12 @@ rule_layers() {
 }
 
 # Programs (src/apps) may also use the headers that programs share, and protobuf-c puts its own
-# beside the build.
+# beside the build; tools/packing reads those of src/core.
 private_header_exists() {
     local dir
     dir=$(dirname "$1")
-    [[ -f $dir/$2 || $2 == *.pb-c.h ]] || [[ $dir == src/apps/* && -f src/apps/$2 ]]
+    [[ -f $dir/$2 || $2 == *.pb-c.h ]] || [[ $dir == src/apps/* && -f src/apps/$2 ]] ||
+        [[ $dir == tools/packing && (-f src/core/$2 || -f src/apps/$2) ]]
 }
 
 # Foreign headers and the layers where they may appear (docs/architecture.md).
@@ -122,7 +128,7 @@ libc_has() {
 
 # More than 500 lines asks for a split, more than 600 demands one.
 rule_size() {
-    files_of src include -- '*.c' '*.h' | xargs wc -l | grep -v ' total$' | while read -r lines file; do
+    files_of src include tools -- '*.c' '*.h' | xargs wc -l | grep -v ' total$' | while read -r lines file; do
         ((lines <= 600)) || echo "$file: $lines lines, more than 600"
         ((lines <= 500 || lines > 600)) || echo "note: $file has $lines lines" >&2
     done | no_line
@@ -131,7 +137,7 @@ rule_size() {
 # McCabe's number of ways through a function, a switch counted once (pmccabe).
 complexity_max=20
 rule_complexity() {
-    files_of src include -- '*.c' '*.h' | xargs pmccabe 2>/dev/null | sort -n | awk -v most="$complexity_max" '
+    files_of src include tools -- '*.c' '*.h' | xargs pmccabe 2>/dev/null | sort -n | awk -v most="$complexity_max" '
         { ways[NR] = $1 }
         $1 > most { print $6 ": " $7 " has a complexity of " $1 ", more than " most }
         END {
@@ -144,7 +150,7 @@ rule_complexity() {
 # Apache-2.0, but for a kernel module of the tests: it is linked with the kernel.
 # shellcheck disable=SC2016  # awk's
 rule_spdx() {
-    files_of src include tests cmake scripts .ci CMakeLists.txt -- \
+    files_of src include tools tests cmake scripts .ci CMakeLists.txt -- \
         '*.c' '*.h' '*.sh' '*.py' '*.cmake' CMakeLists.txt run '*.proto' | xargs awk '
         function judge() {
             if (file != "" && !named)
@@ -161,14 +167,24 @@ rule_spdx() {
 }
 
 rule_todo() {
-    files_of src include tests cmake scripts .ci config manifests docs CMakeLists.txt README.md -- '*' |
+    files_of src include tools tests cmake scripts .ci config manifests docs CMakeLists.txt README.md -- '*' |
         grep -vE '^tests/fuzz/(corpus|grown)/' | grep -v '^scripts/lib/rules.sh$' |
         xargs grep -nIE '\b(TODO|FIXME|XXX)\b' | no_line
 }
 
+# scripts/words.txt: an expression, a tab, what stands there instead.
+rule_words() {
+    local expression instead
+    while IFS=$'\t' read -r expression instead; do
+        [[ $expression != '#'* ]] || continue
+        grep -rnE --exclude-dir=build -e "$expression" src include docs manifests share examples README.md |
+            awk -v instead="$instead" '{ print $0 "   (instead: " instead ")" }'
+    done <scripts/words.txt | no_line
+}
+
 rule_guards() {
     local file name first second
-    for file in $(files_of src include tests -- '*.h'); do
+    for file in $(files_of src include tools tests -- '*.h'); do
         name=$(basename "$file" .h | tr '[:lower:]-' '[:upper:]_')
         first=$(sed -nE 's/^#ifndef (\w+)$/\1/p;T;q' "$file")
         second=$(sed -nE 's/^#define (\w+)$/\1/p;T;q' "$file")

@@ -9,66 +9,67 @@
 _gpushare_candidates() {
     local last=${*: -1} before='' command='' word all=${*:1:$#-1}
     local -a where=()
-    local common='--kubeconfig --context --namespace --domain --request-timeout --help --version'
+    local common='--kubeconfig --context --cluster --user --as --as-group --as-uid --server --from-file --domain --request-timeout --help --version'
     (($# > 1)) && before=${*: -2:1}
-    # what was said about the cluster and the namespace holds for what is offered, too
+    # options for cluster and namespace apply to the candidates, too
     [[ " $all " =~ \ (-n|--namespace)[\ =]([^ ]+)\  ]] && where+=(-n "${BASH_REMATCH[2]}")
     [[ " $all " =~ \ --kubeconfig[\ =]([^ ]+)\  ]] && where+=(--kubeconfig "${BASH_REMATCH[1]}")
     [[ " $all " =~ \ --context[\ =]([^ ]+)\  ]] && where+=(--context "${BASH_REMATCH[1]}")
     for word in "${@:1:$#-1}"; do
         case $word in
-        show | map | stranded | limits | why | what-if | usage | snapshot | defrag | nodeoverlay | web | doctor) [[ -n $command ]] || command=$word ;;
+        show | map | pods | why | what-if | snapshot | defrag | web | doctor) [[ -n $command ]] || command=$word ;;
         esac
     done
     case $before in
     -o | --output)
-        [[ $command == @(why|map|limits|what-if|usage|defrag|doctor|snapshot) ]] && echo 'text json yaml' && return
-        echo 'table wide json yaml' && return
+        [[ $command == @(map|what-if|defrag|doctor) ]] && echo 'text json yaml' && return
+        echo 'table wide json yaml csv' && return
         ;;
-    --sort) echo 'name free used largest stranded pods' && return ;;
-    --by) echo 'owner pod' && return ;;
-    --policy) echo 'binpack spread fgd rollout' && return ;;
-    --free-node) kubectl "${where[@]}" get nodes -l gpushare=true -o name 2>/dev/null | sed 's|.*/||' && return ;;
+    --sort)
+        [[ $command == pods ]] && echo 'excess unused request used peak name' && return
+        [[ $command == why ]] && echo 'units created namespace pod' && return
+        echo 'name free allocated largest stranded pods' && return
+        ;;
+    --by) echo 'owner pod namespace node' && return ;;
+    --policy) echo 'binpack spread rollout' && return ;;
     --context) kubectl config get-contexts -o name 2>/dev/null && return ;;
     -n | --namespace | --system-namespace) kubectl "${where[@]}" get namespaces -o name 2>/dev/null | sed 's|.*/||' && return ;;
     --add-node | --without-node)
         kubectl "${where[@]}" get nodes -l gpushare=true -o name 2>/dev/null | sed 's|.*/||'
         return
         ;;
-    --kubeconfig | --config | --scheduler-config | -f | --filename) compgen -f -- "$last" && return ;;
+    --kubeconfig | --from-file | --config | --scheduler-config | -f | --filename) compgen -f -- "$last" && return ;;
     esac
     case $command in
     why)
-        [[ $last == -* ]] && echo "--output --watch --all-namespaces --system-namespace $common" && return
+        [[ $last == -* ]] && echo "--all --columns --sort --output --namespace --all-namespaces --system-namespace $common" && return
         kubectl "${where[@]}" get pods -o name 2>/dev/null | sed 's|.*/||'
         ;;
     what-if)
         echo "--gpu-mem --gpu-count --gpu-core --replicas --gpu-model --policy --filename --add-node" \
-            "--until-fit --without-node --waiting --ignore-waiting --system-namespace --output $common"
+            "--until-fit --without-node --pending --ignore-pending --system-namespace --output $common"
         ;;
-    usage)
-        [[ $last == -* ]] && echo "--by --output --all-namespaces --system-namespace --timeout $common" && return
+    pods)
+        [[ $last == -* ]] && echo "--by --over-request --sort --columns --selector --output --namespace --all-namespaces --system-namespace --timeout $common" && return
         kubectl "${where[@]}" get nodes -l gpushare=true -o name 2>/dev/null | sed 's|.*/||'
         ;;
     snapshot)
-        [[ $last == -* ]] && echo "--hash-names --diff --output $common" && return
+        [[ $last == -* ]] && echo "$common" && return
         compgen -f -- "$last"
         ;;
-    defrag) echo "--free-node --max-moves --policy --output $common" ;;
-    nodeoverlay) echo "--type --selector $common" ;;
-    web) echo "--listen --no-token --system-namespace $common" ;;
+    defrag) echo "--gpu-mem --max-moves --policy --output $common" ;;
+    web) echo "--listen --no-token --namespace --system-namespace $common" ;;
     doctor)
-        echo "--system-namespace --scheduler-config --extender --extender-ca --extender-cert" \
-            "--extender-key --extender-server-name --strict --output $common"
+        echo "--namespace --system-namespace --scheduler-config --strict --output $common"
         ;;
     *)
         if [[ $last == -* && $command == map ]]; then
-            echo "--watch --selector --sort --all-namespaces $common"
+            echo "--selector --sort --namespace --all-namespaces $common"
         elif [[ $last == -* ]]; then
-            echo "--details --output --watch --selector --sort --all-namespaces --system-namespace" \
-                "--timeout $common"
+            echo "--details --columns --output --selector --sort --namespace --all-namespaces" \
+                "--system-namespace --timeout $common"
         else
-            [[ -n $command ]] || echo 'show map stranded limits why what-if usage snapshot defrag nodeoverlay web doctor'
+            [[ -n $command ]] || echo 'show map pods why what-if snapshot defrag web doctor'
             kubectl "${where[@]}" get nodes -l gpushare=true -o name 2>/dev/null | sed 's|.*/||'
         fi
         ;;

@@ -41,8 +41,6 @@ void gs_allocator_free(struct gs_allocator *alloc)
     gs_writes_free(alloc);
     gs_moved_free(alloc);
     gs_recent_release(&alloc->ended);
-    free(alloc->met);
-    free(alloc->other_pods);
     gs_ledger_free(alloc->ledger);
     free(alloc);
 }
@@ -88,15 +86,6 @@ struct claimant *gs_claimant_find(struct gs_allocator *alloc, const char *uid)
     return at;
 }
 
-struct claimant *gs_claimant_named(const struct gs_allocator *alloc, const char *ns,
-                                   const char *name)
-{
-    struct claimant *at = alloc->first;
-    while (at && (strcmp(at->pod.name, name) != 0 || strcmp(at->pod.ns, ns) != 0))
-        at = at->next;
-    return at;
-}
-
 gs_gpu_mask gs_claimant_record(const struct gs_allocator *alloc, const struct claimant *claimant)
 {
     const struct gs_node_view *view = gs_allocator_view(alloc);
@@ -117,12 +106,13 @@ gs_gpu_mask gs_claimant_place(const struct gs_allocator *alloc, const struct cla
     return claimant->allocated ? claimant->allocated : gs_claimant_record(alloc, claimant);
 }
 
-/* Adds, by GPU index, what gs_claimant_fits() counts beside this one. */
-static void usage_beside(const struct gs_allocator *alloc, const struct claimant *claimant,
-                         uint64_t used[GS_GPUS_MAX])
+bool gs_claimant_fits(const struct gs_allocator *alloc, const struct claimant *claimant,
+                      gs_gpu_mask gpus)
 {
+    const struct gs_node_view *view = gs_allocator_view(alloc);
+    uint64_t used[GS_GPUS_MAX] = {0};
     uint32_t idx;
-    bool older = true;
+    bool older = true, fits = true;
     for (const struct claimant *at = alloc->first; at; at = at->next) {
         older = older && at != claimant;
         if (at == claimant || !(at->allocated || older))
@@ -131,34 +121,18 @@ static void usage_beside(const struct gs_allocator *alloc, const struct claimant
             used[idx] += at->charge.units;
     }
     for (const struct call *at = alloc->calls; at; at = at->next) {
-        if (!at->uid[0])
+        if (!at->uid[0] || at->owner == claimant)
             continue;
         GS_FOR_EACH_GPU (idx, at->gpus)
             used[idx] += gs_call_share(at);
     }
-}
-
-static bool has_room(const struct gs_allocator *alloc, const struct claimant *claimant,
-                     gs_gpu_mask gpus, const uint64_t used[GS_GPUS_MAX])
-{
-    const struct gs_node_view *view = gs_allocator_view(alloc);
-    if (!view || !gpus)
-        return true;
-    const uint32_t units = gs_pod_charge_on(&claimant->pod, gpus).units;
-    for (uint32_t i = 0; i < view->gpu_count; i++) {
-        const struct gs_gpu_state *gpu = &view->gpus[i];
-        if ((gpus & GS_GPU_BIT(gpu->idx)) && used[gpu->idx] + units > gpu->total_units)
-            return false;
+    for (uint32_t i = 0; view && gpus && i < view->gpu_count; i++) {
+        idx = view->gpus[i].idx;
+        if (gpus & GS_GPU_BIT(idx))
+            fits &= used[idx] + gs_pod_charge_on(&claimant->pod, gpus).units <=
+                    view->gpus[i].total_units;
     }
-    return true;
-}
-
-bool gs_claimant_fits(const struct gs_allocator *alloc, const struct claimant *claimant,
-                      gs_gpu_mask gpus)
-{
-    uint64_t used[GS_GPUS_MAX] = {0};
-    usage_beside(alloc, claimant, used);
-    return has_room(alloc, claimant, gpus, used);
+    return fits;
 }
 
 int gs_claimant_charge(struct gs_allocator *alloc, struct claimant *claimant, struct gs_error *err)
@@ -166,8 +140,14 @@ int gs_claimant_charge(struct gs_allocator *alloc, struct claimant *claimant, st
     gs_claimant_note_move(alloc, claimant, false);
     gs_gpu_mask place = gs_claimant_place(alloc, claimant);
     GS_INVARIANT(!place || gs_gpu_mask_count(place) == claimant->charge.gpu_count,
-                 "a pod's share is that of the GPUs where it is");
-    if (!place && !claimant->done) { /* it gets what fits when the kubelet asks, not before */
+                 "a pod is charged for as many GPUs as it is allocated to");
+    const bool torn = gs_claimant_is_torn(alloc, claimant);
+    for (struct call *at = alloc->calls; at; at = at->next) {
+        if (at->owner == claimant)
+            gs_call_charge(alloc, at, torn);
+    }
+    /* it gets what fits when the kubelet asks, not before */
+    if (torn || (!place && !claimant->done)) {
         gs_ledger_remove(alloc->ledger, claimant->pod.uid, NULL);
         return 0;
     }
@@ -219,7 +199,6 @@ static struct claimant *add_claimant(struct gs_allocator *alloc, const struct gs
         free_claimant(claimant);
         return NULL;
     }
-    claimant->since = ++alloc->moment;
     claimant->fresh = alloc->in_list;
     claimant->early = alloc->in_list && !alloc->had_list;
     claimant->bound = gs_pod_recorded(pod);
@@ -237,31 +216,29 @@ static void remove_claimant(struct gs_allocator *alloc, struct claimant *gone)
     gs_ledger_remove(alloc->ledger, gone->pod.uid, NULL);
     alloc->moved_state += gone->moved != 0;
     gs_recent_add(&alloc->ended, gone->pod.uid);
+    if (gone->pod.static_uid[0])
+        gs_recent_add(&alloc->ended, gone->pod.static_uid);
     gs_calls_leave(alloc, gone);
     if (alloc->current == gone)
         alloc->current = NULL;
     free_claimant(gone);
 }
 
-/* The container's own NVIDIA_VISIBLE_DEVICES comes after ours and wins in most runtimes. */
+/* The container's own variables come after ours and win in most runtimes. */
 static void warn_of_override(struct gs_allocator *alloc, const struct claimant *claimant)
 {
     const struct gs_pod *pod = &claimant->pod;
-    for (uint32_t i = 0; i < pod->container_count; i++) {
-        if (!pod->containers[i].overrides_visible_devices)
-            continue;
+    bool overrides = false;
+    for (uint32_t i = 0; i < pod->container_count; i++)
+        overrides |= pod->containers[i].overrides_visible_devices;
+    if (overrides)
         gs_write_event(alloc, claimant, 0, true, "GpuEnvironmentOverridden",
-                       "a container sets NVIDIA_VISIBLE_DEVICES itself: it may use GPUs that were "
-                       "not given to this pod");
-        return;
-    }
-}
-
-static void warn_of_mps(struct gs_allocator *alloc, const struct claimant *claimant)
-{
-    if (alloc->config.mps && claimant->pod.sets_mps)
+                       "a container of this pod sets NVIDIA_VISIBLE_DEVICES itself and may use "
+                       "GPUs that are not allocated to the pod: remove the variable from env");
+    if (alloc->config.mps && pod->sets_mps)
         gs_write_event(alloc, claimant, 0, true, "GpuEnvironmentOverridden",
-                       "a container sets CUDA_MPS_ variables itself: MPS may not limit it");
+                       "a container of this pod sets CUDA_MPS_ variables itself, and MPS may not "
+                       "limit its memory: remove them from env");
 }
 
 /* What a pod's new state says about what was allocated. */
@@ -270,14 +247,10 @@ static void follow_state(struct gs_allocator *alloc, struct claimant *claimant, 
     bool runs = gs_claimant_runs(claimant), ran = claimant->pod.assigned || runs;
     if (fresh && !ran)
         warn_of_override(alloc, claimant);
-    if (fresh && !ran)
-        warn_of_mps(alloc, claimant);
-    if (fresh && ran)
+    if (fresh ? ran : runs && !claimant->pod.assigned)
         gs_claimant_set_done(alloc, claimant, claimant->request_count);
-    if (runs && claimant->held && gs_claimant_owns_calls(alloc, claimant, false))
+    if (runs && claimant->held && gs_claimant_owns_calls(alloc, claimant))
         gs_claimant_follow_environment(alloc, claimant);
-    if (!fresh && runs && !claimant->pod.assigned)
-        gs_claimant_set_done(alloc, claimant, claimant->request_count);
 }
 
 /* News that is older than what is known: a quick list may be. A full list is believed. */
@@ -298,9 +271,6 @@ static int take(struct gs_allocator *alloc, struct claimant *claimant, const str
                 struct gs_error *err)
 {
     bool fresh = !claimant;
-    struct claimant *namesake = fresh ? gs_claimant_named(alloc, pod->ns, pod->name) : NULL;
-    if (namesake) /* a name belongs to one pod at a time */
-        remove_claimant(alloc, namesake);
     if (fresh)
         claimant = add_claimant(alloc, pod);
     if (!claimant || (!fresh && gs_pod_copy(&claimant->pod, pod) < 0))
@@ -328,7 +298,7 @@ int gs_allocator_pod(struct gs_allocator *alloc, const struct gs_pod *pod, struc
         return take(alloc, claimant, pod, err);
     if (claimant)
         remove_claimant(alloc, claimant);
-    return gs_other_pod_set(alloc, pod, err);
+    return 0;
 }
 
 void gs_allocator_pod_gone(struct gs_allocator *alloc, const char *uid)
@@ -337,7 +307,6 @@ void gs_allocator_pod_gone(struct gs_allocator *alloc, const char *uid)
     if (claimant)
         remove_claimant(alloc, claimant);
     gs_recent_add(&alloc->ended, uid);
-    gs_other_pod_drop(alloc, uid);
 }
 
 void gs_allocator_list_begin(struct gs_allocator *alloc)
@@ -345,8 +314,6 @@ void gs_allocator_list_begin(struct gs_allocator *alloc)
     alloc->in_list = true;
     for (struct claimant *at = alloc->first; at; at = at->next)
         at->seen = at->fresh = false;
-    for (size_t i = 0; i < alloc->other_pod_count; i++)
-        alloc->other_pods[i].seen = false;
 }
 
 void gs_allocator_list_end(struct gs_allocator *alloc)
@@ -360,15 +327,12 @@ void gs_allocator_list_end(struct gs_allocator *alloc)
         if (!at->seen)
             remove_claimant(alloc, at);
     }
-    gs_other_pods_sweep(alloc, false);
 }
 
 void gs_allocator_quick_begin(struct gs_allocator *alloc)
 {
     for (struct claimant *at = alloc->first; at; at = at->next)
         at->stale = true;
-    for (size_t i = 0; i < alloc->other_pod_count; i++)
-        alloc->other_pods[i].stale = true;
 }
 
 void gs_allocator_quick_pods(struct gs_allocator *alloc)
@@ -385,7 +349,6 @@ void gs_allocator_quick_end(struct gs_allocator *alloc)
         if (at->stale)
             remove_claimant(alloc, at);
     }
-    gs_other_pods_sweep(alloc, true);
 }
 
 /* Its units are some GPU's: a change of the unit would change what it has. */
@@ -414,23 +377,9 @@ void gs_allocator_stats(const struct gs_allocator *alloc, struct gs_allocator_st
     *ret = stats;
 }
 
-static uint64_t who(const struct claimant *claimant)
+bool gs_allocator_may_live(const struct gs_allocator *alloc, const char *cgroup_uid)
 {
-    return gs_hash_text(claimant->pod.uid);
-}
-
-uint64_t gs_allocator_who(const struct gs_allocator *alloc, const char *ns, const char *name)
-{
-    const struct claimant *claimant = gs_claimant_named(alloc, ns, name);
-    return claimant ? who(claimant) : 0;
-}
-
-bool gs_allocator_lives(const struct gs_allocator *alloc, uint64_t hash)
-{
-    const struct claimant *at = alloc->first;
-    while (at && who(at) != hash)
-        at = at->next;
-    return at != NULL;
+    return !alloc->had_list || gs_claimant_of_cgroup(alloc, cgroup_uid);
 }
 
 enum { NAMED = 3 };

@@ -6,24 +6,12 @@
 
 #include "internal.h"
 
-enum { OWNERLESS_MAX = 1024 };
-
 uint64_t gs_allocate_key(const char *const *ids, size_t count)
 {
-    const char *least = NULL;
-    for (size_t i = 0; i < count; i++) {
-        if (!least || strcmp(ids[i], least) < 0)
-            least = ids[i];
-    }
-    return least ? gs_hash_text(least) : 0;
-}
-
-struct call *gs_call_find(struct gs_allocator *alloc, uint64_t key)
-{
-    struct call *at = alloc->calls;
-    while (at && at->key != key)
-        at = at->next;
-    return at;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += gs_hash_text(ids[i]);
+    return sum;
 }
 
 static void discharge(struct gs_allocator *alloc, struct call *call)
@@ -50,17 +38,6 @@ void gs_calls_free(struct gs_allocator *alloc)
         gs_call_drop(alloc, alloc->calls);
 }
 
-void gs_call_set_owner(struct gs_allocator *alloc, struct call *call, struct claimant *owner)
-{
-    alloc->ownerless += !owner;
-    alloc->ownerless -= !call->owner;
-    call->owner = owner;
-    call->confirmed = false;
-    call->pod_hash = call->was_hash = 0;
-    call->missed = 0;
-    discharge(alloc, call); /* a pod is charged as a whole */
-}
-
 uint32_t gs_call_share(const struct call *call)
 {
     return gs_units_each(call->units, gs_gpu_mask_count(call->gpus));
@@ -81,31 +58,30 @@ static int charge(struct gs_allocator *alloc, struct call *call, struct gs_error
     return gs_ledger_set_claim(alloc->ledger, &claim, err);
 }
 
-static void make_room(struct gs_allocator *alloc)
+void gs_call_set_owner(struct gs_allocator *alloc, struct call *call, struct claimant *owner)
 {
-    struct call *oldest = NULL;
-    for (struct call *at = alloc->calls; at; at = at->next) {
-        if (!at->owner)
-            oldest = at;
-    }
-    if (alloc->ownerless >= OWNERLESS_MAX && oldest)
-        gs_call_drop(alloc, oldest);
+    alloc->ownerless += !owner;
+    alloc->ownerless -= !call->owner;
+    call->owner = owner;
+    discharge(alloc, call); /* a pod is charged as a whole */
+}
+
+void gs_call_charge(struct gs_allocator *alloc, struct call *call, bool alone)
+{
+    discharge(alloc, call);
+    if (alone)
+        charge(alloc, call, NULL);
 }
 
 struct call *gs_call_add(struct gs_allocator *alloc, uint64_t key, struct claimant *owner,
                          gs_gpu_mask gpus, uint32_t units, struct gs_error *err)
 {
-    struct call *stale;
-    while ((stale = gs_call_find(alloc, key)))
-        gs_call_drop(alloc, stale); /* ids are used again */
-    make_room(alloc);
     struct call *call = calloc(1, sizeof(*call));
     if (!call) {
         gs_fail_nomem(err);
         return NULL;
     }
     *call = (struct call){.owner = owner, .key = key, .gpus = gpus, .units = units};
-    call->moment = ++alloc->moment;
     if (!owner && charge(alloc, call, err) < 0) {
         free(call);
         return NULL;
@@ -116,13 +92,6 @@ struct call *gs_call_add(struct gs_allocator *alloc, uint64_t key, struct claima
     return call;
 }
 
-void gs_call_disown(struct gs_allocator *alloc, struct call *call, uint64_t pod_hash)
-{
-    gs_call_set_owner(alloc, call, NULL);
-    call->pod_hash = pod_hash;
-    charge(alloc, call, NULL);
-}
-
 void gs_calls_leave(struct gs_allocator *alloc, const struct claimant *gone)
 {
     struct call *next;
@@ -130,11 +99,9 @@ void gs_calls_leave(struct gs_allocator *alloc, const struct claimant *gone)
         next = at->next;
         if (at->owner != gone)
             continue;
-        if (at->confirmed) {
+        if (at->pod)
             gs_call_drop(alloc, at);
-            continue;
-        }
-        gs_call_set_owner(alloc, at, NULL);
-        at->was_hash = gs_pod_name_hash(gone->pod.ns, gone->pod.name);
+        else
+            gs_call_set_owner(alloc, at, NULL);
     }
 }

@@ -24,42 +24,33 @@ struct claimant {
     uint32_t done;         /* of these, allocated */
     gs_gpu_mask allocated; /* 0: not decided, or given by an earlier run and not recorded */
     gs_gpu_mask bound;     /* gs_pod_recorded() at first sight: later ones are its owner's doing */
-    gs_gpu_mask moved;     /* its entry in gpu-moved; 0: none. Once there is one, it stays */
+    gs_gpu_mask moved;     /* its entry in gpu-reassigned; 0: none. Once there is one, it stays */
     uint64_t moved_at;     /* the state of the entries since which it says so */
     int64_t record_ns;     /* when its record was last written */
     uint64_t revision;     /* resourceVersion as a number, 0 when it is none */
-    uint64_t since;        /* the moment it became known */
     bool seen;             /* in this list round */
     bool fresh;            /* came in this list round */
     bool early;            /* in this run's first list: an earlier run may have allocated it */
     bool stale;            /* known before the quick list under way, not named by it yet */
     bool held;             /* its environment points to a GPU without room for it */
     bool held_said;        /* there is an event about that */
-    uint32_t restored;     /* containers that gs_allocator_restore() names, while it runs */
+    uint32_t named;        /* containers that the kubelet's checkpoint names of it */
+    bool yields;           /* a call in its name was another's, which is held there */
+    bool lost;             /* a call in its name came to nothing: it waits, or has ended */
+    bool restored;         /* an earlier run answered some: to be judged in this reading */
 };
 
 /* An answered call. */
 struct call {
     struct call *next;      /* newest first */
     struct claimant *owner; /* NULL: nobody's that we know */
-    uint64_t key;
+    uint64_t key; /* not its alone: up to 1.37 an id is given out twice (kubernetes#137534) */
     gs_gpu_mask gpus;
-    uint32_t units;    /* of the container */
-    uint64_t moment;   /* when it was answered */
-    bool listed;       /* the API had listed all pods then */
-    bool confirmed;    /* the kubelet said that it is the owner's */
-    bool noted;        /* an earlier run answered it: the kubelet's checkpoint has it */
-    uint64_t pod_hash; /* without owner: hash of the listed pod's name, or 0 */
-    uint64_t was_hash; /* without owner: hash of the name of its owner, which is gone, or 0 */
-    uint32_t missed;   /* without owner: times in a row that the kubelet did not name it */
-    char uid[40];      /* without owner: of its claim in the ledger, "" when not charged */
-};
-
-/* A pod of this node that has no claim: it asks for nothing, or has ended. Its name in the
- * kubelet's list means nothing. */
-struct other_pod {
-    uint64_t uid_hash, name_hash;
-    bool seen, stale; /* as a claimant's */
+    uint32_t units;  /* of the container */
+    uint64_t pod;    /* hash of the UID that the kubelet's checkpoint has for it; 0: none yet */
+    bool seen;       /* in the checkpoint that is being read */
+    uint32_t missed; /* readings at an Allocate that should have named it, and did not */
+    char uid[40];    /* of its claim in the ledger; "": its owner is charged for it */
 };
 
 enum write_kind { WRITE_RECORD, WRITE_ASSIGNED, WRITE_EVENT };
@@ -89,16 +80,11 @@ struct gs_allocator {
     bool in_list, had_list;
     bool in_quick; /* the pods given are a quick list's */
     struct gs_recent ended;
-    struct other_pod *other_pods;
-    size_t other_pod_count, other_pod_cap;
     struct call *calls;
     uint32_t ownerless; /* of the calls */
     uint64_t claim_number;
-    uint64_t moment; /* counts claimants and calls as they come */
-    uint64_t *met;   /* sorted hashes of the names that the kubelet knew at the last call */
-    size_t met_count;
-    struct earlier_entry *earlier;       /* of gpu-moved, of pods not seen yet */
-    bool names_early;                    /* gpu-moved was not written before this run */
+    struct earlier_entry *earlier;       /* of gpu-reassigned, of pods not seen yet */
+    bool names_early;                    /* gpu-reassigned was not written before this run */
     uint64_t moved_state, moved_written; /* numbers of states of the entries */
     struct queued_write *writes;
     uint64_t write_number;
@@ -126,11 +112,11 @@ bool gs_claimant_is_recorded(const struct claimant *claimant);
 
 /* allocator.c */
 struct claimant *gs_claimant_find(struct gs_allocator *alloc, const char *uid);
-struct claimant *gs_claimant_named(const struct gs_allocator *alloc, const char *ns,
-                                   const char *name);
-/* By the UID that the kubelet knows it by (gs_placed.cgroup_uid). */
+/* The UID that the kubelet knows it by (gs_placed.cgroup_uid). */
+const char *gs_claimant_cgroup(const struct claimant *claimant);
 struct claimant *gs_claimant_of_cgroup(const struct gs_allocator *alloc, const char *uid);
-/* Brings the ledger's claim in line with what is allocated, or with the record before that. */
+/* Brings the ledger's claim in line with what is allocated, or with the record before that. Of one
+ * that is torn each call is charged: it may have run before it was known. */
 int gs_claimant_charge(struct gs_allocator *alloc, struct claimant *claimant, struct gs_error *err);
 const struct gs_node_view *gs_allocator_view(const struct gs_allocator *alloc);
 /* The claimant's charge fits these GPUs beside what was given away before, and what older pods
@@ -146,16 +132,7 @@ uint32_t gs_allocator_gpu_size(const struct gs_allocator *alloc, gs_gpu_mask gpu
 /* What the plugin said before, else the bind's record; when it can be on this node, else 0. */
 gs_gpu_mask gs_claimant_record(const struct gs_allocator *alloc, const struct claimant *claimant);
 
-/* other_pods.c */
-int gs_other_pod_set(struct gs_allocator *alloc, const struct gs_pod *pod, struct gs_error *err);
-void gs_other_pod_drop(struct gs_allocator *alloc, const char *uid);
-bool gs_other_pod_named(const struct gs_allocator *alloc, uint64_t name_hash);
-/* Forgets those that are not seen, or are stale. */
-void gs_other_pods_sweep(struct gs_allocator *alloc, bool stale);
-
 /* calls.c */
-/* The newest call answered for these ids, or NULL. */
-struct call *gs_call_find(struct gs_allocator *alloc, uint64_t key);
 /* Remembers an answered call; owner NULL: charges it by itself. NULL when out of memory. */
 struct call *gs_call_add(struct gs_allocator *alloc, uint64_t key, struct claimant *owner,
                          gs_gpu_mask gpus, uint32_t units, struct gs_error *err);
@@ -164,30 +141,29 @@ uint32_t gs_call_share(const struct call *call);
 void gs_call_drop(struct gs_allocator *alloc, struct call *call);
 void gs_calls_free(struct gs_allocator *alloc);
 void gs_call_set_owner(struct gs_allocator *alloc, struct call *call, struct claimant *owner);
-/* The kubelet names a pod for it that was not observed here. */
-void gs_call_disown(struct gs_allocator *alloc, struct call *call, uint64_t pod_hash);
-/* The pod ended: what the kubelet never confirmed may be another pod's and is kept. */
+/* Alone: no place that its owner has stands for it. */
+void gs_call_charge(struct gs_allocator *alloc, struct call *call, bool alone);
+/* The pod ended: what the kubelet did not say is its may be another pod's and is kept. */
 void gs_calls_leave(struct gs_allocator *alloc, const struct claimant *gone);
 
 /* settle.c */
 /* A new claimant takes the calls that the kubelet said are its. */
 void gs_claimant_inherit(struct gs_allocator *alloc, struct claimant *claimant);
-/* A container of it was answered, by this run or by an earlier one as the kubelet notes it;
- * confirmed: and the kubelet said that it is its. */
-bool gs_claimant_owns_calls(const struct gs_allocator *alloc, const struct claimant *claimant,
-                            bool confirmed);
+/* A container of it was answered that the checkpoint has; or (!named) has not yet. */
+bool gs_claimant_has_call(const struct gs_allocator *alloc, const struct claimant *claimant,
+                          bool named);
+/* A container of it was answered, by this run or by an earlier one. */
+bool gs_claimant_owns_calls(const struct gs_allocator *alloc, const struct claimant *claimant);
 /* Where the environments of all its containers point to; 0: to different GPUs, or, of a pod that
  * does not run, to another number of them than it was bound to, or asks for. */
 gs_gpu_mask gs_claimant_environment(const struct gs_allocator *alloc,
                                     const struct claimant *claimant);
+/* Its containers were answered, and there is no such place. */
+bool gs_claimant_is_torn(const struct gs_allocator *alloc, const struct claimant *claimant);
 /* The owner is where its environment points to, if its charge has room there; else it is held. */
 void gs_claimant_follow_environment(struct gs_allocator *alloc, struct claimant *owner);
-/* An earlier run allocated it, or part of it. */
+/* So many of its containers were allocated. */
 void gs_claimant_set_done(struct gs_allocator *alloc, struct claimant *claimant, uint32_t done);
-
-/* The pod whose container is about to start; NULL: not known. *ret_named: the kubelet named one. */
-struct claimant *gs_claimant_starting(struct gs_allocator *alloc,
-                                      const struct gs_start_request *request, bool *ret_named);
 
 /* writes.c: each returns the write's number, 0 when out of memory */
 uint64_t gs_write_record(struct gs_allocator *alloc, struct claimant *claimant);

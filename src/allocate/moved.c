@@ -74,7 +74,7 @@ void gs_moved_free(struct gs_allocator *alloc)
 /* What it says is on the node already. Where no environment is known it is believed. */
 static void take(struct gs_allocator *alloc, struct claimant *claimant, gs_gpu_mask gpus)
 {
-    bool asked = gs_claimant_owns_calls(alloc, claimant, false);
+    bool asked = gs_claimant_owns_calls(alloc, claimant);
     claimant->moved = gpus;
     claimant->moved_at = 0;
     gs_claimant_give(claimant, claimant->allocated && !asked ? gpus : claimant->allocated);

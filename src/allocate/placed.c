@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pods that have their GPUs, for those who keep them to their share. */
+/* The pods that have their GPUs, for what limits them. */
 #include "internal.h"
 
 #include <string.h>
 
-static const char *cgroup_uid(const struct claimant *claimant)
+const char *gs_claimant_cgroup(const struct claimant *claimant)
 {
     const struct gs_pod *pod = &claimant->pod;
     return pod->static_uid[0] ? pod->static_uid : pod->uid;
@@ -13,7 +13,7 @@ static const char *cgroup_uid(const struct claimant *claimant)
 struct claimant *gs_claimant_of_cgroup(const struct gs_allocator *alloc, const char *uid)
 {
     struct claimant *at = alloc->first;
-    while (at && strcmp(cgroup_uid(at), uid) != 0)
+    while (at && strcmp(gs_claimant_cgroup(at), uid) != 0)
         at = at->next;
     return at;
 }
@@ -39,7 +39,7 @@ static bool describe(const struct gs_allocator *alloc, const struct claimant *cl
                               .name = pod->name,
                               .uid = pod->uid,
                               .owner = pod->owner,
-                              .cgroup_uid = cgroup_uid(claimant),
+                              .cgroup_uid = gs_claimant_cgroup(claimant),
                               .qos = pod->qos,
                               .gpus = gpus,
                               .units = gs_pod_charge_on(pod, gpus).units,
@@ -68,12 +68,16 @@ void gs_allocator_each_placed(const struct gs_allocator *alloc,
             each(ctx, &placed);
 }
 
-bool gs_allocator_starting(struct gs_allocator *alloc, const struct gs_start_request *request,
-                           struct gs_placed *ret)
+bool gs_allocator_starting(const struct gs_allocator *alloc, const struct gs_start_request *request,
+                           size_t number, struct gs_placed *ret)
 {
-    bool named;
-    const struct claimant *owner = gs_claimant_starting(alloc, request, &named);
-    return owner && describe(alloc, owner, ret);
+    const uint64_t key = gs_allocate_key(request->ids, request->id_count);
+    const struct call *call = alloc->calls;
+    while (call && (call->key != key || number--))
+        call = call->next;
+    if (!call || !call->owner || !describe(alloc, call->owner, ret))
+        *ret = (struct gs_placed){0};
+    return call != NULL;
 }
 
 void gs_allocator_tell(struct gs_allocator *alloc, const char *uid, bool warning,

@@ -2,23 +2,20 @@
 /*
  * The kubelet says whose ids are whose. A container's environment can no longer change, so the
  * record follows: equal pods that were taken for each other exchange their records, a pod without
- * one gets it. Only when it would overfill a GPU is a start held back.
+ * one gets it. Only when it would overfill a GPU is a start blocked.
  */
-#include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "internal.h"
 
-/* Lists in a row that do not name a call's ids before it is taken for over. One is not enough: a
- * list may have begun before the kubelet wrote down what we answered. */
-enum { MISSES = 3 };
+/* Readings at an Allocate that do not name a call before it is taken for over. The first may have
+ * come before the kubelet wrote down what was answered: up to 1.20 it calls twice at a time. */
+enum { MISSES = 2, API_UID_LEN = 36 };
 
 void gs_claimant_set_done(struct gs_allocator *alloc, struct claimant *claimant, uint32_t done)
 {
     claimant->done = done;
-    if (!claimant->allocated)
-        gs_claimant_give(claimant, gs_claimant_record(alloc, claimant));
+    gs_claimant_give(claimant, gs_claimant_place(alloc, claimant));
     if (done < claimant->request_count) {
         alloc->current = claimant;
         return;
@@ -27,25 +24,6 @@ void gs_claimant_set_done(struct gs_allocator *alloc, struct claimant *claimant,
         alloc->current = NULL;
     if (claimant->allocated && !claimant->pod.assigned)
         gs_write_assigned(alloc, claimant);
-}
-
-/* How many of a pod's requests the units account for that its containers and sidecars hold. Init
- * containers that end are not listed. */
-static uint32_t requests_done(const struct claimant *claimant, uint32_t units)
-{
-    uint64_t sum = 0;
-    uint32_t done = 0;
-    for (uint32_t i = 0, r = 0; i < claimant->pod.container_count; i++) {
-        const struct gs_container *container = &claimant->pod.containers[i];
-        if (!container->gpu_units)
-            continue;
-        if (container->kind != GS_CONTAINER_INIT)
-            sum += container->gpu_units;
-        r++;
-        if (sum <= units)
-            done = r;
-    }
-    return done;
 }
 
 /* They ask for the same, container by container. */
@@ -65,26 +43,23 @@ static void exchange_calls(struct gs_allocator *alloc, struct claimant *owner,
         else if (at->owner == other)
             gs_call_set_owner(alloc, at, owner);
     }
-    uint32_t done = owner->done;
-    owner->done = other->done;
-    other->done = done;
     if (alloc->current == owner || alloc->current == other)
         alloc->current = alloc->current == owner ? other : owner;
 }
 
 static void tell_exchange(struct gs_allocator *alloc, struct claimant *claimant)
 {
-    gs_write_event(alloc, claimant, gs_write_record(alloc, claimant), false, "GpuRecordChanged",
-                   "the kubelet gave this pod the GPU that an equal pod was bound to: the records "
-                   "of both were exchanged");
+    gs_write_event(alloc, claimant, gs_write_record(alloc, claimant), false, "GpuAllocationSwapped",
+                   "the kubelet started this pod on the GPU of an equal pod: the GPU allocations "
+                   "of the two pods were swapped");
 }
 
-/* Their calls and places change owners; both entries of gpu-moved go to the node in one patch, so
- * that every ledger moves both claims on one event, then the records follow. */
+/* Their calls and places change owners; both entries of gpu-reassigned go to the node in one patch,
+ * so that every ledger moves both claims on one event, then the records follow. */
 static void exchange(struct gs_allocator *alloc, struct claimant *owner, struct claimant *other)
 {
-    gs_gpu_mask here = other->allocated;
-    gs_gpu_mask there = owner->allocated ? owner->allocated : gs_claimant_record(alloc, owner);
+    gs_gpu_mask here = gs_claimant_place(alloc, other);
+    gs_gpu_mask there = gs_claimant_place(alloc, owner);
     exchange_calls(alloc, owner, other);
     gs_claimant_give(owner, here);
     gs_claimant_give(other, there);
@@ -102,6 +77,8 @@ gs_gpu_mask gs_claimant_environment(const struct gs_allocator *alloc,
                                     const struct claimant *claimant)
 {
     gs_gpu_mask gpus = 0;
+    const struct gs_pod *pod = &claimant->pod;
+    const uint32_t asked = pod->count_kind == GS_COUNT_VALID ? pod->gpu_count : 1;
     for (const struct call *at = alloc->calls; at; at = at->next) {
         if (at->owner != claimant)
             continue;
@@ -109,267 +86,300 @@ gs_gpu_mask gs_claimant_environment(const struct gs_allocator *alloc,
             return 0;
         gpus = at->gpus;
     }
-    return gs_claimant_runs(claimant) || gs_gpu_mask_count(gpus) == claimant->charge.gpu_count
-               ? gpus
-               : 0;
+    const uint32_t count = gs_gpu_mask_count(gpus);
+    const bool valid = count == claimant->charge.gpu_count || count == asked;
+    return gs_claimant_runs(claimant) || valid ? gpus : 0;
 }
 
 void gs_claimant_follow_environment(struct gs_allocator *alloc, struct claimant *owner)
 {
     gs_gpu_mask gpus = gs_claimant_environment(alloc, owner);
     owner->held = !gpus || !(gs_claimant_runs(owner) || gs_claimant_fits(alloc, owner, gpus));
-    if (owner->held)
+    if (owner->held && gpus)
         return;
     gs_claimant_give(owner, gpus);
     gs_claimant_charge(alloc, owner, NULL);
+    if (owner->held)
+        return;
     if (!gs_claimant_is_recorded(owner))
         gs_write_record(alloc, owner);
     if (owner->done == owner->request_count && !owner->pod.assigned)
         gs_write_assigned(alloc, owner);
 }
 
-bool gs_claimant_owns_calls(const struct gs_allocator *alloc, const struct claimant *claimant,
-                            bool confirmed)
+bool gs_claimant_has_call(const struct gs_allocator *alloc, const struct claimant *claimant,
+                          bool named)
 {
+    const struct call *at = alloc->calls;
+    while (at && (at->owner != claimant || !at->pod == named))
+        at = at->next;
+    return at != NULL;
+}
+
+bool gs_claimant_owns_calls(const struct gs_allocator *alloc, const struct claimant *claimant)
+{
+    return gs_claimant_has_call(alloc, claimant, true) ||
+           gs_claimant_has_call(alloc, claimant, false);
+}
+
+bool gs_claimant_is_torn(const struct gs_allocator *alloc, const struct claimant *claimant)
+{
+    return gs_claimant_owns_calls(alloc, claimant) && !gs_claimant_environment(alloc, claimant);
+}
+
+/* As many of its containers were allocated as the checkpoint names, or named before the pod ended
+ * there, and those that it cannot name yet. */
+static void recount(struct gs_allocator *alloc, struct claimant *claimant)
+{
+    uint32_t noted = 0, done = 0;
     for (const struct call *at = alloc->calls; at; at = at->next) {
-        if (at->owner == claimant && (at->confirmed || !confirmed))
-            return true;
+        noted += at->owner == claimant && at->pod;
+        done += at->owner == claimant && !at->pod;
     }
-    return false;
+    done += noted > claimant->named ? noted : claimant->named;
+    if (gs_claimant_runs(claimant) || done > claimant->request_count)
+        done = claimant->request_count;
+    if (done == claimant->done)
+        return;
+    if (done)
+        gs_claimant_set_done(alloc, claimant, done);
+    else
+        gs_claimant_give(claimant, 0);
+    claimant->done = done;
+    gs_claimant_charge(alloc, claimant, NULL);
 }
 
 /* A call in this pod's name was not its. */
 static void lose_call(struct gs_allocator *alloc, struct claimant *loser)
 {
-    uint32_t left = 0;
-    for (const struct call *at = alloc->calls; at; at = at->next)
-        left += at->owner == loser;
-    if (loser->done > left) /* one may have been answered twice in its name */
-        loser->done--;
-    if (!left) {
-        loser->done = 0; /* its own calls are still to come */
-        gs_claimant_give(loser, 0);
-    }
+    if (!gs_claimant_owns_calls(alloc, loser))
+        gs_claimant_give(loser, 0); /* its own calls are still to come */
     gs_claimant_charge(alloc, loser, NULL);
     if (alloc->current == loser)
         alloc->current = NULL;
 }
 
+/* An equal pod that is recorded where a call of this one went before it was known, and that is not
+ * allocated yet; NULL: none, or the call went where the pod is recorded. */
+static struct claimant *find_displaced(struct gs_allocator *alloc, const struct claimant *owner,
+                                       gs_gpu_mask gpus)
+{
+    const gs_gpu_mask recorded = gs_claimant_record(alloc, owner);
+    struct claimant *at = recorded && recorded != gpus ? alloc->first : NULL;
+    while (at && (at->done || gs_claimant_place(alloc, at) != gpus || !ask_the_same(at, owner)))
+        at = at->next;
+    return at;
+}
+
 /* One call that was answered in another's name, or in nobody's, is the owner's. */
 static void adopt(struct gs_allocator *alloc, struct claimant *owner, struct call *call)
 {
-    struct claimant *other = call->owner;
-    if (other && ask_the_same(owner, other) && !gs_claimant_owns_calls(alloc, owner, true) &&
-        !gs_claimant_owns_calls(alloc, other, true)) {
+    struct claimant *other = call->owner ? call->owner : find_displaced(alloc, owner, call->gpus);
+    if (other && ask_the_same(owner, other) && !gs_claimant_has_call(alloc, owner, true) &&
+        !gs_claimant_has_call(alloc, other, true)) {
+        gs_call_set_owner(alloc, call, other);
         exchange(alloc, owner, other);
         return;
     }
     gs_call_set_owner(alloc, call, owner);
-    if (owner->done < owner->request_count)
-        owner->done++;
     if (other)
         lose_call(alloc, other);
     gs_claimant_follow_environment(alloc, owner);
+    if (other)
+        other->yields = owner->held;
 }
 
-/* The kubelet names a pod that is not known here (yet): a static pod before its mirror is seen, or
- * one of which the watch is late. */
-static void leave_to_stranger(struct gs_allocator *alloc, struct call *call, uint64_t pod_hash)
+/* It is of a pod that is not known here (yet): a static pod before its mirror is seen, or one of
+ * which the watch is late. Or of none. */
+static void leave_to_stranger(struct gs_allocator *alloc, struct call *call, uint32_t units)
 {
     struct claimant *loser = call->owner;
-    if (!loser && call->pod_hash == pod_hash)
-        return;
-    if (loser || !call->uid[0])
-        gs_call_disown(alloc, call, pod_hash);
-    call->pod_hash = pod_hash;
+    call->units = units;
+    gs_call_set_owner(alloc, call, NULL);
+    gs_call_charge(alloc, call, true);
     if (loser)
         lose_call(alloc, loser);
 }
 
-static bool names(const struct gs_observed_pod *observed, uint64_t key)
+static struct call *find_unseen(const struct gs_allocator *alloc, uint64_t key, uint64_t pod)
 {
-    for (size_t k = 0; k < observed->key_count; k++) {
-        if (observed->keys[k] == key)
-            return true;
-    }
-    return false;
+    struct call *at = alloc->calls;
+    while (at && (at->seen || at->key != key || at->pod != pod))
+        at = at->next;
+    return at;
 }
 
-/*
- * The kubelet names a pod's ids by its name, which may have been an older pod's: one whose call was
- * taken for it and that is gone, or one that was gone when the kubelet took it in, so that nobody
- * claimed the call. (A static pod is claimed by its mirror, which comes later and has no record.)
- */
-static bool is_namesakes(const struct call *call, const struct claimant *claimant, uint64_t name)
+/* An earlier run's answer. What is said of a pod that is not known counts all the same, as long as
+ * no list says that it is gone, or the kubelet. No list tells of a static pod: its UID is none of
+ * the API server's. */
+static struct call *note(struct gs_allocator *alloc, const struct gs_given *given,
+                         struct claimant *owner)
 {
-    if (call->owner)
-        return false;
-    return call->was_hash == name || (claimant && call->listed && call->moment < claimant->since &&
-                                      claimant->pod.recorded == GS_RECORDED_VALID);
+    const struct gs_node_view *view = gs_allocator_view(alloc);
+    if (!view || !given->gpus || (given->gpus & ~gs_view_present(view)) ||
+        (!owner && alloc->had_list && strlen(given->uid) == API_UID_LEN))
+        return NULL;
+    struct call *call = gs_call_add(alloc, given->key, owner, given->gpus, given->units, NULL);
+    if (call && owner)
+        owner->restored = true;
+    return call;
 }
 
-/* Returns whether any of the ids were answered for by this run. */
-static bool settle_pod(struct gs_allocator *alloc, const struct gs_observed_pod *observed,
-                       struct claimant *claimant)
+/* The same ids under another UID are another call. */
+static void read_entry(struct gs_allocator *alloc, const struct gs_given *given)
 {
-    bool ours = false;
-    uint64_t hash = gs_pod_name_hash(observed->ns, observed->name);
-    for (size_t k = 0; k < observed->key_count; k++) {
-        struct call *call = gs_call_find(alloc, observed->keys[k]);
-        if (!call)
-            continue;
-        ours = true;
-        if (is_namesakes(call, claimant, hash))
-            continue;
-        if (!claimant) {
-            leave_to_stranger(alloc, call, hash);
-            continue;
-        }
-        if (call->owner != claimant)
-            adopt(alloc, claimant, call);
-        call->confirmed = true;
-    }
-    return ours;
+    const uint64_t pod = gs_hash_text(given->uid);
+    struct claimant *owner = gs_claimant_of_cgroup(alloc, given->uid);
+    struct call *call = find_unseen(alloc, given->key, pod);
+    if (!owner && gs_recent_has(&alloc->ended, given->uid)) /* the kubelet is late */
+        return;
+    if (!call)
+        call = find_unseen(alloc, given->key, 0);
+    if (!call)
+        call = note(alloc, given, owner);
+    if (owner)
+        owner->named++;
+    if (!call)
+        return;
+    call->seen = true;
+    if (owner && call->owner != owner)
+        adopt(alloc, owner, call);
+    else if (!owner)
+        leave_to_stranger(alloc, call, given->units);
+    call->pod = pod;
 }
 
-/* Calls without owner that the kubelet does not hold any more are over. */
-static void count_misses(struct gs_allocator *alloc, const struct gs_observed_pod *observed,
-                         size_t count)
+/* Without owner, what the kubelet does not hold any more is over. */
+static void count_misses(struct gs_allocator *alloc, bool at_allocate)
 {
     struct call *next;
-    for (struct call *at = alloc->calls; at; at = at->next)
-        at->missed += !at->owner;
-    for (size_t i = 0; i < count; i++) {
-        for (size_t k = 0; k < observed[i].key_count; k++) {
-            struct call *call = gs_call_find(alloc, observed[i].keys[k]);
-            if (call)
-                call->missed = 0;
-        }
-    }
     for (struct call *at = alloc->calls; at; at = next) {
         next = at->next;
-        if (at->missed >= MISSES)
+        if (at->seen || (at->pod ? at->owner != NULL : !at_allocate))
+            continue;
+        struct claimant *loser = at->owner;
+        if (loser) {
+            gs_call_set_owner(alloc, at, NULL);
+            lose_call(alloc, loser);
+            loser->lost = true;
+        }
+        if (at->pod || ++at->missed >= MISSES)
             gs_call_drop(alloc, at);
     }
 }
 
-void gs_allocator_observe(struct gs_allocator *alloc, const struct gs_observed_pod *observed,
-                          size_t count)
+/* What was given to a pod that has not run may have been given on trust: it is judged when those
+ * that run are counted. */
+static void judge_restored(struct gs_allocator *alloc)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (!observed[i].key_count)
-            continue;
-        struct claimant *claimant = gs_claimant_named(alloc, observed[i].ns, observed[i].name);
-        bool ours = settle_pod(alloc, &observed[i], claimant);
-        if (claimant && claimant->early && !ours && !claimant->done) {
-            gs_claimant_set_done(alloc, claimant, requests_done(claimant, observed[i].units));
-            gs_claimant_charge(alloc, claimant, NULL);
+    for (struct claimant *at = alloc->first; at; at = at->next) {
+        if (at->restored && !gs_claimant_runs(at)) {
+            gs_claimant_give(at, 0);
+            gs_claimant_charge(alloc, at, NULL);
+        } else if (at->restored) {
+            gs_claimant_follow_environment(alloc, at);
         }
     }
-    count_misses(alloc, observed, count);
+    for (struct claimant *at = alloc->first; at; at = at->next) {
+        if (at->restored && !gs_claimant_runs(at))
+            gs_claimant_follow_environment(alloc, at);
+        at->restored = false;
+    }
 }
 
-void gs_allocator_confirm(struct gs_allocator *alloc, const struct gs_given *given)
+void gs_allocator_observe(struct gs_allocator *alloc, const struct gs_given *given, size_t count,
+                          bool at_allocate)
 {
-    struct claimant *claimant = gs_claimant_of_cgroup(alloc, given->uid);
-    struct call *call = gs_call_find(alloc, given->key);
-    if (!claimant || !call)
-        return;
-    if (call->owner != claimant)
-        adopt(alloc, claimant, call);
-    call->confirmed = true;
+    for (struct call *at = alloc->calls; at; at = at->next)
+        at->seen = false;
+    for (struct claimant *at = alloc->first; at; at = at->next)
+        at->named = 0;
+    for (size_t i = 0; i < count; i++)
+        read_entry(alloc, &given[i]);
+    count_misses(alloc, at_allocate);
+    judge_restored(alloc);
+    for (struct claimant *at = alloc->first; at; at = at->next)
+        recount(alloc, at);
 }
 
 void gs_claimant_inherit(struct gs_allocator *alloc, struct claimant *claimant)
 {
-    uint64_t hash = gs_pod_name_hash(claimant->pod.ns, claimant->pod.name);
+    const uint64_t pod = gs_hash_text(gs_claimant_cgroup(claimant));
     for (struct call *at = alloc->calls; at; at = at->next) {
-        if (at->owner || at->pod_hash != hash || is_namesakes(at, claimant, hash))
+        if (at->owner || at->pod != pod)
             continue;
         adopt(alloc, claimant, at);
-        at->confirmed = true;
+        claimant->named++;
     }
+    recount(alloc, claimant);
 }
+
+static const char full[] =
+    "start blocked: a container of this pod was assigned a GPU whose memory is now allocated "
+    "to other pods; it starts when that memory is free, or delete the pod to reschedule it";
 
 /* Room helps a pod whose containers are all on as many GPUs as it asks for. Another number of them
  * is a static pod's: when the kubelet asks for one there is no object that could say gpu-count. */
 static enum gs_start_result hold_back(struct gs_allocator *alloc, struct claimant *owner,
                                       struct gs_error *err)
 {
-    static const char full[] =
-        "a container of this pod was given a GPU whose memory belongs to other pods by now; its "
-        "start is held back until there is room, or delete the pod to have it placed anew";
-    static const char torn[] =
-        "the containers of this pod were given different GPUs, or another number of them than "
-        "gpu-count asks for (a static pod always gets one): it can never start here, delete it to "
-        "have it placed anew";
-    const char *why =
-        gs_claimant_owns_calls(alloc, owner, false) && !gs_claimant_environment(alloc, owner)
-            ? torn
-            : full;
+    static const char torn[] = "start blocked: the containers of this pod were assigned different "
+                               "GPUs, or another number of GPUs than gpu-count requests (a static "
+                               "pod always gets one); delete the pod to reschedule it";
+    const char *why = gs_claimant_is_torn(alloc, owner) ? torn : full;
     alloc->stats.held++;
     if (!owner->held_said)
-        gs_write_event(alloc, owner, 0, true, "GpuStartHeld", why);
+        gs_write_event(alloc, owner, 0, true, "GpuStartBlocked", why);
     owner->held_said = true;
     gs_fail(err, GS_EBUSY, "%s", why);
     return GS_START_HELD;
 }
 
-/* An earlier run's answer, of which nothing is left but the record: it may have been given on
- * trust, so a pod that has not run needs room there. */
-static void believe_record(const struct gs_allocator *alloc, struct claimant *owner)
+/* Nobody may tell whether it has run, nor what was given on trust beside it. */
+static enum gs_start_result start_stranger(struct gs_allocator *alloc, const struct call *call,
+                                           struct gs_error *err)
 {
-    gs_gpu_mask place = gs_claimant_place(alloc, owner);
-    owner->held = !gs_claimant_runs(owner) && place && !gs_claimant_fits(alloc, owner, place);
-}
-
-/* The pod that the kubelet names for these ids. */
-static const struct gs_observed_pod *owner_of(const struct gs_start_request *request, uint64_t key)
-{
-    for (size_t i = 0; i < request->observed_count; i++) {
-        if (names(&request->observed[i], key))
-            return &request->observed[i];
+    const struct gs_node_view *view = gs_allocator_view(alloc);
+    for (uint32_t i = 0; view && i < view->gpu_count; i++) {
+        if ((call->gpus & GS_GPU_BIT(view->gpus[i].idx)) &&
+            view->gpus[i].used_units > view->gpus[i].total_units) {
+            gs_fail(err, GS_EBUSY, "%s", full);
+            return GS_START_HELD;
+        }
     }
-    return NULL;
+    return GS_START_OK;
 }
 
-/* An init container is not listed by older kubelets, but its pod's other calls have put it right.
- */
-struct claimant *gs_claimant_starting(struct gs_allocator *alloc,
-                                      const struct gs_start_request *request, bool *ret_named)
+static enum gs_start_result start(struct gs_allocator *alloc, const struct call *call,
+                                  const struct gs_start_request *request, struct gs_error *err)
 {
-    uint64_t key = gs_allocate_key(request->ids, request->id_count);
-    const struct gs_observed_pod *observed = owner_of(request, key);
-    struct call *call = gs_call_find(alloc, key);
-    *ret_named = observed != NULL;
-    if (observed)
-        return gs_claimant_named(alloc, observed->ns, observed->name);
-    return call ? call->owner : NULL;
-}
-
-enum gs_start_result gs_allocator_start(struct gs_allocator *alloc,
-                                        const struct gs_start_request *request,
-                                        struct gs_error *err)
-{
-    uint64_t key = gs_allocate_key(request->ids, request->id_count);
-    if (request->observed)
-        gs_allocator_observe(alloc, request->observed, request->observed_count);
-    bool named;
-    struct claimant *owner = gs_claimant_starting(alloc, request, &named);
-    struct call *call = gs_call_find(alloc, key);
-    if (named && !owner && !request->listed)
-        return GS_START_LIST_FIRST;
-    if (!owner)
-        return GS_START_OK; /* a static pod without an API object, or an earlier run's answer */
-    if (!call)
-        believe_record(alloc, owner);
-    else if (owner->held || gs_claimant_environment(alloc, owner) != owner->allocated)
+    struct claimant *owner = call->owner;
+    if (owner && (owner->held || gs_claimant_environment(alloc, owner) != owner->allocated))
         gs_claimant_follow_environment(alloc, owner);
-    if (owner->held && !request->listed)
+    if ((!owner || owner->held) && !request->listed)
         return GS_START_LIST_FIRST; /* who is in the way may be gone */
+    if (!owner)
+        return start_stranger(alloc, call, err);
     if (owner->held)
         return hold_back(alloc, owner, err);
     gs_claimant_put_right(alloc, owner);
     return request->write_tried || gs_claimant_move_is_written(alloc, owner) ? GS_START_OK
                                                                              : GS_START_WRITE_FIRST;
+}
+
+/* Whichever of the pods with these ids it is that starts, mostly there is one. */
+enum gs_start_result gs_allocator_start(struct gs_allocator *alloc,
+                                        const struct gs_start_request *request,
+                                        struct gs_error *err)
+{
+    uint64_t key = gs_allocate_key(request->ids, request->id_count);
+    enum gs_start_result result = GS_START_OK;
+    bool known = request->listed;
+    for (const struct call *at = alloc->calls; at && result == GS_START_OK; at = at->next) {
+        if (at->key != key)
+            continue;
+        known = true;
+        result = start(alloc, at, request, err);
+    }
+    return known ? result : GS_START_LIST_FIRST;
 }

@@ -128,10 +128,10 @@ uint64_t gs_write_assigned(struct gs_allocator *alloc, const struct claimant *cl
 static int keep_about(struct queued_write *write, const struct gs_event_object *about)
 {
     struct gs_event_object *to = &write->about;
-    to->api = gs_arena_strndup(&write->arena, about->api, strlen(about->api));
-    to->kind = gs_arena_strndup(&write->arena, about->kind, strlen(about->kind));
-    to->name = gs_arena_strndup(&write->arena, about->name, strlen(about->name));
-    to->uid = gs_arena_strndup(&write->arena, about->uid, strlen(about->uid));
+    to->api = gs_arena_strdup(&write->arena, about->api);
+    to->kind = gs_arena_strdup(&write->arena, about->kind);
+    to->name = gs_arena_strdup(&write->arena, about->name);
+    to->uid = gs_arena_strdup(&write->arena, about->uid);
     return to->api && to->kind && to->name && to->uid ? 0 : -1;
 }
 

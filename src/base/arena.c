@@ -75,6 +75,11 @@ char *gs_arena_strndup(struct gs_arena *arena, const char *text, size_t len)
     return copy;
 }
 
+char *gs_arena_strdup(struct gs_arena *arena, const char *text)
+{
+    return gs_arena_strndup(arena, text, strlen(text));
+}
+
 char *gs_arena_printf(struct gs_arena *arena, const char *format, ...)
 {
     va_list args, again;

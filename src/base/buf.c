@@ -183,6 +183,11 @@ void gs_buf_json_string(struct gs_buf *buf, const char *text, size_t len)
     gs_buf_putc(buf, '"');
 }
 
+void gs_buf_json_text(struct gs_buf *buf, const char *text)
+{
+    gs_buf_json_string(buf, text, strlen(text));
+}
+
 void gs_buf_consume(struct gs_buf *buf, size_t count)
 {
     if (count >= buf->len) {

@@ -64,27 +64,3 @@ void gs_error_clear(struct gs_error *err)
     err->code = GS_OK;
     err->msg[0] = '\0';
 }
-
-const char *gs_code_name(enum gs_code code)
-{
-    static const char *const names[] = {
-        [GS_OK] = "OK",
-        [GS_EINVAL] = "EINVAL",
-        [GS_EPROTO] = "EPROTO",
-        [GS_ETOOBIG] = "ETOOBIG",
-        [GS_ENOMEM] = "ENOMEM",
-        [GS_ENOENT] = "ENOENT",
-        [GS_EEXIST] = "EEXIST",
-        [GS_ECONFLICT] = "ECONFLICT",
-        [GS_EAUTH] = "EAUTH",
-        [GS_EDENIED] = "EDENIED",
-        [GS_EGONE] = "EGONE",
-        [GS_EBUSY] = "EBUSY",
-        [GS_ETIMEOUT] = "ETIMEOUT",
-        [GS_EIO] = "EIO",
-        [GS_ENOTREADY] = "ENOTREADY",
-        [GS_ECANCELED] = "ECANCELED",
-        [GS_EINTERNAL] = "EINTERNAL",
-    };
-    return (size_t)code < sizeof(names) / sizeof(names[0]) ? names[code] : "UNKNOWN";
-}

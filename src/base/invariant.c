@@ -16,7 +16,7 @@ bool gs_invariant_broken(const char *words, const char *file, int line)
     char at[256];
     snprintf(at, sizeof(at), "%s:%d", file, line);
     atomic_fetch_add(&broken, 1);
-    gs_log(GS_LOG_ERROR, "an invariant is broken", GS_STR("invariant", words), GS_STR("at", at));
+    gs_log(GS_LOG_ERROR, "invariant violated", GS_STR("invariant", words), GS_STR("at", at));
     if (!atomic_load(&survives))
         abort();
     return false;

@@ -87,20 +87,21 @@ int gs_cluster_claim(struct gs_cluster *cluster, const struct gs_claim *claim, s
     return 0;
 }
 
-static int take_bound(struct gs_cluster *cluster, const struct gs_pod *pod, struct gs_error *err)
+/* The first event that shows a pod bound which the same watch showed unbound is the Binding's own
+ * revision: node and annotations are of one transaction, and nobody edited them since. */
+static int take_bound(struct gs_cluster *cluster, const struct gs_pod *pod, bool read,
+                      struct gs_error *err)
 {
     const struct gs_cluster_owner *owner = cluster->owner;
     struct where before = where_is(cluster->ledger, pod->uid);
     struct gs_claim claim;
     gs_claim_of_pod(pod, &claim);
-    if (!owner->keeps_labels)
-        claim.labels = NULL;
-    gs_claim_follow(cluster->ledger, &claim);
+    const int waited = owner->bound ? owner->bound(cluster->ctx, pod, before.known) : 0;
+    gs_claim_follow(cluster->ledger, &claim, waited > 0 && !read && !cluster->lists_pods);
     if (gs_cluster_claim(cluster, &claim, err) < 0)
         return -1;
     if (before.known)
         note_move(cluster, &before, pod->uid);
-    int waited = owner->bound ? owner->bound(cluster->ctx, pod, before.known) : 0;
     if (!before.known && waited == 0)
         learn(cluster, pod);
     return waited < 0 ? gs_fail_nomem(err) : 0;
@@ -145,12 +146,6 @@ bool gs_cluster_has_ended(const struct gs_cluster *cluster, const char *uid, boo
            (read && gs_recent_has(&cluster->ended_before, uid));
 }
 
-void gs_cluster_lives(struct gs_cluster *cluster, const char *uid)
-{
-    gs_recent_remove(&cluster->ended, uid);
-    gs_recent_remove(&cluster->ended_before, uid);
-}
-
 int gs_cluster_pod(struct gs_cluster *cluster, const struct gs_pod *pod, bool read,
                    struct gs_error *err)
 {
@@ -163,14 +158,15 @@ int gs_cluster_pod(struct gs_cluster *cluster, const struct gs_pod *pod, bool re
     /* The phase went back. The watch's events come in order: this one is the newer. */
     if (!read && gs_recent_has(&cluster->ended_by_phase, pod->uid)) {
         gs_recent_remove(&cluster->ended_by_phase, pod->uid);
-        gs_cluster_lives(cluster, pod->uid);
+        gs_recent_remove(&cluster->ended, pod->uid);
+        gs_recent_remove(&cluster->ended_before, pod->uid);
     }
     if (gs_cluster_has_ended(cluster, pod->uid, read) ||
         is_stale(cluster->ledger, pod, gs_pod_revision(pod)))
         return 0;
     const bool wants = gs_pod_wants_gpu(pod);
     if (pod->node_name[0])
-        return wants ? take_bound(cluster, pod, err)
+        return wants ? take_bound(cluster, pod, read, err)
                      : gs_ledger_set_other(cluster->ledger, pod->uid, pod->node_name,
                                            gs_pod_cpu_milli(pod), err);
     return wants ? take_waiting(cluster, pod, err) : 0;
@@ -229,6 +225,7 @@ void gs_cluster_list_begin(struct gs_cluster *cluster, enum gs_kind kind)
         gs_ledger_begin_nodes(cluster->ledger);
         return;
     }
+    cluster->lists_pods = true;
     gs_ledger_begin_pods(cluster->ledger);
     gs_recent_release(&cluster->ended_before);
     cluster->ended_before = cluster->ended;
@@ -237,8 +234,10 @@ void gs_cluster_list_begin(struct gs_cluster *cluster, enum gs_kind kind)
 
 uint32_t gs_cluster_list_end(struct gs_cluster *cluster, enum gs_kind kind)
 {
-    if (kind == GS_KIND_POD)
+    if (kind == GS_KIND_POD) {
+        cluster->lists_pods = false;
         return gs_ledger_sweep_pods(cluster->ledger);
+    }
     gs_ledger_sweep_nodes(cluster->ledger);
     const uint32_t slots = gs_ledger_slots(cluster->ledger);
     for (uint32_t slot = 0; slot < slots && slot < cluster->facts.cap; slot++) {

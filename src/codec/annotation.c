@@ -38,28 +38,24 @@ char *gs_codec_idx_format(gs_gpu_mask gpus, char out[GS_IDX_TEXT_BYTES])
     return out;
 }
 
-static void put_container(struct gs_buf *out, uint32_t units, gs_gpu_mask gpus)
-{
-    uint32_t idx;
-    const char *joint = "";
-    gs_buf_putc(out, '{');
-    GS_FOR_EACH_GPU (idx, gpus) {
-        gs_buf_printf(out, "%s\"%" PRIu32 "\":%" PRIu32, joint, idx, units);
-        joint = ",";
-    }
-    gs_buf_putc(out, '}');
-}
-
 void gs_codec_allocation(struct gs_buf *out, const struct gs_pod *pod, gs_gpu_mask gpus)
 {
     const char *joint = "";
+    uint32_t main = 0, idx;
     gs_buf_putc(out, '{');
     for (uint32_t i = 0; i < pod->container_count; i++) {
         const struct gs_container *container = &pod->containers[i];
+        const char *comma = "";
+        main += container->kind == GS_CONTAINER_MAIN;
         if (container->kind != GS_CONTAINER_MAIN || !container->gpu_units)
             continue;
-        gs_buf_printf(out, "%s\"%" PRIu32 "\":", joint, container->main_index);
-        put_container(out, gs_units_each(container->gpu_units, gs_gpu_mask_count(gpus)), gpus);
+        const uint32_t units = gs_units_each(container->gpu_units, gs_gpu_mask_count(gpus));
+        gs_buf_printf(out, "%s\"%" PRIu32 "\":{", joint, main - 1);
+        GS_FOR_EACH_GPU (idx, gpus) {
+            gs_buf_printf(out, "%s\"%" PRIu32 "\":%" PRIu32, comma, idx, units);
+            comma = ",";
+        }
+        gs_buf_putc(out, '}');
         joint = ",";
     }
     gs_buf_putc(out, '}');
@@ -117,13 +113,6 @@ bool gs_codec_allocation_gpus(struct gs_slice json, gs_gpu_mask *ret, bool *ret_
     return true;
 }
 
-static const char *number_text(struct gs_arena *arena, uint64_t value)
-{
-    char text[24];
-    int len = snprintf(text, sizeof(text), "%" PRIu64, value);
-    return gs_arena_strndup(arena, text, (size_t)len);
-}
-
 static const char *allocation_text(struct gs_arena *arena, const struct gs_pod *pod,
                                    gs_gpu_mask gpus)
 {
@@ -143,10 +132,11 @@ int gs_codec_bind_annotations(const struct gs_names *names, const struct gs_pod 
     gs_codec_idx_format(record->gpus, idx);
     const struct gs_kv filled[GS_BIND_ANNOTATIONS] = {
         {names->idx, gs_arena_strndup(arena, idx, strlen(idx))},
-        {names->dev, number_text(arena, record->dev_units)},
-        {names->pod, number_text(arena, (uint64_t)record->charge.units * record->charge.gpu_count)},
+        {names->dev, gs_arena_printf(arena, "%" PRIu64, record->dev_units)},
+        {names->pod, gs_arena_printf(arena, "%" PRIu64,
+                                     (uint64_t)record->charge.units * record->charge.gpu_count)},
         {names->assigned, "false"},
-        {names->assume_time, number_text(arena, (uint64_t)record->assume_time_ns)},
+        {names->assume_time, gs_arena_printf(arena, "%" PRId64, record->assume_time_ns)},
         {GS_ALLOCATION_KEY, allocation_text(arena, pod, record->gpus)},
     };
     struct gs_kv *kv = gs_arena_calloc(arena, GS_BIND_ANNOTATIONS, sizeof(*kv));

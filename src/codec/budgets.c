@@ -3,114 +3,96 @@
 
 #include "pod_reader.h"
 
-static void read_metadata(struct gs_reader *reader, struct gs_budget *budget)
+static void read_selector(struct gs_reader *reader, const char *what, void *to)
 {
-    struct gs_scan_text key;
-    if (!gs_read_object(reader, "metadata"))
-        return;
-    while (gs_scan_key(&reader->scan, &key)) {
-        if (gs_scan_text_is(key, "namespace"))
-            gs_read_string(reader, "metadata.namespace", &budget->ns);
-        else
-            gs_scan_skip(&reader->scan);
-    }
+    gs_read_label_selector((struct gs_pod_reader *)reader, &((struct gs_budget *)to)->selector);
 }
 
-static void read_spec(struct gs_pod_reader *pr, struct gs_budget *budget)
+static void read_disrupted(struct gs_reader *reader, const char *what, void *to)
 {
-    struct gs_reader *reader = &pr->reader;
+    struct gs_budget *budget = to;
     struct gs_scan_text key;
-    if (!gs_read_object(reader, "spec"))
+    if (!gs_read_object(reader, what))
         return;
     while (gs_scan_key(&reader->scan, &key)) {
-        if (gs_scan_text_is(key, "selector"))
-            gs_read_label_selector(pr, &budget->selector);
-        else
-            gs_scan_skip(&reader->scan);
-    }
-}
-
-static void read_disrupted(struct gs_reader *reader, struct gs_budget *budget)
-{
-    struct gs_scan_text key;
-    if (!gs_read_object(reader, "status.disruptedPods"))
-        return;
-    while (gs_scan_key(&reader->scan, &key)) {
-        const char **names = gs_read_grow(reader, budget->disrupted, budget->disrupted_count,
-                                          sizeof(*names), "status.disruptedPods", UINT32_MAX);
-        if (!names)
+        const char **name = gs_read_append(reader, &budget->disrupted, &budget->disrupted_count,
+                                           sizeof(*name), what, UINT32_MAX);
+        if (!name)
             return;
-        budget->disrupted = names;
-        names[budget->disrupted_count] = gs_scan_string_dup(reader->arena, key);
-        if (!names[budget->disrupted_count++])
-            gs_reader_stop(reader, GS_ENOMEM, "status.disruptedPods", "");
+        *name = gs_scan_string_dup(reader->arena, key);
+        if (!*name)
+            gs_reader_stop(reader, GS_ENOMEM, what, "");
         gs_scan_skip(&reader->scan);
     }
 }
 
-static void read_status(struct gs_reader *reader, struct gs_budget *budget)
+#define MEMBER(key, what, field) GS_MEMBER(struct gs_budget, key, what, field)
+
+static const struct gs_member name_members[] = {
+    GS_OBJECT("metadata", "metadata", GS_MEMBERS(MEMBER("namespace", "metadata.namespace", ns))),
+    {0},
+};
+
+static const struct gs_member budget_members[] = {
+    GS_OBJECT("spec", "spec", GS_MEMBERS(GS_CALL("selector", "selector", read_selector))),
+    GS_OBJECT("status", "status",
+              GS_MEMBERS(MEMBER("disruptionsAllowed", "status.disruptionsAllowed", allowed),
+                         GS_CALL("disruptedPods", "status.disruptedPods", read_disrupted))),
+    {0},
+};
+
+/* Of the same namespace as the one before. */
+static bool follows(const struct gs_budget *budget, const struct gs_budget *last)
 {
-    struct gs_scan_text key;
-    if (!gs_read_object(reader, "status"))
-        return;
-    while (gs_scan_key(&reader->scan, &key)) {
-        if (gs_scan_text_is(key, "disruptionsAllowed"))
-            gs_read_i32(reader, "status.disruptionsAllowed", &budget->allowed);
-        else if (gs_scan_text_is(key, "disruptedPods"))
-            read_disrupted(reader, budget);
-        else
-            gs_scan_skip(&reader->scan);
-    }
+    return last && strcmp(last->ns, budget->ns) == 0;
 }
 
-static void read_budget(struct gs_pod_reader *pr, struct gs_budget *budget)
+/* last: the one before; where that is an excess, nothing more is kept of its namespace. */
+static void read_budget(struct gs_pod_reader *pr, struct gs_budget *budget,
+                        const struct gs_budget *last)
 {
-    struct gs_reader *reader = &pr->reader;
-    struct gs_scan_text key;
-    gs_scan_object(&reader->scan, "a budget");
-    while (gs_scan_key(&reader->scan, &key)) {
-        if (gs_scan_text_is(key, "metadata"))
-            read_metadata(reader, budget);
-        else if (gs_scan_text_is(key, "spec"))
-            read_spec(pr, budget);
-        else if (gs_scan_text_is(key, "status"))
-            read_status(reader, budget);
-        else
-            gs_scan_skip(&reader->scan);
-    }
+    static const char what[] = "PodDisruptionBudget";
+    const struct gs_scan here = pr->reader.scan;
+    gs_read_entry(&pr->reader, what, name_members, budget);
+    if (pr->reader.scan.failed || (follows(budget, last) && last->excess))
+        return;
+    pr->reader.scan = here;
+    gs_read_entry(&pr->reader, what, budget_members, budget);
+}
+
+/* What asking whether it covers a pod takes. */
+static uint32_t work_of(const struct gs_budget *budget)
+{
+    uint32_t work = 8 + budget->disrupted_count + budget->selector.count;
+    for (uint32_t i = 0; i < budget->selector.count; i++)
+        work += budget->selector.all[i].value_count;
+    return work;
 }
 
 int gs_codec_budget_take(struct gs_scan *from, struct gs_arena *arena, struct gs_budget **all,
                          uint32_t *count, struct gs_error *err)
 {
     struct gs_pod_reader pr = {.reader.arena = arena};
+    struct gs_budget one = {.ns = ""};
+    const struct gs_budget *last = *count ? &(*all)[*count - 1] : NULL;
     gs_reader_enter(&pr.reader, from);
+    read_budget(&pr, &one, last);
+    const bool same = follows(&one, last);
+    one.work = work_of(&one) + (same ? last->work : 0);
+    one.excess = one.work > GS_BUDGETS_WORK_MAX || gs_arena_bytes(arena) > GS_BUDGETS_BYTES_MAX;
+    one.allowed = one.excess ? 0 : one.allowed;
     struct gs_budget *wider =
-        gs_read_grow(&pr.reader, *all, *count, sizeof(*wider), "items", UINT32_MAX);
-    if (wider)
-        read_budget(&pr, &wider[*count]);
+        same && last->excess
+            ? NULL
+            : gs_read_grow(&pr.reader, *all, *count, sizeof(*wider), "items", UINT32_MAX);
     if (gs_reader_leave(&pr.reader, from, err) < 0)
         return -1;
+    if (!wider)
+        return 0;
+    while (one.excess && *count && follows(&one, &wider[*count - 1]))
+        --*count;
+    wider[*count] = one;
     *all = wider;
     ++*count;
-    return 0;
-}
-
-int gs_codec_labels(struct gs_slice json, struct gs_arena *arena, struct gs_kv **ret,
-                    uint32_t *ret_count, struct gs_error *err)
-{
-    struct gs_reader reader = {.arena = arena};
-    struct gs_kv *all = NULL;
-    struct gs_scan_text key;
-    uint32_t count = 0;
-    gs_scan_init(&reader.scan, json);
-    gs_scan_object(&reader.scan, "labels");
-    while (gs_scan_key(&reader.scan, &key))
-        gs_read_label(&reader, &all, &count, key, "labels");
-    if (gs_reader_finish(&reader, err) < 0)
-        return -1;
-    gs_node_labels_sort(all, count);
-    *ret = all;
-    *ret_count = count;
-    return 0;
+    return one.excess;
 }

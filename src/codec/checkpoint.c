@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/codec/checkpoint.h"
 
+#include "gpushare/base/cleanup.h"
 #include "reader.h"
 
 /* Of one container; more than a list for the kubelet can carry (4 MiB of ids). */
 enum { ENTRIES_MAX = 65536, IDS_MAX = 1 << 18 };
 
 struct draft {
-    struct gs_reader reader;
+    struct gs_reader reader; /* first: a call's reader is that of the checkpoint */
     struct gs_slice resource;
-    struct gs_checkpoint_entry *entries;
+    gs_checkpoint_each each;
+    void *ctx;
     uint32_t count;
 };
 
@@ -19,117 +21,92 @@ static void read_ids(struct gs_reader *reader, const char ***ids, uint32_t *coun
     if (!gs_read_array(reader, what))
         return;
     while (gs_scan_element(&reader->scan)) {
-        const char **grown = gs_read_grow(reader, *ids, *count, sizeof(**ids), what, IDS_MAX);
-        if (!grown)
+        const char **id = gs_read_append(reader, ids, count, sizeof(*id), what, IDS_MAX);
+        if (!id)
             return;
-        *ids = grown;
-        if (!gs_read_string(reader, what, &grown[*count]) || !grown[*count])
-            gs_scan_refuse(&reader->scan, what, "holds what is no id");
-        ++*count;
+        if (!gs_read_name(reader, what, id))
+            gs_scan_refuse(&reader->scan, what, "contains an invalid ID");
     }
 }
 
-static void read_groups(struct gs_reader *reader, struct gs_checkpoint_entry *entry)
+/* One entry as it is read. */
+struct container {
+    struct gs_checkpoint_entry entry;
+    struct gs_scan_text resource, answer;
+};
+
+static void read_groups(struct gs_reader *reader, const char *what, void *to)
 {
+    struct gs_checkpoint_entry *entry = &((struct container *)to)->entry;
     struct gs_scan_text numa;
     const char **ids = NULL;
     entry->id_count = 0; /* the last one counts */
     if (gs_scan_peek(&reader->scan) == GS_SCAN_ARRAY) {
         read_ids(reader, &ids, &entry->id_count);
-    } else if (gs_read_object(reader, "DeviceIDs")) {
+    } else if (gs_read_object(reader, what)) {
         while (gs_scan_key(&reader->scan, &numa))
             read_ids(reader, &ids, &entry->id_count);
     }
     entry->ids = ids;
 }
 
-static void read_answer(struct gs_reader *reader, struct gs_checkpoint_entry *entry)
-{
-    struct gs_scan_text text;
-    if (gs_read_text(reader, "AllocResp", &text) &&
-        !gs_scan_text_slice(reader->arena, text, &entry->answer))
-        gs_reader_stop(reader, GS_ENOMEM, "AllocResp", "needs memory");
-}
+#define MEMBER(key, field) GS_MEMBER(struct container, key, key, field)
+
+static const struct gs_member resource_members[] = {MEMBER("ResourceName", resource), {0}};
+
+static const struct gs_member entry_members[] = {
+    MEMBER("PodUID", entry.pod_uid),
+    GS_CALL("DeviceIDs", "DeviceIDs", read_groups),
+    MEMBER("AllocResp", answer),
+    {0},
+};
 
 /* Its ids only when the resource is known to be ours: another's may be many. */
-static bool read_entry(struct gs_reader *reader, struct gs_checkpoint_entry *entry,
-                       struct gs_scan_text *ret_resource, bool ours)
-{
-    struct gs_scan_text key;
-    if (!gs_read_object(reader, "PodDeviceEntries"))
-        return false;
-    while (gs_scan_key(&reader->scan, &key)) {
-        if (gs_scan_text_is(key, "ResourceName"))
-            gs_read_text(reader, "ResourceName", ret_resource);
-        else if (ours && gs_scan_text_is(key, "PodUID"))
-            gs_read_string(reader, "PodUID", &entry->pod_uid);
-        else if (ours && gs_scan_text_is(key, "DeviceIDs"))
-            read_groups(reader, entry);
-        else if (ours && gs_scan_text_is(key, "AllocResp"))
-            read_answer(reader, entry);
-        else
-            gs_scan_skip(&reader->scan);
-    }
-    return !reader->scan.failed;
-}
-
-static void keep_entry(struct draft *draft)
+static bool read_own(struct draft *draft, const char *what, struct container *one)
 {
     struct gs_reader *reader = &draft->reader;
-    struct gs_checkpoint_entry entry = {.pod_uid = ""};
-    struct gs_scan_text resource = {0};
-    struct gs_scan here = reader->scan;
-    if (!read_entry(reader, &entry, &resource, false) ||
-        !gs_scan_text_eq(resource, draft->resource))
-        return;
+    const struct gs_scan here = reader->scan;
+    if (!gs_read_members(reader, what, resource_members, one) ||
+        !gs_scan_text_eq(one->resource, draft->resource))
+        return false;
     reader->scan = here;
-    if (!read_entry(reader, &entry, &resource, true))
-        return;
-    struct gs_checkpoint_entry *grown = gs_read_grow(
-        reader, draft->entries, draft->count, sizeof(*grown), "PodDeviceEntries", ENTRIES_MAX);
-    if (!grown)
-        return;
-    draft->entries = grown;
-    grown[draft->count++] = entry;
+    if (!gs_read_members(reader, what, entry_members, one))
+        return false;
+    if (!gs_scan_text_slice(reader->arena, one->answer, &one->entry.answer))
+        gs_reader_stop(reader, GS_ENOMEM, what, "");
+    else if (++draft->count > ENTRIES_MAX)
+        gs_reader_stop(reader, GS_ETOOBIG, what, "has too many entries");
+    return true;
 }
 
-static void read_data(struct draft *draft)
+static void read_containers(struct gs_reader *reader, const char *what, void *to)
 {
-    struct gs_scan *scan = &draft->reader.scan;
-    struct gs_scan_text key;
-    if (!gs_read_object(&draft->reader, "Data"))
+    struct draft *draft = to;
+    if (!gs_read_array(reader, what))
         return;
-    while (gs_scan_key(scan, &key)) {
-        if (!gs_scan_text_is(key, "PodDeviceEntries")) {
-            gs_scan_skip(scan);
-            continue;
-        }
-        draft->count = 0; /* the last one counts */
-        if (!gs_read_array(&draft->reader, "PodDeviceEntries"))
-            continue;
-        while (gs_scan_element(scan))
-            keep_entry(draft);
+    while (gs_scan_element(&reader->scan)) {
+        struct container one = {.entry.pod_uid = ""};
+        const bool own = read_own(draft, what, &one);
+        if (!reader->scan.failed && !draft->each(draft->ctx, own ? &one.entry : NULL,
+                                                 (size_t)(reader->scan.at - reader->scan.begin)))
+            gs_reader_stop(reader, GS_ENOMEM, what, "");
+        gs_arena_reset(reader->arena);
     }
 }
 
-int gs_codec_checkpoint_decode(struct gs_slice json, const char *resource, struct gs_arena *arena,
-                               struct gs_checkpoint_entry **ret, uint32_t *ret_count,
-                               struct gs_error *err)
+static const struct gs_member checkpoint_members[] = {
+    GS_OBJECT("Data", "Data",
+              GS_MEMBERS(GS_CALL("PodDeviceEntries", "PodDeviceEntries", read_containers))),
+    {0},
+};
+
+int gs_codec_checkpoint_decode(struct gs_slice json, const char *resource, gs_checkpoint_each each,
+                               void *ctx, struct gs_error *err)
 {
-    struct draft draft = {.reader.arena = arena, .resource = gs_slice_of(resource)};
-    struct gs_scan *scan = &draft.reader.scan;
-    struct gs_scan_text key;
-    gs_scan_init(scan, json);
-    gs_scan_object(scan, "the checkpoint");
-    while (gs_scan_key(scan, &key)) {
-        if (gs_scan_text_is(key, "Data"))
-            read_data(&draft);
-        else
-            gs_scan_skip(scan);
-    }
-    if (gs_reader_finish(&draft.reader, err) < 0)
-        return -1;
-    *ret = draft.entries;
-    *ret_count = draft.count;
-    return 0;
+    _cleanup_(gs_arena_release) struct gs_arena arena = {0};
+    struct draft draft = {
+        .reader.arena = &arena, .resource = gs_slice_of(resource), .each = each, .ctx = ctx};
+    gs_scan_init(&draft.reader.scan, json);
+    gs_read_entry(&draft.reader, "the kubelet's checkpoint", checkpoint_members, &draft);
+    return gs_reader_finish(&draft.reader, err);
 }

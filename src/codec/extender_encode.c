@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 /* kube-scheduler has used Error as a format string: a percent sign would garble it. */
-static void put_error_text(struct gs_buf *out, const char *error)
+static void write_error_text(struct gs_buf *out, const char *error)
 {
     struct gs_buf plain = GS_BUF(strlen(error));
     for (const char *at = error; *at; at++) {
@@ -17,7 +17,7 @@ static void put_error_text(struct gs_buf *out, const char *error)
     gs_buf_release(&plain);
 }
 
-static char *copy(char *to, const void *bytes, size_t len)
+static char *append_bytes(char *to, const void *bytes, size_t len)
 {
     memcpy(to, bytes, len);
     return to + len;
@@ -30,8 +30,8 @@ static bool plain_names(const struct gs_filter_args *args)
 
 /* The request's own bytes from candidate `from` to candidate `to`, both included, with the commas
  * between them. */
-static void put_run(struct gs_buf *out, const struct gs_filter_args *args, uint32_t from,
-                    uint32_t to)
+static void write_run(struct gs_buf *out, const struct gs_filter_args *args, uint32_t from,
+                      uint32_t to)
 {
     const struct gs_slice *items = args->has_names ? args->names : args->nodes;
     const char *begin = items[from].at, *end = items[to].at + items[to].len;
@@ -44,7 +44,8 @@ static void put_run(struct gs_buf *out, const struct gs_filter_args *args, uint3
 
 /* Kept candidates mostly stand side by side, so they are copied in runs. Names with escapes are
  * not runs of the body any more: they go one by one. */
-static void put_kept(struct gs_buf *out, const struct gs_filter_args *args, const uint8_t *reasons)
+static void write_kept(struct gs_buf *out, const struct gs_filter_args *args,
+                       const uint8_t *reasons)
 {
     uint32_t count = gs_filter_args_count(args);
     bool single = args->has_names && !args->names_plain;
@@ -61,7 +62,7 @@ static void put_kept(struct gs_buf *out, const struct gs_filter_args *args, cons
         if (single)
             gs_buf_json_string(out, args->names[i].at, args->names[i].len);
         else
-            put_run(out, args, from, i);
+            write_run(out, args, from, i);
     }
     gs_buf_putc(out, ']');
 }
@@ -81,14 +82,14 @@ static void make_texts(struct reason_texts *texts)
         const char *words = gs_reason_text((enum gs_reason)i);
         texts->of[i].at = texts->text.len;
         gs_buf_putc(&texts->text, ':');
-        gs_buf_json_string(&texts->text, words, strlen(words));
+        gs_buf_json_text(&texts->text, words);
         texts->of[i].len = texts->text.len - texts->of[i].at;
     }
 }
 
 /* In one piece, as a score: with a call for each part, the calls would cost more than the bytes. */
-static void put_reason(struct gs_buf *out, struct gs_slice name, bool plain, const char *text,
-                       size_t len)
+static void write_reason(struct gs_buf *out, struct gs_slice name, bool plain, const char *text,
+                         size_t len)
 {
     static const char head[] = ",\"";
     if (!plain) {
@@ -100,10 +101,10 @@ static void put_reason(struct gs_buf *out, struct gs_slice name, bool plain, con
     char *begin = gs_buf_reserve(out, sizeof(head) + name.len + len);
     if (!begin)
         return;
-    char *to = copy(begin, head, sizeof(head) - 1);
-    to = copy(to, name.at, name.len);
+    char *to = append_bytes(begin, head, sizeof(head) - 1);
+    to = append_bytes(to, name.at, name.len);
     *to++ = '"';
-    gs_buf_advance(out, (size_t)(copy(to, text, len) - begin));
+    gs_buf_advance(out, (size_t)(append_bytes(to, text, len) - begin));
 }
 
 /* Each entry appended from `begin` on has a comma before it: the first becomes the bracket
@@ -118,8 +119,8 @@ static void open_entries(struct gs_buf *out, size_t begin, char bracket)
 
 enum failed { RESOLVABLE = 1, UNRESOLVABLE = 2 };
 
-static void put_failed(struct gs_buf *out, const struct gs_filter_args *args,
-                       const uint8_t *reasons, const struct reason_texts *texts, unsigned which)
+static void write_failed(struct gs_buf *out, const struct gs_filter_args *args,
+                         const uint8_t *reasons, const struct reason_texts *texts, unsigned which)
 {
     uint32_t count = gs_filter_args_count(args);
     bool plain = plain_names(args);
@@ -130,8 +131,8 @@ static void put_failed(struct gs_buf *out, const struct gs_filter_args *args,
         enum gs_reason reason = (enum gs_reason)reasons[i];
         if (!(which & (gs_reason_unresolvable(reason) ? UNRESOLVABLE : RESOLVABLE)))
             continue;
-        put_reason(out, gs_filter_args_name(args, i), plain,
-                   texts->text.data + texts->of[reason].at, texts->of[reason].len);
+        write_reason(out, gs_filter_args_name(args, i), plain,
+                     texts->text.data + texts->of[reason].at, texts->of[reason].len);
     }
     open_entries(out, begin, '{');
     gs_buf_putc(out, '}');
@@ -146,16 +147,16 @@ void gs_codec_filter_result(struct gs_buf *out, const struct gs_filter_args *arg
         out->failed = gs_buf_failed(&texts.text);
     if (args->has_names) {
         gs_buf_puts(out, "{\"Nodes\":null,\"NodeNames\":");
-        put_kept(out, args, reasons);
+        write_kept(out, args, reasons);
     } else {
         gs_buf_puts(out, "{\"Nodes\":{\"metadata\":{},\"items\":");
-        put_kept(out, args, reasons);
+        write_kept(out, args, reasons);
         gs_buf_puts(out, "},\"NodeNames\":null");
     }
     gs_buf_puts(out, ",\"FailedNodes\":");
-    put_failed(out, args, reasons, &texts, told_once ? RESOLVABLE : RESOLVABLE | UNRESOLVABLE);
+    write_failed(out, args, reasons, &texts, told_once ? RESOLVABLE : RESOLVABLE | UNRESOLVABLE);
     gs_buf_puts(out, ",\"FailedAndUnresolvableNodes\":");
-    put_failed(out, args, reasons, &texts, UNRESOLVABLE);
+    write_failed(out, args, reasons, &texts, UNRESOLVABLE);
     gs_buf_puts(out, ",\"Error\":\"\"}");
     gs_buf_release(&texts.text);
 }
@@ -164,16 +165,16 @@ void gs_codec_filter_error(struct gs_buf *out, const char *error)
 {
     gs_buf_puts(out, "{\"Nodes\":null,\"NodeNames\":null,\"FailedNodes\":null,"
                      "\"FailedAndUnresolvableNodes\":null,\"Error\":");
-    put_error_text(out, error);
+    write_error_text(out, error);
     gs_buf_putc(out, '}');
 }
 
-static char *put_priority(char *to, struct gs_slice name, uint8_t score)
+static char *write_priority(char *to, struct gs_slice name, uint8_t score)
 {
     static const char head[] = ",{\"Host\":\"", tail[] = "\",\"Score\":";
-    to = copy(to, head, sizeof(head) - 1);
-    to = copy(to, name.at, name.len);
-    to = copy(to, tail, sizeof(tail) - 1);
+    to = append_bytes(to, head, sizeof(head) - 1);
+    to = append_bytes(to, name.at, name.len);
+    to = append_bytes(to, tail, sizeof(tail) - 1);
     if (score >= 10)
         *to++ = (char)('0' + score / 10);
     *to++ = (char)('0' + score % 10);
@@ -182,8 +183,8 @@ static char *put_priority(char *to, struct gs_slice name, uint8_t score)
 }
 
 /* Names that stand in the body as they are: room is made once for all. */
-static void put_plain_priorities(struct gs_buf *out, const struct gs_slice *names,
-                                 const uint8_t *scores, uint32_t count)
+static void write_plain_priorities(struct gs_buf *out, const struct gs_slice *names,
+                                   const uint8_t *scores, uint32_t count)
 {
     size_t room = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -194,14 +195,14 @@ static void put_plain_priorities(struct gs_buf *out, const struct gs_slice *name
     char *to = begin;
     for (uint32_t i = 0; begin && i < count; i++) {
         if (scores[i] != GS_SCORE_UNTOLD)
-            to = put_priority(to, names[i], scores[i]);
+            to = write_priority(to, names[i], scores[i]);
     }
     if (begin)
         gs_buf_advance(out, (size_t)(to - begin));
 }
 
-static void put_escaped_priorities(struct gs_buf *out, const struct gs_slice *names,
-                                   const uint8_t *scores, uint32_t count)
+static void write_escaped_priorities(struct gs_buf *out, const struct gs_slice *names,
+                                     const uint8_t *scores, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         if (scores[i] == GS_SCORE_UNTOLD)
@@ -216,7 +217,7 @@ void gs_codec_host_priorities(struct gs_buf *out, const struct gs_filter_args *a
                               const uint8_t *scores)
 {
     size_t begin = out->len;
-    (plain_names(args) ? put_plain_priorities : put_escaped_priorities)(
+    (plain_names(args) ? write_plain_priorities : write_escaped_priorities)(
         out, gs_filter_args_names(args), scores, gs_filter_args_count(args));
     open_entries(out, begin, '[');
     gs_buf_putc(out, ']');
@@ -225,17 +226,17 @@ void gs_codec_host_priorities(struct gs_buf *out, const struct gs_filter_args *a
 void gs_codec_binding_result(struct gs_buf *out, const char *error)
 {
     gs_buf_puts(out, "{\"Error\":");
-    put_error_text(out, error);
+    write_error_text(out, error);
     gs_buf_putc(out, '}');
 }
 
-static void put_victims(struct gs_buf *out, const struct gs_victims *victims)
+static void write_victims(struct gs_buf *out, const struct gs_victims *victims)
 {
-    gs_buf_json_string(out, victims->node, strlen(victims->node));
+    gs_buf_json_text(out, victims->node);
     gs_buf_puts(out, ":{\"Pods\":[");
     for (uint32_t i = 0; i < victims->pod_count; i++) {
         gs_buf_puts(out, i ? ",{\"UID\":" : "{\"UID\":");
-        gs_buf_json_string(out, victims->pods[i].uid, strlen(victims->pods[i].uid));
+        gs_buf_json_text(out, victims->pods[i].uid);
         gs_buf_putc(out, '}');
     }
     gs_buf_printf(out, "],\"NumPDBViolations\":%" PRId64 "}", victims->pdb_violations);
@@ -248,7 +249,7 @@ void gs_codec_preemption_result(struct gs_buf *out, const struct gs_victims *nod
     for (uint32_t i = 0; i < node_count; i++) {
         if (i)
             gs_buf_putc(out, ',');
-        put_victims(out, &nodes[i]);
+        write_victims(out, &nodes[i]);
     }
     gs_buf_puts(out, "}}");
 }

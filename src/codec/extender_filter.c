@@ -7,7 +7,7 @@
 #include "reader.h"
 
 /* Empty, with the memory kept. */
-static void reset(struct gs_filter_args *args)
+static void reset_args(struct gs_filter_args *args)
 {
     gs_pod_reset(&args->pod);
     gs_arena_reset(&args->arena);
@@ -93,8 +93,15 @@ static bool read_name(struct gs_reader *reader, struct gs_filter_args *args)
            keep_name(reader, text, &args->names[args->name_count], &args->names_plain);
 }
 
-static void read_names(struct gs_reader *reader, struct gs_filter_args *args)
+struct filter_reader {
+    struct gs_reader reader; /* first: a call's reader is that of the request */
+    struct gs_filter_args *args;
+    struct gs_slice pod;
+};
+
+static void read_names(struct gs_reader *reader, const char *what, void *to)
 {
+    struct gs_filter_args *args = ((struct filter_reader *)to)->args;
     struct gs_scan *scan = &reader->scan;
     args->names_plain = true;
     if (gs_scan_peek(scan) == GS_SCAN_ARRAY && take_kept_names(scan, args)) {
@@ -102,7 +109,7 @@ static void read_names(struct gs_reader *reader, struct gs_filter_args *args)
         return;
     }
     const char *begin = scan->at;
-    if (!gs_read_array(reader, "NodeNames"))
+    if (!gs_read_array(reader, what))
         return;
     args->has_names = true;
     args->name_count = 0;
@@ -122,102 +129,79 @@ static void read_names(struct gs_reader *reader, struct gs_filter_args *args)
         keep_names(args, (struct gs_slice){begin, (size_t)(scan->at - begin)});
 }
 
-static void read_node_name(struct gs_reader *reader, struct gs_scan_text *ret)
-{
-    struct gs_scan_text key;
-    if (!gs_read_object(reader, "metadata of a node"))
-        return;
-    while (gs_scan_key(&reader->scan, &key)) {
-        if (gs_scan_text_is(key, "name"))
-            gs_read_text(reader, "metadata.name of a node", ret);
-        else
-            gs_scan_skip(&reader->scan);
-    }
-}
+struct node {
+    struct gs_scan_text name;
+};
+
+static const struct gs_member node_members[] = {
+    GS_OBJECT("metadata", "metadata of a node",
+              GS_MEMBERS(GS_MEMBER(struct node, "name", "metadata.name of a node", name))),
+    {0},
+};
 
 /* One Node: its bytes and its name, in one pass; the rest of it is for gs_codec_node(). */
 static bool read_node(struct gs_reader *reader, struct gs_filter_args *args)
 {
     struct gs_scan *scan = &reader->scan;
-    struct gs_scan_text key, name = {0};
-    if (gs_scan_peek(scan) != GS_SCAN_OBJECT)
-        return gs_scan_object(scan, "Nodes.items entry");
+    struct node node = {0};
+    gs_scan_peek(scan);
     const char *begin = scan->at;
-    gs_scan_object(scan, "Nodes.items entry");
-    while (gs_scan_key(scan, &key)) {
-        if (gs_scan_text_is(key, "metadata"))
-            read_node_name(reader, &name);
-        else
-            gs_scan_skip(scan);
-    }
+    gs_read_entry(reader, "Nodes.items entry", node_members, &node);
     if (scan->failed)
         return false;
     args->nodes[args->node_count] = (struct gs_slice){begin, (size_t)(scan->at - begin)};
-    return keep_name(reader, name, &args->node_names[args->node_count], &args->node_names_plain);
+    return keep_name(reader, node.name, &args->node_names[args->node_count],
+                     &args->node_names_plain);
 }
 
-static void read_items(struct gs_reader *reader, struct gs_filter_args *args)
+static void read_items(struct gs_reader *reader, const char *what, void *to)
 {
+    struct gs_filter_args *args = ((struct filter_reader *)to)->args;
     args->node_count = 0;
     args->node_names_plain = true;
-    if (!gs_read_array(reader, "Nodes.items"))
+    if (!gs_read_array(reader, what))
         return;
     while (gs_scan_element(&reader->scan)) {
         uint32_t count = args->node_count;
-        if (!make_room(reader, &args->nodes, &args->node_room, count, "Nodes.items") ||
-            !make_room(reader, &args->node_names, &args->node_name_room, count, "Nodes.items") ||
+        if (!make_room(reader, &args->nodes, &args->node_room, count, what) ||
+            !make_room(reader, &args->node_names, &args->node_name_room, count, what) ||
             !read_node(reader, args))
             return;
         args->node_count++;
     }
 }
 
-static void read_nodes(struct gs_reader *reader, struct gs_filter_args *args)
+static const struct gs_member list_members[] = {
+    GS_CALL("items", "Nodes.items", read_items),
+    {0},
+};
+
+static void read_nodes(struct gs_reader *reader, const char *what, void *to)
 {
-    struct gs_scan_text key;
-    if (!gs_read_object(reader, "Nodes"))
-        return;
-    args->has_nodes = true;
-    while (gs_scan_key(&reader->scan, &key)) {
-        if (gs_scan_text_is_nocase(key, "items"))
-            read_items(reader, args);
-        else
-            gs_scan_skip(&reader->scan);
-    }
+    ((struct filter_reader *)to)->args->has_nodes = true;
+    gs_read_members(reader, what, list_members, to);
 }
 
-static void read_args(struct gs_reader *reader, struct gs_filter_args *args,
-                      struct gs_slice *ret_pod)
-{
-    struct gs_scan *scan = &reader->scan;
-    struct gs_scan_text key;
-    gs_scan_object(scan, "ExtenderArgs");
-    while (gs_scan_key(scan, &key)) {
-        if (gs_scan_text_is_nocase(key, "NodeNames"))
-            read_names(reader, args);
-        else if (gs_scan_text_is_nocase(key, "Nodes"))
-            read_nodes(reader, args);
-        else if (gs_scan_text_is_nocase(key, "Pod") && !gs_scan_null(scan))
-            gs_scan_raw(scan, ret_pod);
-        else if (!gs_scan_text_is_nocase(key, "Pod"))
-            gs_scan_skip(scan);
-    }
-}
+static const struct gs_member args_members[] = {
+    GS_CALL("NodeNames", "NodeNames", read_names),
+    GS_CALL("Nodes", "Nodes", read_nodes),
+    GS_MEMBER(struct filter_reader, "Pod", "Pod", pod),
+    {0},
+};
 
-static int decode(const struct gs_names *names, struct gs_slice body, struct gs_filter_args *args,
-                  struct gs_error *err)
+static int decode_args(const struct gs_names *names, struct gs_slice body,
+                       struct gs_filter_args *args, struct gs_error *err)
 {
-    struct gs_reader reader = {.arena = &args->arena};
-    struct gs_slice pod = {0};
-    gs_scan_init(&reader.scan, body);
-    read_args(&reader, args, &pod);
-    if (gs_reader_finish(&reader, err) < 0)
+    struct filter_reader fr = {.reader = {.arena = &args->arena, .any_case = true}, .args = args};
+    gs_scan_init(&fr.reader.scan, body);
+    gs_read_entry(&fr.reader, "ExtenderArgs", args_members, &fr);
+    if (gs_reader_finish(&fr.reader, err) < 0)
         return -1;
-    if (!pod.at)
+    if (!fr.pod.at)
         return gs_fail(err, GS_EINVAL, "Pod is missing");
     if (!args->has_names && !args->has_nodes)
         return gs_fail(err, GS_EINVAL, "NodeNames and Nodes are missing");
-    if (gs_codec_pod(names, pod, &args->pod, err) < 0)
+    if (gs_codec_pod(names, fr.pod, &args->pod, err) < 0)
         return gs_error_prefix(err, "Pod");
     return 0;
 }
@@ -225,9 +209,9 @@ static int decode(const struct gs_names *names, struct gs_slice body, struct gs_
 int gs_codec_filter_args(const struct gs_names *names, struct gs_slice body,
                          struct gs_filter_args *ret, struct gs_error *err)
 {
-    reset(ret);
-    if (decode(names, body, ret, err) == 0)
+    reset_args(ret);
+    if (decode_args(names, body, ret, err) == 0)
         return 0;
-    reset(ret);
+    reset_args(ret);
     return -1;
 }

@@ -13,13 +13,14 @@ struct node_list {
 };
 
 struct preempt_reader {
-    struct gs_reader reader;
+    struct gs_reader reader; /* first: a call's reader is that of the request */
     struct node_list meta, full;
-    uint32_t victims; /* seen in all */
+    const struct node_list *list; /* that is read */
+    uint32_t victims;             /* total */
     struct gs_slice pod;
 };
 
-static void reset(struct gs_preemption_args *args)
+static void reset_args(struct gs_preemption_args *args)
 {
     gs_pod_reset(&args->pod);
     gs_arena_reset(&args->arena);
@@ -36,124 +37,91 @@ void gs_preemption_args_release(struct gs_preemption_args *args)
 }
 
 /* metadata.uid of a victim's Pod object, or UID of a MetaPod. */
-static void read_pod_metadata(struct gs_reader *reader, const char **ret_uid)
-{
-    struct gs_scan_text key;
-    if (!gs_read_object(reader, "metadata of a victim"))
-        return;
-    while (gs_scan_key(&reader->scan, &key)) {
-        if (gs_scan_text_is(key, "uid"))
-            gs_read_string(reader, "metadata.uid of a victim", ret_uid);
-        else
-            gs_scan_skip(&reader->scan);
-    }
-}
+static const struct gs_member meta_members[] = {
+    GS_MEMBER(struct gs_victim, "UID", "UID of a victim", uid),
+    {0},
+};
+static const struct gs_member pod_members[] = {
+    GS_OBJECT("metadata", "metadata of a victim",
+              GS_MEMBERS(GS_MEMBER(struct gs_victim, "uid", "metadata.uid of a victim", uid))),
+    {0},
+};
 
-static void read_victim(struct gs_reader *reader, bool meta, struct gs_victim *victim)
+static void read_victim(struct preempt_reader *pr, struct gs_victim *victim)
 {
-    struct gs_scan *scan = &reader->scan;
-    struct gs_scan_text key;
+    struct gs_scan *scan = &pr->reader.scan;
     *victim = (struct gs_victim){.uid = ""};
     gs_scan_peek(scan);
     const char *begin = scan->at;
-    gs_scan_object(scan, "victim");
-    while (gs_scan_key(scan, &key)) {
-        if (meta && gs_scan_text_is_nocase(key, "UID"))
-            gs_read_string(reader, "UID of a victim", &victim->uid);
-        else if (!meta && gs_scan_text_is(key, "metadata"))
-            read_pod_metadata(reader, &victim->uid);
-        else
-            gs_scan_skip(scan);
-    }
-    if (!meta)
+    gs_read_entry(&pr->reader, "victim", pr->list == &pr->meta ? meta_members : pod_members,
+                  victim);
+    if (pr->list == &pr->full)
         victim->pod = (struct gs_slice){begin, (size_t)(scan->at - begin)};
 }
 
-static void read_pods(struct preempt_reader *pr, bool meta, struct gs_victims *victims)
+static void read_pods(struct gs_reader *reader, const char *what, void *to)
 {
-    struct gs_reader *reader = &pr->reader;
-    if (!gs_read_array(reader, "Pods of a node"))
+    struct preempt_reader *pr = (struct preempt_reader *)reader;
+    struct gs_victims *victims = to;
+    if (!gs_read_array(reader, what))
         return;
     victims->pod_count = 0;
     while (gs_scan_element(&reader->scan)) {
-        struct gs_victim *pods =
-            gs_read_grow(reader, victims->pods, victims->pod_count, sizeof(*pods), "Pods of a node",
-                         GS_EXTENDER_VICTIMS_MAX);
-        if (!pods)
+        struct gs_victim *victim = gs_read_append(reader, &victims->pods, &victims->pod_count,
+                                                  sizeof(*victim), what, GS_EXTENDER_VICTIMS_MAX);
+        if (!victim)
             return;
-        victims->pods = pods;
         if (++pr->victims > GS_EXTENDER_VICTIMS_MAX) {
             gs_reader_stop(reader, GS_ETOOBIG, "preemption", "has too many victims");
             return;
         }
-        read_victim(reader, meta, &pods[victims->pod_count]);
-        victims->pod_count++;
+        read_victim(pr, victim);
     }
 }
 
-static void read_victims(struct preempt_reader *pr, bool meta, struct gs_victims *victims)
-{
-    struct gs_reader *reader = &pr->reader;
-    struct gs_scan_text key;
-    if (!gs_read_object(reader, "victims of a node"))
-        return;
-    while (gs_scan_key(&reader->scan, &key)) {
-        if (gs_scan_text_is_nocase(key, "Pods"))
-            read_pods(pr, meta, victims);
-        else if (!gs_scan_text_is_nocase(key, "NumPDBViolations"))
-            gs_scan_skip(&reader->scan);
-        else if (!gs_scan_null(&reader->scan))
-            gs_scan_i64(&reader->scan, "NumPDBViolations", &victims->pdb_violations);
-    }
-}
+static const struct gs_member victims_members[] = {
+    GS_CALL("Pods", "Pods of a node", read_pods),
+    GS_MEMBER(struct gs_victims, "NumPDBViolations", "NumPDBViolations", pdb_violations),
+    {0},
+};
 
-static void read_nodes(struct preempt_reader *pr, bool meta, struct node_list *list)
+static void read_nodes(struct gs_reader *reader, const char *what, void *to)
 {
-    struct gs_reader *reader = &pr->reader;
+    struct node_list *list = to;
     struct gs_scan_text key;
-    const char *what = meta ? "NodeNameToMetaVictims" : "NodeNameToVictims";
     if (!gs_read_object(reader, what))
         return;
+    ((struct preempt_reader *)reader)->list = list;
     *list = (struct node_list){.there = true};
     while (gs_scan_key(&reader->scan, &key)) {
-        struct gs_victims *items = gs_read_grow(reader, list->items, list->count, sizeof(*items),
-                                                what, GS_EXTENDER_NODES_MAX);
-        if (!items)
+        struct gs_victims *victims = gs_read_append(reader, &list->items, &list->count,
+                                                    sizeof(*victims), what, GS_EXTENDER_NODES_MAX);
+        if (!victims)
             return;
-        list->items = items;
-        struct gs_victims *victims = &items[list->count++];
-        *victims = (struct gs_victims){.node = gs_scan_string_dup(reader->arena, key)};
+        victims->node = gs_scan_string_dup(reader->arena, key);
         if (!victims->node) {
             gs_reader_stop(reader, GS_ENOMEM, what, "");
             return;
         }
-        read_victims(pr, meta, victims);
+        gs_read_members(reader, "victims of a node", victims_members, victims);
     }
 }
 
-static void read_args(struct preempt_reader *pr)
-{
-    struct gs_scan *scan = &pr->reader.scan;
-    struct gs_scan_text key;
-    gs_scan_object(scan, "ExtenderPreemptionArgs");
-    while (gs_scan_key(scan, &key)) {
-        if (gs_scan_text_is_nocase(key, "NodeNameToMetaVictims"))
-            read_nodes(pr, true, &pr->meta);
-        else if (gs_scan_text_is_nocase(key, "NodeNameToVictims"))
-            read_nodes(pr, false, &pr->full);
-        else if (gs_scan_text_is_nocase(key, "Pod") && !gs_scan_null(scan))
-            gs_scan_raw(scan, &pr->pod);
-        else if (!gs_scan_text_is_nocase(key, "Pod"))
-            gs_scan_skip(scan);
-    }
-}
+#define NODES(key, field) GS_CALL_AT(struct preempt_reader, key, key, field, read_nodes)
 
-static int decode(const struct gs_names *names, struct gs_slice body,
-                  struct gs_preemption_args *args, struct gs_error *err)
+static const struct gs_member args_members[] = {
+    NODES("NodeNameToMetaVictims", meta),
+    NODES("NodeNameToVictims", full),
+    GS_MEMBER(struct preempt_reader, "Pod", "Pod", pod),
+    {0},
+};
+
+static int decode_args(const struct gs_names *names, struct gs_slice body,
+                       struct gs_preemption_args *args, struct gs_error *err)
 {
-    struct preempt_reader pr = {.reader = {.arena = &args->arena}};
+    struct preempt_reader pr = {.reader = {.arena = &args->arena, .any_case = true}};
     gs_scan_init(&pr.reader.scan, body);
-    read_args(&pr);
+    gs_read_entry(&pr.reader, "ExtenderPreemptionArgs", args_members, &pr);
     if (gs_reader_finish(&pr.reader, err) < 0)
         return -1;
     if (!pr.pod.at)
@@ -172,9 +140,9 @@ static int decode(const struct gs_names *names, struct gs_slice body,
 int gs_codec_preemption_args(const struct gs_names *names, struct gs_slice body,
                              struct gs_preemption_args *ret, struct gs_error *err)
 {
-    reset(ret);
-    if (decode(names, body, ret, err) == 0)
+    reset_args(ret);
+    if (decode_args(names, body, ret, err) == 0)
         return 0;
-    reset(ret);
+    reset_args(ret);
     return -1;
 }

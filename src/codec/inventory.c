@@ -1,65 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/codec/inventory.h"
 
-#include <inttypes.h>
-
 #include "gpushare/base/utf8.h"
+#include "json_writer.h"
 #include "reader.h"
 
 enum { VERSION = 1 };
 
-static void put_enforced(struct gs_buf *out, enum gs_enforced enforced)
+static void write_nonzero(struct gs_buf *out, const char *key, int64_t value)
 {
-    if (enforced != GS_ENFORCED_UNKNOWN)
-        gs_buf_printf(out, ",\"enforced\":\"%s\"", gs_enforced_by(enforced));
-    if (gs_enforced_lacks(enforced))
-        gs_buf_printf(out, ",\"enforcedReason\":\"%s\"", gs_enforced_why(enforced));
+    if (value)
+        gs_write_number(out, key, value);
 }
 
-static void put_gpu(struct gs_buf *out, const struct gs_gpu *gpu)
+static void write_gpu(struct gs_buf *out, const struct gs_gpu *gpu)
 {
-    gs_buf_printf(out, "{\"idx\":%" PRIu32, gpu->idx);
-    if (gpu->uuid[0]) {
-        gs_buf_puts(out, ",\"uuid\":");
-        gs_buf_json_string(out, gpu->uuid, strlen(gpu->uuid));
-    }
-    gs_buf_printf(out, ",\"mem\":%" PRIu32, gpu->mem_units);
-    if (gpu->mem_mib)
-        gs_buf_printf(out, ",\"memMiB\":%" PRIu32, gpu->mem_mib);
-    if (gpu->model[0]) {
-        gs_buf_puts(out, ",\"model\":");
-        gs_buf_json_string(out, gpu->model, strlen(gpu->model));
-    }
-    if (gpu->pci[0]) {
-        gs_buf_puts(out, ",\"pci\":");
-        gs_buf_json_string(out, gpu->pci, strlen(gpu->pci));
-    }
-    gs_buf_printf(out, ",\"healthy\":%s", gpu->healthy ? "true" : "false");
+    const enum gs_enforced enforced = gpu->enforced;
+    gs_buf_putc(out, '{');
+    gs_write_number(out, "idx", gpu->idx);
+    gs_write_optional(out, "uuid", gpu->uuid);
+    gs_write_number(out, "mem", gpu->mem_units);
+    write_nonzero(out, "memMiB", gpu->mem_mib);
+    gs_write_optional(out, "model", gpu->model);
+    gs_write_optional(out, "pci", gpu->pci);
+    gs_write_bool(out, "healthy", gpu->healthy);
+    write_nonzero(out, "xid", gpu->xid);
     if (gpu->xid)
-        gs_buf_printf(out, ",\"xid\":%" PRIu32 ",\"xidBoot\":%" PRIu32, gpu->xid, gpu->xid_boot);
+        gs_write_number(out, "xidBoot", gpu->xid_boot);
     if (gpu->numa != GS_NUMA_NONE)
-        gs_buf_printf(out, ",\"numa\":%d", gpu->numa);
-    gs_buf_printf(out, ",\"schedulable\":%s", gpu->schedulable ? "true" : "false");
-    put_enforced(out, gpu->enforced);
-    if (gpu->max_pods)
-        gs_buf_printf(out, ",\"maxPods\":%" PRIu32, gpu->max_pods);
+        gs_write_number(out, "numa", gpu->numa);
+    gs_write_bool(out, "schedulable", gpu->schedulable);
+    if (enforced != GS_ENFORCED_UNKNOWN)
+        gs_write_string(out, "enforced", gs_enforced_by(enforced));
+    if (gs_enforced_lacks(enforced))
+        gs_write_string(out, "enforcedReason", gs_enforced_why(enforced));
+    write_nonzero(out, "maxPods", gpu->max_pods);
     gs_buf_putc(out, '}');
 }
 
-static void put_owner(struct gs_buf *out, const struct gs_inventory *inventory)
+static void write_true(struct gs_buf *out, const char *key, bool value)
 {
-    if (inventory->node) {
-        gs_buf_puts(out, ",\"node\":");
-        gs_buf_json_string(out, inventory->node, strlen(inventory->node));
-    }
-    if (inventory->mps)
-        gs_buf_puts(out, ",\"mps\":true");
-    for (uint32_t i = 0; i < inventory->other_count; i++) {
-        gs_buf_puts(out, i ? "," : ",\"others\":[");
-        gs_buf_json_string(out, inventory->others[i], strlen(inventory->others[i]));
-    }
-    if (inventory->other_count)
-        gs_buf_putc(out, ']');
+    if (value)
+        gs_write_bool(out, key, true);
 }
 
 void gs_codec_inventory_encode(struct gs_buf *out, const struct gs_inventory *inventory)
@@ -67,88 +49,94 @@ void gs_codec_inventory_encode(struct gs_buf *out, const struct gs_inventory *in
     gs_buf_printf(out, "{\"v\":%d,\"unit\":\"%s\",\"gpus\":[", VERSION,
                   gs_unit_name(inventory->unit));
     for (uint32_t i = 0; i < inventory->gpu_count; i++) {
-        if (i)
-            gs_buf_putc(out, ',');
-        put_gpu(out, &inventory->gpus[i]);
+        gs_buf_puts(out, i ? "," : "");
+        write_gpu(out, &inventory->gpus[i]);
     }
-    gs_buf_puts(out, inventory->tells_moved ? "],\"moved\":true" : "]");
-    if (inventory->unit_doubted)
-        gs_buf_puts(out, ",\"unitDoubted\":true");
-    if (inventory->rev)
-        gs_buf_printf(out, ",\"rev\":%" PRId64, inventory->rev);
-    put_owner(out, inventory);
-    gs_buf_putc(out, '}');
+    gs_buf_putc(out, ']');
+    write_true(out, "reassignments", inventory->tells_moved);
+    write_true(out, "unitConflict", inventory->unit_doubted);
+    write_nonzero(out, "rev", inventory->rev);
+    if (inventory->node)
+        gs_write_string(out, "node", inventory->node);
+    write_true(out, "mps", inventory->mps);
+    for (uint32_t i = 0; i < inventory->other_count; i++) {
+        gs_buf_puts(out, i ? "," : ",\"otherDriverGPUs\":[");
+        gs_buf_json_string(out, inventory->others[i], strlen(inventory->others[i]));
+    }
+    gs_buf_puts(out, inventory->other_count ? "]}" : "}");
 }
 
-/* What is being read: GPUs by index, so that they end up sorted. */
+/* GPUs by index, so that they end up sorted. */
 struct draft {
-    struct gs_reader reader;
+    struct gs_reader reader; /* first: a call's reader is that of the inventory */
     struct gs_gpu gpus[GS_GPUS_MAX];
     gs_gpu_mask present;
     int64_t version;
-    bool has_version, has_gpus;
+    bool has_gpus;
     struct gs_inventory rest; /* what stands beside the GPUs */
 };
 
-static bool read_u31(struct gs_reader *reader, const char *what, uint32_t *ret)
-{
-    int32_t value;
-    if (!gs_scan_i32(&reader->scan, what, &value))
-        return false;
-    if (value < 0)
-        return gs_scan_refuse(&reader->scan, what, "is negative");
-    *ret = (uint32_t)value;
-    return true;
-}
+struct gpu {
+    struct gs_gpu it;
+    const char *enforced, *reason;
+};
 
-static void read_uuid(struct gs_reader *reader, struct gs_gpu *gpu)
+static void read_model(struct gs_reader *reader, const char *what, void *to)
 {
+    char model[4 * GS_MODEL_BYTES] = ""; /* a NUL becomes three bytes */
     struct gs_scan_text text;
-    if (gs_read_text(reader, "gpus.uuid", &text) &&
-        !gs_scan_text_copy(text, gpu->uuid, sizeof(gpu->uuid)))
-        gs_scan_refuse(&reader->scan, "gpus.uuid", "is too long");
-}
-
-static void read_pci(struct gs_reader *reader, struct gs_gpu *gpu)
-{
-    struct gs_scan_text text;
-    if (gs_read_text(reader, "gpus.pci", &text) &&
-        !gs_scan_text_copy(text, gpu->pci, sizeof(gpu->pci)))
-        gs_scan_refuse(&reader->scan, "gpus.pci", "is too long");
-}
-
-static void read_model(struct gs_reader *reader, struct gs_gpu *gpu)
-{
-    const char *model;
-    if (!gs_read_string(reader, "gpus.model", &model))
+    if (!gs_scan_string(&reader->scan, what, &text))
         return;
-    size_t len = gs_utf8_cut(model, strlen(model), sizeof(gpu->model) - 1);
-    memcpy(gpu->model, model, len);
-    gpu->model[len] = '\0';
+    gs_scan_text_copy(gs_scan_text_head(text, GS_MODEL_BYTES), model, sizeof(model));
+    size_t len = gs_utf8_cut(model, strlen(model), GS_MODEL_BYTES - 1);
+    memset(to, 0, GS_MODEL_BYTES);
+    memcpy(to, model, len);
 }
 
-static void read_numa(struct gs_reader *reader, struct gs_gpu *gpu)
+static void read_numa(struct gs_reader *reader, const char *what, void *to)
 {
     int32_t numa;
-    if (!gs_read_i32(reader, "gpus.numa", &numa))
+    if (!gs_read_i32(reader, what, &numa))
         return;
     if (numa < INT16_MIN || numa > INT16_MAX)
-        gs_scan_refuse(&reader->scan, "gpus.numa", "is no NUMA node");
+        gs_scan_refuse(&reader->scan, what, "is not a NUMA node");
     else
-        gpu->numa = numa < 0 ? GS_NUMA_NONE : (int16_t)numa;
+        *(int16_t *)to = numa < 0 ? GS_NUMA_NONE : (int16_t)numa;
 }
 
-/* Of a file that tells the device plugin its GPUs; no node's annotation has it. */
-static void read_minor(struct gs_reader *reader, struct gs_gpu *gpu)
+/* Of a file that lists the GPUs for the device plugin; no node's annotation has it. */
+static void read_minor(struct gs_reader *reader, const char *what, void *to)
 {
-    uint32_t minor;
-    if (!read_u31(reader, "gpus.minor", &minor))
+    int32_t minor;
+    if (!gs_read_i32(reader, what, &minor))
         return;
-    if (minor >= UINT16_MAX)
-        gs_scan_refuse(&reader->scan, "gpus.minor", "is no minor number");
+    if (minor < 0 || minor >= UINT16_MAX)
+        gs_scan_refuse(&reader->scan, what, "is not a minor number");
     else
-        gpu->node = (uint16_t)(minor + 1);
+        *(uint16_t *)to = (uint16_t)(minor + 1);
 }
+
+#define MEMBER(key, field)     GS_MEMBER(struct gpu, key, "gpus." key, field)
+#define CALL(key, field, read) GS_CALL_AT(struct gpu, key, "gpus." key, field, read)
+
+static const struct gs_member gpu_members[] = {
+    MEMBER("idx", it.idx),
+    MEMBER("mem", it.mem_units),
+    MEMBER("memMiB", it.mem_mib),
+    MEMBER("uuid", it.uuid),
+    CALL("model", it.model, read_model),
+    MEMBER("healthy", it.healthy),
+    MEMBER("schedulable", it.schedulable),
+    MEMBER("pci", it.pci),
+    MEMBER("xid", it.xid),
+    MEMBER("xidBoot", it.xid_boot),
+    CALL("numa", it.numa, read_numa),
+    MEMBER("maxPods", it.max_pods),
+    CALL("minor", it.node, read_minor),
+    MEMBER("enforced", enforced),
+    GS_MEMBER_AS(struct gpu, "enforcedReason", "gpus.enforcedReason", reason, GS_READ_STRING),
+    {0},
+};
 
 static bool uuid_taken(const struct draft *draft, const char *uuid)
 {
@@ -163,157 +151,111 @@ static bool uuid_taken(const struct draft *draft, const char *uuid)
 static void keep_gpu(struct draft *draft, const struct gs_gpu *gpu)
 {
     struct gs_scan *scan = &draft->reader.scan;
-    if (gpu->idx >= GS_GPUS_MAX)
+    if (gpu->idx == UINT32_MAX)
+        gs_scan_refuse(scan, "gpus.idx", "is missing");
+    else if (gpu->mem_units == UINT32_MAX)
+        gs_scan_refuse(scan, "gpus.mem", "is missing");
+    else if (gpu->idx >= GS_GPUS_MAX)
         gs_scan_refuse(scan, "gpus.idx", "is above 63");
     else if (draft->present & GS_GPU_BIT(gpu->idx))
-        gs_scan_refuse(scan, "gpus.idx", "comes twice");
+        gs_scan_refuse(scan, "gpus.idx", "is duplicated");
     else if (gpu->uuid[0] && uuid_taken(draft, gpu->uuid))
-        gs_scan_refuse(scan, "gpus.uuid", "comes twice");
+        gs_scan_refuse(scan, "gpus.uuid", "is duplicated");
     if (scan->failed)
         return;
     draft->gpus[gpu->idx] = *gpu;
     draft->present |= GS_GPU_BIT(gpu->idx);
 }
 
-static void read_gpu(struct draft *draft)
+static void read_gpus(struct gs_reader *reader, const char *what, void *to)
 {
-    struct gs_reader *reader = &draft->reader;
-    struct gs_gpu gpu = {.healthy = true, .schedulable = true, .numa = GS_NUMA_NONE};
-    bool has_idx = false, has_mem = false;
-    const char *enforced = "", *reason = "";
-    struct gs_scan_text key;
-    gs_scan_object(&reader->scan, "gpus entry");
-    while (gs_scan_key(&reader->scan, &key)) {
-        if (gs_scan_text_is(key, "idx"))
-            has_idx = read_u31(reader, "gpus.idx", &gpu.idx);
-        else if (gs_scan_text_is(key, "mem"))
-            has_mem = read_u31(reader, "gpus.mem", &gpu.mem_units);
-        else if (gs_scan_text_is(key, "memMiB"))
-            read_u31(reader, "gpus.memMiB", &gpu.mem_mib);
-        else if (gs_scan_text_is(key, "uuid"))
-            read_uuid(reader, &gpu);
-        else if (gs_scan_text_is(key, "model"))
-            read_model(reader, &gpu);
-        else if (gs_scan_text_is(key, "healthy"))
-            gs_read_bool(reader, "gpus.healthy", &gpu.healthy);
-        else if (gs_scan_text_is(key, "schedulable"))
-            gs_read_bool(reader, "gpus.schedulable", &gpu.schedulable);
-        else if (gs_scan_text_is(key, "pci"))
-            read_pci(reader, &gpu);
-        else if (gs_scan_text_is(key, "xid"))
-            read_u31(reader, "gpus.xid", &gpu.xid);
-        else if (gs_scan_text_is(key, "xidBoot"))
-            read_u31(reader, "gpus.xidBoot", &gpu.xid_boot);
-        else if (gs_scan_text_is(key, "numa"))
-            read_numa(reader, &gpu);
-        else if (gs_scan_text_is(key, "maxPods"))
-            read_u31(reader, "gpus.maxPods", &gpu.max_pods);
-        else if (gs_scan_text_is(key, "minor"))
-            read_minor(reader, &gpu);
-        else if (gs_scan_text_is(key, "enforced"))
-            gs_read_string(reader, "gpus.enforced", &enforced);
-        else if (gs_scan_text_is(key, "enforcedReason"))
-            gs_read_string(reader, "gpus.enforcedReason", &reason);
-        else
-            gs_scan_skip(&reader->scan);
+    struct draft *draft = to;
+    draft->present = 0; /* the same key again: the last one counts */
+    draft->has_gpus = true;
+    gs_scan_array(&reader->scan, what);
+    while (gs_scan_element(&reader->scan)) {
+        struct gpu gpu = {.it = {.idx = UINT32_MAX,
+                                 .mem_units = UINT32_MAX,
+                                 .healthy = true,
+                                 .schedulable = true,
+                                 .numa = GS_NUMA_NONE},
+                          .enforced = "",
+                          .reason = ""};
+        gs_read_entry(reader, "gpus entry", gpu_members, &gpu);
+        gpu.it.enforced = gs_enforced_parse(gpu.enforced, gpu.reason);
+        keep_gpu(draft, &gpu.it);
     }
-    if (!has_idx)
-        gs_scan_refuse(&reader->scan, "gpus.idx", "is missing");
-    if (!has_mem)
-        gs_scan_refuse(&reader->scan, "gpus.mem", "is missing");
-    gpu.enforced = gs_enforced_parse(enforced, reason);
-    keep_gpu(draft, &gpu);
 }
 
-static void read_unit(struct draft *draft)
+static void read_unit(struct gs_reader *reader, const char *what, void *to)
 {
+    struct draft *draft = to;
     struct gs_scan_text text;
     char word[16];
-    if (!gs_scan_string(&draft->reader.scan, "unit", &text))
+    if (!gs_scan_string(&reader->scan, what, &text))
         return;
     if (!gs_scan_text_copy(text, word, sizeof(word)) ||
         !gs_unit_parse(word, strlen(word), &draft->rest.unit))
-        gs_scan_refuse(&draft->reader.scan, "unit", "is none of MiB, 64MiB, 256MiB, GiB");
+        gs_scan_refuse(&reader->scan, what, "is not one of MiB, 64MiB, 256MiB, GiB");
 }
 
-static void read_gpus(struct draft *draft)
+static void read_others(struct gs_reader *reader, const char *what, void *to)
 {
-    draft->present = 0; /* the same key again: the last one counts */
-    draft->has_gpus = true;
-    gs_scan_array(&draft->reader.scan, "gpus");
-    while (gs_scan_element(&draft->reader.scan))
-        read_gpu(draft);
-}
-
-static void read_rev(struct draft *draft)
-{
-    struct gs_scan *scan = &draft->reader.scan;
-    if (gs_scan_i64(scan, "rev", &draft->rest.rev) && draft->rest.rev < 0)
-        gs_scan_refuse(scan, "rev", "is negative");
-}
-
-static void read_others(struct draft *draft)
-{
-    struct gs_reader *reader = &draft->reader;
+    struct draft *draft = to;
     const char **others = NULL;
     uint32_t count = 0;
-    gs_scan_array(&reader->scan, "others");
+    gs_scan_array(&reader->scan, what);
     while (gs_scan_element(&reader->scan)) {
-        const char **grown =
-            gs_read_grow(reader, others, count, sizeof(*others), "others", GS_INVENTORY_OTHERS_MAX);
-        if (!grown)
+        const char **uuid =
+            gs_read_append(reader, &others, &count, sizeof(*uuid), what, GS_INVENTORY_OTHERS_MAX);
+        if (!uuid)
             return;
-        others = grown;
-        if (!gs_read_string(reader, "others", &grown[count]) || !grown[count])
-            gs_scan_refuse(&reader->scan, "others", "holds what is no UUID");
-        count++;
+        if (!gs_read_name(reader, what, uuid))
+            gs_scan_refuse(&reader->scan, what, "contains an invalid UUID");
     }
     draft->rest.others = others;
     draft->rest.other_count = count;
 }
 
+#undef MEMBER
+#define MEMBER(key, field) GS_MEMBER(struct draft, key, key, field)
+
+static const struct gs_member inventory_members[] = {
+    MEMBER("v", version),
+    GS_CALL("unit", "unit", read_unit),
+    GS_CALL("gpus", "gpus", read_gpus),
+    MEMBER("reassignments", rest.tells_moved),
+    MEMBER("unitConflict", rest.unit_doubted),
+    MEMBER("rev", rest.rev),
+    MEMBER("node", rest.node),
+    MEMBER("mps", rest.mps),
+    GS_CALL("otherDriverGPUs", "otherDriverGPUs", read_others),
+    {0},
+};
+
 static void read_inventory(struct draft *draft)
 {
     struct gs_scan *scan = &draft->reader.scan;
-    struct gs_scan_text key;
-    gs_scan_object(scan, "inventory");
-    while (gs_scan_key(scan, &key)) {
-        if (gs_scan_text_is(key, "v"))
-            draft->has_version = gs_scan_i64(scan, "v", &draft->version);
-        else if (gs_scan_text_is(key, "unit"))
-            read_unit(draft);
-        else if (gs_scan_text_is(key, "gpus"))
-            read_gpus(draft);
-        else if (gs_scan_text_is(key, "moved"))
-            gs_read_bool(&draft->reader, "moved", &draft->rest.tells_moved);
-        else if (gs_scan_text_is(key, "unitDoubted"))
-            gs_read_bool(&draft->reader, "unitDoubted", &draft->rest.unit_doubted);
-        else if (gs_scan_text_is(key, "rev"))
-            read_rev(draft);
-        else if (gs_scan_text_is(key, "node"))
-            gs_read_string(&draft->reader, "node", &draft->rest.node);
-        else if (gs_scan_text_is(key, "mps"))
-            gs_read_bool(&draft->reader, "mps", &draft->rest.mps);
-        else if (gs_scan_text_is(key, "others"))
-            read_others(draft);
-        else
-            gs_scan_skip(scan);
-    }
-    if (!draft->has_version || draft->version != VERSION)
+    gs_read_entry(&draft->reader, "inventory", inventory_members, draft);
+    if (draft->version != VERSION)
         gs_scan_refuse(scan, "v", "is not 1");
     if (draft->rest.unit == GS_UNIT_UNKNOWN)
         gs_scan_refuse(scan, "unit", "is missing");
     if (!draft->has_gpus)
         gs_scan_refuse(scan, "gpus", "is missing");
+    if (draft->rest.rev < 0)
+        gs_scan_refuse(scan, "rev", "is negative");
 }
 
 int gs_codec_inventory_decode(struct gs_slice text, struct gs_arena *arena,
                               struct gs_inventory *ret, struct gs_error *err)
 {
-    struct draft draft;
+    /* large, and of its GPUs only those present are read: the compiler would zero all of it */
+    __attribute__((uninitialized)) struct draft draft;
     draft.reader = (struct gs_reader){.arena = arena};
     draft.present = 0;
-    draft.has_version = draft.has_gpus = false;
+    draft.version = 0;
+    draft.has_gpus = false;
     draft.rest = (struct gs_inventory){0};
     gs_scan_init(&draft.reader.scan, text);
     read_inventory(&draft);

@@ -1,104 +1,64 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/codec/lease.h"
 
-#include <inttypes.h>
-
 #include "gpushare/codec/rfc3339.h"
-#include "put.h"
+#include "json_writer.h"
 #include "reader.h"
 
-static void put_time(struct gs_buf *out, const char *key, int64_t wall_ns)
+static void write_time(struct gs_buf *out, const char *key, int64_t wall_ns)
 {
     char text[GS_RFC3339_BYTES];
     if (wall_ns)
-        gs_put_string(out, key, gs_rfc3339_format(wall_ns, 6, text));
+        gs_write_string(out, key, gs_rfc3339_format(wall_ns, 6, text));
 }
 
 void gs_codec_lease_encode(struct gs_buf *out, const struct gs_lease *lease)
 {
     gs_buf_puts(out, "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\","
                      "\"metadata\":{");
-    gs_put_string(out, "name", lease->name);
-    gs_put_string(out, "namespace", lease->ns);
-    gs_put_optional(out, "resourceVersion", lease->resource_version);
+    gs_write_string(out, "name", lease->name);
+    gs_write_string(out, "namespace", lease->ns);
+    gs_write_optional(out, "resourceVersion", lease->resource_version);
     gs_buf_puts(out, "},\"spec\":{");
-    gs_put_optional(out, "holderIdentity", lease->holder);
-    if (lease->duration_s > 0) {
-        gs_put_key(out, "leaseDurationSeconds");
-        gs_buf_printf(out, "%" PRId32, lease->duration_s);
-    }
-    put_time(out, "acquireTime", lease->acquire_ns);
-    put_time(out, "renewTime", lease->renew_ns);
-    gs_put_key(out, "leaseTransitions");
-    gs_buf_printf(out, "%" PRId32 "}}", lease->transitions);
+    gs_write_optional(out, "holderIdentity", lease->holder);
+    if (lease->duration_s > 0)
+        gs_write_number(out, "leaseDurationSeconds", lease->duration_s);
+    write_time(out, "acquireTime", lease->acquire_ns);
+    write_time(out, "renewTime", lease->renew_ns);
+    gs_write_number(out, "leaseTransitions", lease->transitions);
+    gs_buf_puts(out, "}}");
 }
 
-static void read_copy(struct gs_reader *reader, const char *what, char *to, size_t size)
-{
-    struct gs_scan_text text;
-    if (gs_read_text(reader, what, &text) && !gs_scan_text_copy(text, to, size))
-        gs_reader_stop(reader, GS_ETOOBIG, what, "is too long");
-}
-
-static void read_time(struct gs_reader *reader, const char *what, int64_t *ret_ns)
+static void read_time(struct gs_reader *reader, const char *what, void *to)
 {
     struct gs_scan_text text;
     char time[GS_RFC3339_BYTES];
-    if (gs_read_text(reader, what, &text) && !(gs_scan_text_copy(text, time, sizeof(time)) &&
-                                               gs_rfc3339_parse(gs_slice_of(time), ret_ns)))
+    if (gs_read_text(reader, what, &text) &&
+        !(gs_scan_text_copy(text, time, sizeof(time)) && gs_rfc3339_parse(gs_slice_of(time), to)))
         gs_scan_refuse(&reader->scan, what, "is not a time");
 }
 
-static void read_metadata(struct gs_reader *reader, struct gs_lease *lease)
-{
-    struct gs_scan_text key;
-    if (!gs_read_object(reader, "metadata"))
-        return;
-    while (gs_scan_key(&reader->scan, &key)) {
-        if (gs_scan_text_is(key, "resourceVersion"))
-            read_copy(reader, "metadata.resourceVersion", lease->resource_version,
-                      sizeof(lease->resource_version));
-        else
-            gs_scan_skip(&reader->scan);
-    }
-}
+#define MEMBER(key, what, field) GS_MEMBER(struct gs_lease, key, what, field)
+#define TIME(key, what, field)   GS_CALL_AT(struct gs_lease, key, what, field, read_time)
 
-static void read_spec(struct gs_reader *reader, struct gs_lease *lease)
-{
-    struct gs_scan_text key;
-    if (!gs_read_object(reader, "spec"))
-        return;
-    while (gs_scan_key(&reader->scan, &key)) {
-        if (gs_scan_text_is(key, "holderIdentity"))
-            read_copy(reader, "spec.holderIdentity", lease->holder, sizeof(lease->holder));
-        else if (gs_scan_text_is(key, "leaseDurationSeconds"))
-            gs_read_i32(reader, "spec.leaseDurationSeconds", &lease->duration_s);
-        else if (gs_scan_text_is(key, "leaseTransitions"))
-            gs_read_i32(reader, "spec.leaseTransitions", &lease->transitions);
-        else if (gs_scan_text_is(key, "acquireTime"))
-            read_time(reader, "spec.acquireTime", &lease->acquire_ns);
-        else if (gs_scan_text_is(key, "renewTime"))
-            read_time(reader, "spec.renewTime", &lease->renew_ns);
-        else
-            gs_scan_skip(&reader->scan);
-    }
-}
+static const struct gs_member lease_members[] = {
+    GS_OBJECT("metadata", "metadata",
+              GS_MEMBERS(MEMBER("resourceVersion", "metadata.resourceVersion", resource_version))),
+    GS_OBJECT("spec", "spec",
+              GS_MEMBERS(MEMBER("holderIdentity", "spec.holderIdentity", holder),
+                         MEMBER("leaseDurationSeconds", "spec.leaseDurationSeconds", duration_s),
+                         MEMBER("leaseTransitions", "spec.leaseTransitions", transitions),
+                         TIME("acquireTime", "spec.acquireTime", acquire_ns),
+                         TIME("renewTime", "spec.renewTime", renew_ns))),
+    {0},
+};
 
 int gs_codec_lease_decode(struct gs_slice json, struct gs_lease *lease, struct gs_error *err)
 {
     struct gs_reader reader = {0};
     struct gs_lease read = {.ns = lease->ns, .name = lease->name};
-    struct gs_scan_text key;
     gs_scan_init(&reader.scan, json);
-    gs_scan_object(&reader.scan, "lease");
-    while (gs_scan_key(&reader.scan, &key)) {
-        if (gs_scan_text_is(key, "metadata"))
-            read_metadata(&reader, &read);
-        else if (gs_scan_text_is(key, "spec"))
-            read_spec(&reader, &read);
-        else
-            gs_scan_skip(&reader.scan);
-    }
+    gs_read_entry(&reader, "lease", lease_members, &read);
     if (gs_reader_finish(&reader, err) < 0)
         return -1;
     *lease = read;

@@ -1,58 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/codec/list.h"
 
+#include <stdio.h>
+
 #include "reader.h"
 
 struct list_reader {
-    struct gs_reader reader;
+    struct gs_reader reader; /* first: a call's reader is that of the list */
     int (*each)(void *ctx, struct gs_scan *scan);
     void *ctx;
     struct gs_scan_text resource_version, continue_token;
     int64_t remaining;
-    bool stopped;
+    bool named, head;       /* of gs_codec_list_head(): a name is wanted; it was read */
+    char ns[64], name[254]; /* of the first item */
 };
 
-static void read_metadata(struct list_reader *lr)
+#define MEMBER(key, what, field) GS_MEMBER(struct list_reader, key, what, field)
+
+static const struct gs_member metadata_members[] = {
+    MEMBER("resourceVersion", "metadata.resourceVersion", resource_version),
+    MEMBER("continue", "metadata.continue", continue_token),
+    MEMBER("remainingItemCount", "metadata.remainingItemCount", remaining),
+    {0},
+};
+
+static void read_item(struct gs_reader *reader, const char *what, void *to)
 {
-    struct gs_reader *reader = &lr->reader;
-    struct gs_scan_text key;
-    if (!gs_read_object(reader, "metadata"))
-        return;
-    while (gs_scan_key(&reader->scan, &key)) {
-        if (gs_scan_text_is(key, "resourceVersion"))
-            gs_read_text(reader, "metadata.resourceVersion", &lr->resource_version);
-        else if (gs_scan_text_is(key, "continue"))
-            gs_read_text(reader, "metadata.continue", &lr->continue_token);
-        else if (!gs_scan_text_is(key, "remainingItemCount"))
-            gs_scan_skip(&reader->scan);
-        else if (!gs_scan_null(&reader->scan))
-            gs_scan_i64(&reader->scan, "metadata.remainingItemCount", &lr->remaining);
-    }
+    const struct list_reader *lr = to;
+    if (lr->each(lr->ctx, &reader->scan) != 0)
+        gs_reader_stop(reader, GS_ECANCELED, "the receiver", "stopped the list");
 }
 
-static void read_items(struct list_reader *lr)
-{
-    struct gs_reader *reader = &lr->reader;
-    if (!gs_read_array(reader, "items"))
-        return;
-    while (!lr->stopped && gs_scan_element(&reader->scan))
-        lr->stopped = lr->each(lr->ctx, &reader->scan) != 0;
-}
-
-static void read_list(struct list_reader *lr)
-{
-    struct gs_scan *scan = &lr->reader.scan;
-    struct gs_scan_text key;
-    gs_scan_object(scan, "list");
-    while (!lr->stopped && gs_scan_key(scan, &key)) {
-        if (gs_scan_text_is(key, "metadata"))
-            read_metadata(lr);
-        else if (gs_scan_text_is(key, "items"))
-            read_items(lr);
-        else
-            gs_scan_skip(scan);
-    }
-}
+static const struct gs_member list_members[] = {
+    GS_OBJECT("metadata", "metadata", metadata_members),
+    GS_EACH("items", "items", read_item),
+    {0},
+};
 
 static int keep_meta(const struct list_reader *lr, struct gs_list_meta *ret, struct gs_error *err)
 {
@@ -73,27 +56,44 @@ int gs_codec_list_items(struct gs_slice json, int (*each)(void *ctx, struct gs_s
     struct list_reader lr = {.each = each, .ctx = ctx, .remaining = -1};
     gs_scan_init(&lr.reader.scan, json);
     lr.reader.scan.trusting = true;
-    read_list(&lr);
-    if (lr.stopped)
-        return gs_fail(err, GS_ECANCELED, "stopped by the receiver of the list");
+    gs_read_entry(&lr.reader, "list", list_members, &lr);
     if (gs_reader_finish(&lr.reader, err) < 0)
         return -1;
     return keep_meta(&lr, ret, err);
 }
 
-bool gs_codec_list_head(struct gs_slice json, struct gs_list_meta *ret)
+static const struct gs_member object_members[] = {
+    GS_OBJECT("metadata", "metadata",
+              GS_MEMBERS(MEMBER("name", "metadata.name", name),
+                         MEMBER("namespace", "metadata.namespace", ns))),
+    {0},
+};
+
+/* Where the items begin the head ends. */
+static void end_head(struct gs_reader *reader, const char *what, void *to)
 {
-    struct list_reader lr = {.remaining = -1};
-    struct gs_scan *scan = &lr.reader.scan;
-    struct gs_scan_text key;
-    gs_scan_init(scan, json);
-    gs_scan_object(scan, "list");
-    while (gs_scan_key(scan, &key) && !gs_scan_text_is(key, "items")) {
-        if (gs_scan_text_is(key, "metadata")) {
-            read_metadata(&lr);
-            return !scan->failed && keep_meta(&lr, ret, NULL) == 0;
-        }
-        gs_scan_skip(scan);
-    }
-    return false;
+    struct list_reader *lr = to;
+    lr->head = !reader->scan.failed && lr->resource_version.at;
+    if (lr->named && gs_scan_array(&reader->scan, what) && gs_scan_element(&reader->scan))
+        gs_read_entry(reader, what, object_members, lr);
+    gs_scan_refuse(&reader->scan, what, "are not needed");
+}
+
+static const struct gs_member head_members[] = {
+    GS_OBJECT("metadata", "metadata", metadata_members),
+    GS_CALL("items", "items", end_head),
+    {0},
+};
+
+bool gs_codec_list_head(struct gs_slice json, struct gs_list_meta *ret,
+                        char first_name[GS_OBJECT_NAME_BYTES])
+{
+    struct list_reader lr = {.named = first_name, .remaining = -1};
+    gs_scan_init(&lr.reader.scan, json);
+    gs_read_entry(&lr.reader, "list", head_members, &lr);
+    if (!lr.head || keep_meta(&lr, ret, NULL) < 0)
+        return false;
+    if (first_name)
+        snprintf(first_name, GS_OBJECT_NAME_BYTES, "%s%s%s", lr.ns, lr.ns[0] ? "/" : "", lr.name);
+    return true;
 }

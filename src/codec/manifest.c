@@ -29,11 +29,15 @@ static const char *text_of(const json_t *object, const char *key)
 static int hand_out(struct reader *reader, const json_t *object, size_t line, struct gs_error *err)
 {
     const char *kind = text_of(object, "kind");
-    if (strcmp(kind, "List") == 0) {
+    const json_t *items = json_object_get(object, "items");
+    const size_t len = strlen(kind), stem = len >= 4 ? len - 4 : 0;
+    if (json_is_array(items) && strcmp(kind + stem, "List") == 0) {
         size_t i;
         json_t *item;
-        json_array_foreach(json_object_get(object, "items"), i, item)
+        json_array_foreach(items, i, item)
         {
+            if (stem && json_is_object(item) && !json_object_get(item, "kind")) /* of a PodList */
+                json_object_set_new(item, "kind", json_stringn(kind, stem));
             if (hand_out(reader, item, line, err) < 0)
                 return -1;
         }
@@ -50,15 +54,14 @@ static int hand_out(struct reader *reader, const json_t *object, size_t line, st
 static int read_document(void *ctx, struct gs_yaml *yaml, struct gs_error *err)
 {
     struct reader *reader = ctx;
-    const struct gs_yaml_node *root = gs_yaml_root(yaml);
-    if (!root)
+    const struct gs_yaml_node root = gs_yaml_root(yaml);
+    if (!root.at)
         return 0;
-    json_auto_t *object =
-        gs_yaml_json(yaml, root, GS_MANIFEST_DEPTH_MAX, &reader->values_left, err);
+    json_auto_t *object = gs_yaml_json(root, GS_MANIFEST_DEPTH_MAX, &reader->values_left, err);
     if (!object)
         return -1;
     if (!json_is_object(object))
-        return gs_yaml_fail(yaml, root, err, "not an object");
+        return gs_yaml_fail(root, err, "not an object");
     return hand_out(reader, object, gs_yaml_node_of(root)->start_mark.line + 1, err);
 }
 

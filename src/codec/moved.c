@@ -6,7 +6,7 @@
 
 #include "reader.h"
 
-static void put_gpus(struct gs_buf *out, gs_gpu_mask gpus)
+static void write_gpus(struct gs_buf *out, gs_gpu_mask gpus)
 {
     const char *joint = "";
     uint32_t idx;
@@ -24,9 +24,9 @@ void gs_codec_moved_encode(struct gs_buf *out, const struct gs_moved *moved, siz
     for (size_t i = 0; i < count; i++) {
         if (i)
             gs_buf_putc(out, ',');
-        gs_buf_json_string(out, moved[i].uid, strlen(moved[i].uid));
+        gs_buf_json_text(out, moved[i].uid);
         gs_buf_putc(out, ':');
-        put_gpus(out, moved[i].gpus);
+        write_gpus(out, moved[i].gpus);
     }
     gs_buf_putc(out, '}');
 }
@@ -43,12 +43,12 @@ static gs_gpu_mask read_gpus(struct gs_reader *reader)
         if (idx < 0 || idx >= GS_GPUS_MAX)
             gs_scan_refuse(scan, "GPU index", "is not between 0 and 63");
         else if (gpus & GS_GPU_BIT(idx))
-            gs_scan_refuse(scan, "GPU index", "comes twice");
+            gs_scan_refuse(scan, "GPU index", "is duplicated");
         else
             gpus |= GS_GPU_BIT(idx);
     }
     if (!gpus)
-        gs_scan_refuse(scan, "GPUs of a pod", "are none");
+        gs_scan_refuse(scan, "GPUs of a pod", "are missing");
     return gpus;
 }
 
@@ -62,14 +62,14 @@ static void read_entry(struct gs_reader *reader, struct gs_scan_text uid, struct
     *entry = (struct gs_moved){.uid = copy, .gpus = read_gpus(reader)};
 }
 
-static void sort(struct gs_reader *reader, struct gs_moved *moved, uint32_t count)
+static void sort_entries(struct gs_reader *reader, struct gs_moved *moved, uint32_t count)
 {
     if (reader->scan.failed || !count)
         return;
     gs_moved_sort(moved, count);
     for (uint32_t i = 1; i < count; i++) {
         if (strcmp(moved[i - 1].uid, moved[i].uid) == 0)
-            gs_scan_refuse(&reader->scan, "UID of a pod", "comes twice");
+            gs_scan_refuse(&reader->scan, "UID of a pod", "is duplicated");
     }
 }
 
@@ -81,19 +81,19 @@ int gs_codec_moved_decode(struct gs_slice text, struct gs_arena *arena, struct g
     struct gs_scan_text key;
     uint32_t count = 0;
     if (text.len > GS_MOVED_TEXT_MAX)
-        return gs_fail(err, GS_ETOOBIG, "list of moved pods has %zu bytes, more than %d", text.len,
-                       GS_MOVED_TEXT_MAX);
+        return gs_fail(err, GS_ETOOBIG, "list of reassigned pods has %zu bytes, more than %d",
+                       text.len, GS_MOVED_TEXT_MAX);
     gs_scan_init(&reader.scan, text);
-    gs_scan_object(&reader.scan, "list of moved pods");
+    gs_scan_object(&reader.scan, "list of reassigned pods");
     while (gs_scan_key(&reader.scan, &key)) {
-        struct gs_moved *grown =
-            gs_read_grow(&reader, moved, count, sizeof(*moved), "list of moved pods", GS_MOVED_MAX);
+        struct gs_moved *grown = gs_read_grow(&reader, moved, count, sizeof(*moved),
+                                              "list of reassigned pods", GS_MOVED_MAX);
         if (!grown)
             break;
         moved = grown;
         read_entry(&reader, key, &moved[count++]);
     }
-    sort(&reader, moved, count);
+    sort_entries(&reader, moved, count);
     if (gs_reader_finish(&reader, err) < 0)
         return -1;
     *ret = moved;

@@ -7,282 +7,170 @@
 #include "reader.h"
 
 struct node_reader {
-    struct gs_reader reader;
-    const struct gs_names *names;
-    struct gs_node *node;
+    struct gs_reader reader; /* first: a call's reader is that of the node */
+    struct gs_node node;
     struct gs_scan_text inventory, cordon, moved;
+    int64_t units, count, cores_pct, others; /* of status.capacity */
+    int64_t allocatable;
 };
 
+#define MEMBER(key, what, field) GS_MEMBER(struct node_reader, key, what, field)
+#define NAMED(name, what, field) GS_NAMED(struct node_reader, name, what, field)
+
 /* All of them: pods may name any in their rules. */
-static void read_labels(struct node_reader *nr)
+static void read_labels(struct gs_reader *reader, const char *what, void *to)
 {
-    struct gs_reader *reader = &nr->reader;
-    struct gs_node *node = nr->node;
+    struct node_reader *nr = to;
+    struct gs_node *node = &nr->node;
     struct gs_node_rules *rules = &node->rules;
     struct gs_scan_text key;
-    if (!gs_read_object(reader, "metadata.labels"))
+    if (!gs_read_object(reader, what))
         return;
     rules->label_count = 0;
     while (gs_scan_key(&reader->scan, &key)) {
         const struct gs_kv *label =
-            gs_read_label(reader, &rules->labels, &rules->label_count, key, "metadata.labels");
+            gs_read_label(reader, &rules->labels, &rules->label_count, key, what);
         bool yes = label && strcmp(label->value, "true") == 0;
         if (!label)
             return;
         if (gs_scan_text_is(key, GS_NODE_LABEL))
             node->labelled = yes;
-        else if (gs_scan_text_is_name(key, nr->names->driver_upgrade))
+        else if (gs_scan_text_is_name(key, reader->names->driver_upgrade))
             node->driver_upgrade = yes;
-        else if (gs_scan_text_is_name(key, nr->names->mps))
+        else if (gs_scan_text_is_name(key, reader->names->mps))
             node->mps = yes;
-        else if (gs_scan_text_is_name(key, nr->names->enforced))
+        else if (gs_scan_text_is_name(key, reader->names->enforced))
             node->enforced = label->value;
     }
     gs_node_labels_sort(rules->labels, rules->label_count);
 }
 
-static void read_annotations(struct node_reader *nr)
-{
-    struct gs_reader *reader = &nr->reader;
-    struct gs_scan_text key;
-    if (!gs_read_object(reader, "metadata.annotations"))
-        return;
-    while (gs_scan_key(&reader->scan, &key)) {
-        if (gs_scan_text_is_name(key, nr->names->inventory))
-            gs_read_text(reader, "annotation gpu-inventory", &nr->inventory);
-        else if (gs_scan_text_is_name(key, nr->names->moved))
-            gs_read_text(reader, "annotation gpu-moved", &nr->moved);
-        else if (gs_scan_text_is_name(key, nr->names->cordon))
-            gs_read_text(reader, "annotation gpu-cordon", &nr->cordon);
-        else
-            gs_scan_skip(&reader->scan);
-    }
-}
+static const struct gs_member taint_members[] = {
+    GS_MEMBER(struct gs_taint, "key", "key of a taint", key),
+    GS_MEMBER(struct gs_taint, "value", "value of a taint", value),
+    GS_MEMBER(struct gs_taint, "effect", "effect of a taint", effect),
+    {0},
+};
 
-static void read_metadata(struct node_reader *nr)
+static void read_taint(struct gs_reader *reader, const char *what, void *to)
 {
-    struct gs_reader *reader = &nr->reader;
-    struct gs_node *node = nr->node;
-    struct gs_scan_text key;
-    if (!gs_read_object(reader, "metadata"))
+    struct gs_node_rules *rules = &((struct node_reader *)to)->node.rules;
+    struct gs_taint *taint = gs_read_append(reader, &rules->taints, &rules->taint_count,
+                                            sizeof(*taint), what, UINT32_MAX);
+    if (!taint)
         return;
-    while (gs_scan_key(&reader->scan, &key)) {
-        if (gs_scan_text_is(key, "name"))
-            gs_read_string(reader, "metadata.name", &node->name);
-        else if (gs_scan_text_is(key, "uid"))
-            gs_read_string(reader, "metadata.uid", &node->uid);
-        else if (gs_scan_text_is(key, "resourceVersion"))
-            gs_read_string(reader, "metadata.resourceVersion", &node->resource_version);
-        else if (gs_scan_text_is(key, "labels"))
-            read_labels(nr);
-        else if (gs_scan_text_is(key, "annotations"))
-            read_annotations(nr);
-        else
-            gs_scan_skip(&reader->scan);
-    }
-}
-
-static void read_taint(struct node_reader *nr, struct gs_taint *taint)
-{
-    struct gs_reader *reader = &nr->reader;
-    struct gs_scan_text key;
     *taint = (struct gs_taint){"", "", ""};
-    gs_scan_object(&reader->scan, "spec.taints entry");
-    while (gs_scan_key(&reader->scan, &key)) {
-        if (gs_scan_text_is(key, "key"))
-            gs_read_string(reader, "key of a taint", &taint->key);
-        else if (gs_scan_text_is(key, "value"))
-            gs_read_string(reader, "value of a taint", &taint->value);
-        else if (gs_scan_text_is(key, "effect"))
-            gs_read_string(reader, "effect of a taint", &taint->effect);
-        else
-            gs_scan_skip(&reader->scan);
-    }
+    gs_read_entry(reader, "spec.taints entry", taint_members, taint);
 }
 
-static void read_taints(struct node_reader *nr)
+/* Of NVIDIA's device plugin: nvidia.com/gpu, gpu.shared, mig-1g.10gb, … */
+static void add_whole(struct gs_reader *reader, const char *what, void *to)
 {
-    struct gs_reader *reader = &nr->reader;
-    struct gs_node_rules *rules = &nr->node->rules;
-    if (!gs_read_array(reader, "spec.taints"))
-        return;
-    rules->taint_count = 0;
-    while (gs_scan_element(&reader->scan)) {
-        struct gs_taint *taints = gs_read_grow(reader, rules->taints, rules->taint_count,
-                                               sizeof(*taints), "spec.taints", UINT32_MAX);
-        if (!taints)
-            return;
-        rules->taints = taints;
-        read_taint(nr, &taints[rules->taint_count++]);
-    }
+    int64_t *sum = &((struct node_reader *)to)->others;
+    int64_t more = 0;
+    gs_read_whole(reader, what, &more);
+    *sum = more < INT32_MAX - *sum ? *sum + more : INT32_MAX;
 }
 
-static void read_spec(struct node_reader *nr)
-{
-    struct gs_reader *reader = &nr->reader;
-    struct gs_scan_text key;
-    if (!gs_read_object(reader, "spec"))
-        return;
-    while (gs_scan_key(&reader->scan, &key)) {
-        if (gs_scan_text_is(key, "unschedulable"))
-            gs_read_bool(reader, "spec.unschedulable", &nr->node->unschedulable);
-        else if (gs_scan_text_is(key, "taints"))
-            read_taints(nr);
-        else
-            gs_scan_skip(&reader->scan);
-    }
-}
+#define WHOLE(prefix) GS_PREFIXED(prefix, "a resource of nvidia.com in status.capacity", add_whole)
 
-static void read_capacity(struct node_reader *nr)
-{
-    struct gs_reader *reader = &nr->reader;
-    struct gs_scan_text key;
-    int64_t units = 0, count = 0, cores_pct = 0, whole = 0, shared = 0;
-    if (!gs_read_object(reader, "status.capacity"))
-        return;
-    while (gs_scan_key(&reader->scan, &key)) {
-        if (gs_scan_text_is_name(key, nr->names->gpu_mem))
-            gs_read_whole(reader, "GPU memory in status.capacity", &units);
-        else if (gs_scan_text_is_name(key, nr->names->gpu_count))
-            gs_read_whole(reader, "GPU count in status.capacity", &count);
-        else if (gs_scan_text_is_name(key, nr->names->gpu_cores))
-            gs_read_whole(reader, "GPU compute in status.capacity", &cores_pct);
-        else if (gs_scan_text_is(key, "nvidia.com/gpu"))
-            gs_read_whole(reader, "nvidia.com/gpu in status.capacity", &whole);
-        else if (gs_scan_text_is(key, "nvidia.com/gpu.shared"))
-            gs_read_whole(reader, "nvidia.com/gpu.shared in status.capacity", &shared);
-        else
-            gs_scan_skip(&reader->scan);
-    }
-    nr->node->capacity_units = (uint64_t)units;
-    nr->node->capacity_count = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
-    nr->node->capacity_cores_pct = cores_pct < UINT32_MAX ? (uint32_t)cores_pct : UINT32_MAX;
-    nr->node->whole_gpus = (uint32_t)(whole < INT32_MAX ? whole : INT32_MAX) +
-                           (uint32_t)(shared < INT32_MAX ? shared : INT32_MAX);
-}
+#define AMOUNT(key, what, field, kind) GS_MEMBER_AS(struct node_reader, key, what, field, kind)
 
-static void read_allocatable(struct node_reader *nr)
-{
-    struct gs_reader *reader = &nr->reader;
-    struct gs_scan_text key;
-    int64_t units = 0;
-    if (!gs_read_object(reader, "status.allocatable"))
-        return;
-    while (gs_scan_key(&reader->scan, &key)) {
-        if (gs_scan_text_is_name(key, nr->names->gpu_mem))
-            gs_read_whole(reader, "GPU memory in status.allocatable", &units);
-        else if (gs_scan_text_is(key, "cpu"))
-            gs_read_milli(reader, "cpu in status.allocatable", &nr->node->cpu_milli);
-        else if (gs_scan_text_is(key, "memory"))
-            gs_read_value(reader, "memory in status.allocatable", &nr->node->memory_bytes);
-        else
-            gs_scan_skip(&reader->scan);
-    }
-    nr->node->allocatable_units = (uint64_t)units;
-}
+/* An entry of status.addresses or status.conditions. */
+struct entry {
+    struct gs_scan_text type, address, status;
+};
 
-/* Two words of an entry of status.addresses or status.conditions. */
-static void read_pair(struct gs_reader *reader, const char *what, struct gs_slice second,
-                      struct gs_scan_text *ret_type, struct gs_scan_text *ret_second)
+/* The first InternalIP counts. */
+static void read_address(struct gs_reader *reader, const char *what, void *to)
 {
-    struct gs_scan_text key;
-    *ret_type = *ret_second = (struct gs_scan_text){0};
-    gs_scan_object(&reader->scan, what);
-    while (gs_scan_key(&reader->scan, &key)) {
-        if (gs_scan_text_is(key, "type"))
-            gs_read_text(reader, what, ret_type);
-        else if (gs_scan_text_eq(key, second))
-            gs_read_text(reader, what, ret_second);
-        else
-            gs_scan_skip(&reader->scan);
-    }
-}
-
-static void read_addresses(struct node_reader *nr)
-{
-    struct gs_reader *reader = &nr->reader;
-    struct gs_scan_text type, address, found = {0};
-    if (!gs_read_array(reader, "status.addresses"))
+    static const struct gs_member members[] = {
+        GS_MEMBER(struct entry, "type", "entry of status.addresses", type),
+        GS_MEMBER(struct entry, "address", "entry of status.addresses", address),
+        {0},
+    };
+    struct gs_node *node = &((struct node_reader *)to)->node;
+    struct entry entry = {0};
+    gs_read_entry(reader, "entry of status.addresses", members, &entry);
+    if (node->address[0] || !gs_scan_text_is(entry.type, "InternalIP"))
         return;
-    while (gs_scan_element(&reader->scan)) {
-        read_pair(reader, "entry of status.addresses", GS_SLICE("address"), &type, &address);
-        if (!found.at && gs_scan_text_is(type, "InternalIP"))
-            found = address;
-    }
-    if (!found.at || reader->scan.failed)
-        return;
-    const char *copy = gs_scan_string_dup(reader->arena, found);
+    const char *copy = gs_scan_string_dup(reader->arena, entry.address);
     if (copy)
-        nr->node->address = copy;
+        node->address = copy;
     else
-        gs_reader_stop(reader, GS_ENOMEM, "status.addresses", "");
+        gs_reader_stop(reader, GS_ENOMEM, what, "");
 }
 
-static void read_conditions(struct node_reader *nr)
+static void read_condition(struct gs_reader *reader, const char *what, void *to)
 {
-    struct gs_reader *reader = &nr->reader;
-    struct gs_scan_text type, status;
-    if (!gs_read_array(reader, "status.conditions"))
-        return;
-    nr->node->ready = false;
-    while (gs_scan_element(&reader->scan)) {
-        read_pair(reader, "entry of status.conditions", GS_SLICE("status"), &type, &status);
-        if (gs_scan_text_is(type, "Ready"))
-            nr->node->ready = gs_scan_text_is(status, "True");
-    }
+    static const struct gs_member members[] = {
+        GS_MEMBER(struct entry, "type", "entry of status.conditions", type),
+        GS_MEMBER(struct entry, "status", "entry of status.conditions", status),
+        {0},
+    };
+    struct entry entry = {0};
+    gs_read_entry(reader, "entry of status.conditions", members, &entry);
+    if (gs_scan_text_is(entry.type, "Ready"))
+        ((struct node_reader *)to)->node.ready = gs_scan_text_is(entry.status, "True");
 }
 
-static void read_status(struct node_reader *nr)
+static const struct gs_member node_members[] = {
+    GS_OBJECT(
+        "metadata", "metadata",
+        GS_MEMBERS(MEMBER("name", "metadata.name", node.name),
+                   MEMBER("uid", "metadata.uid", node.uid),
+                   MEMBER("resourceVersion", "metadata.resourceVersion", node.resource_version),
+                   GS_CALL("labels", "metadata.labels", read_labels),
+                   GS_OBJECT("annotations", "metadata.annotations",
+                             GS_MEMBERS(NAMED(inventory, "annotation gpu-inventory", inventory),
+                                        NAMED(moved, "annotation gpu-reassigned", moved),
+                                        NAMED(cordon, "annotation gpu-cordon", cordon))))),
+    GS_OBJECT("spec", "spec",
+              GS_MEMBERS(MEMBER("unschedulable", "spec.unschedulable", node.unschedulable),
+                         GS_EACH("taints", "spec.taints", read_taint))),
+    GS_OBJECT(
+        "status", "status",
+        GS_MEMBERS(
+            GS_OBJECT("capacity", "status.capacity",
+                      GS_MEMBERS(NAMED(gpu_mem, "GPU memory in status.capacity", units),
+                                 NAMED(gpu_count, "GPU count in status.capacity", count),
+                                 NAMED(gpu_cores, "GPU compute in status.capacity", cores_pct),
+                                 WHOLE("nvidia.com/gpu"), WHOLE("nvidia.com/mig-"),
+                                 WHOLE("nvidia.com/vgpu"))),
+            GS_OBJECT("allocatable", "status.allocatable",
+                      GS_MEMBERS(
+                          NAMED(gpu_mem, "GPU memory in status.allocatable", allocatable),
+                          AMOUNT("cpu", "cpu in status.allocatable", node.cpu_milli, GS_READ_MILLI),
+                          AMOUNT("memory", "memory in status.allocatable", node.memory_bytes,
+                                 GS_READ_VALUE))),
+            GS_EACH("addresses", "status.addresses", read_address),
+            GS_EACH("conditions", "status.conditions", read_condition))),
+    {0},
+};
+
+static void apply_amounts(struct node_reader *nr)
 {
-    struct gs_reader *reader = &nr->reader;
-    struct gs_scan_text key;
-    if (!gs_read_object(reader, "status"))
-        return;
-    while (gs_scan_key(&reader->scan, &key)) {
-        if (gs_scan_text_is(key, "capacity"))
-            read_capacity(nr);
-        else if (gs_scan_text_is(key, "allocatable"))
-            read_allocatable(nr);
-        else if (gs_scan_text_is(key, "addresses"))
-            read_addresses(nr);
-        else if (gs_scan_text_is(key, "conditions"))
-            read_conditions(nr);
-        else
-            gs_scan_skip(&reader->scan);
-    }
+    nr->node.capacity_units = (uint64_t)nr->units;
+    nr->node.capacity_count = gs_clamp_u32(nr->count);
+    nr->node.capacity_cores_pct = gs_clamp_u32(nr->cores_pct);
+    nr->node.whole_gpus = (uint32_t)nr->others;
+    nr->node.allocatable_units = (uint64_t)nr->allocatable;
 }
 
-static void read_node(struct node_reader *nr)
+/* An annotation that is ignored: the reason is kept, and the node is read all the same. */
+static int ignore_annotation(struct gs_node *node, const struct gs_error *why,
+                             const char **ret_words, struct gs_error *err)
 {
-    struct gs_scan *scan = &nr->reader.scan;
-    struct gs_scan_text key;
-    gs_scan_object(scan, "node");
-    while (gs_scan_key(scan, &key)) {
-        if (gs_scan_text_is(key, "metadata"))
-            read_metadata(nr);
-        else if (gs_scan_text_is(key, "spec"))
-            read_spec(nr);
-        else if (gs_scan_text_is(key, "status"))
-            read_status(nr);
-        else
-            gs_scan_skip(scan);
-    }
-}
-
-/* An annotation that is not believed: the reason is kept, and the node is read all the same. */
-static int not_believed(struct gs_node *node, const struct gs_error *why, const char **ret_words,
-                        struct gs_error *err)
-{
-    const char *words = gs_arena_strndup(&node->arena, why->msg, strlen(why->msg));
+    const char *words = gs_arena_strdup(&node->arena, why->msg);
     if (why->code == GS_ENOMEM || !words)
         return gs_fail_nomem(err);
     *ret_words = words;
     return 0;
 }
 
-static int take_inventory(struct node_reader *nr, struct gs_error *err)
+static int apply_inventory(struct node_reader *nr, struct gs_error *err)
 {
-    struct gs_node *node = nr->node;
+    struct gs_node *node = &nr->node;
     struct gs_slice text;
     struct gs_inventory inventory;
     struct gs_error why = {0};
@@ -291,7 +179,7 @@ static int take_inventory(struct node_reader *nr, struct gs_error *err)
     if (!gs_scan_text_slice(&node->arena, nr->inventory, &text))
         return gs_fail_nomem(err);
     if (gs_codec_inventory_decode(text, &node->arena, &inventory, &why) < 0)
-        return not_believed(node, &why, &node->inventory_error, err);
+        return ignore_annotation(node, &why, &node->inventory_error, err);
     node->inventory = true;
     node->unit = inventory.unit;
     node->gpus = inventory.gpus;
@@ -302,9 +190,9 @@ static int take_inventory(struct node_reader *nr, struct gs_error *err)
     return 0;
 }
 
-static int take_moved(struct node_reader *nr, struct gs_error *err)
+static int apply_moved(struct node_reader *nr, struct gs_error *err)
 {
-    struct gs_node *node = nr->node;
+    struct gs_node *node = &nr->node;
     struct gs_slice text;
     struct gs_error why = {0};
     if (!nr->moved.at)
@@ -312,11 +200,11 @@ static int take_moved(struct node_reader *nr, struct gs_error *err)
     if (!gs_scan_text_slice(&node->arena, nr->moved, &text))
         return gs_fail_nomem(err);
     if (gs_codec_moved_decode(text, &node->arena, &node->moved, &node->moved_count, &why) < 0)
-        return not_believed(node, &why, &node->moved_error, err);
+        return ignore_annotation(node, &why, &node->moved_error, err);
     return 0;
 }
 
-static void cordon_word(struct gs_node *node, struct gs_slice word)
+static void apply_cordon_word(struct gs_node *node, struct gs_slice word)
 {
     while (word.len && word.at[0] == ' ') {
         word.at++;
@@ -341,38 +229,42 @@ static void cordon_word(struct gs_node *node, struct gs_slice word)
 static int apply_cordon(struct node_reader *nr, struct gs_error *err)
 {
     struct gs_slice text;
-    if (!gs_scan_text_slice(&nr->node->arena, nr->cordon, &text))
+    if (!gs_scan_text_slice(&nr->node.arena, nr->cordon, &text))
         return gs_fail_nomem(err);
     const char *at = text.at, *end = text.at + text.len;
     for (const char *word = at; at <= end; at++) {
         if (at == end || *at == ',') {
-            cordon_word(nr->node, (struct gs_slice){word, (size_t)(at - word)});
+            apply_cordon_word(&nr->node, (struct gs_slice){word, (size_t)(at - word)});
             word = at + 1;
         }
     }
     return 0;
 }
 
-int gs_codec_node_take(const struct gs_names *names, struct gs_scan *from, struct gs_node *node,
+int gs_codec_node_take(const struct gs_names *names, struct gs_scan *from, struct gs_node *ret,
                        struct gs_error *err)
 {
-    gs_node_reset(node);
-    struct node_reader nr = {.reader = {.arena = &node->arena}, .names = names, .node = node};
+    gs_node_reset(ret);
+    struct node_reader nr = {.reader.names = names, .node = *ret};
+    struct gs_node *node = &nr.node;
+    nr.reader.arena = &node->arena;
     gs_reader_enter(&nr.reader, from);
-    read_node(&nr);
+    gs_read_entry(&nr.reader, "node", node_members, &nr);
     int result = gs_reader_leave(&nr.reader, from, err);
+    apply_amounts(&nr);
     if (result == 0)
-        result = take_inventory(&nr, err);
+        result = apply_inventory(&nr, err);
     if (result == 0)
-        result = take_moved(&nr, err);
+        result = apply_moved(&nr, err);
     if (result == 0 && !node->inventory && gs_node_divide_capacity(node) < 0)
         result = gs_fail_nomem(err);
     if (result == 0)
         result = apply_cordon(&nr, err);
     node->rules.name = node->name;
     node->rules.unschedulable = node->unschedulable;
+    *ret = *node;
     if (result < 0)
-        gs_node_reset(node);
+        gs_node_reset(ret);
     return result;
 }
 
@@ -381,10 +273,10 @@ int gs_codec_node(const struct gs_names *names, struct gs_slice json, struct gs_
 {
     struct gs_scan scan;
     gs_scan_init(&scan, json);
-    if (gs_codec_node_take(names, &scan, node, err) < 0)
-        return -1;
-    if (gs_scan_finish(&scan, err) == 0)
-        return 0;
-    gs_node_reset(node);
-    return -1;
+    int result = gs_codec_node_take(names, &scan, node, err);
+    if (result == 0)
+        result = gs_scan_finish(&scan, err);
+    if (result < 0)
+        gs_node_reset(node);
+    return result;
 }

@@ -2,50 +2,50 @@
 #include "gpushare/codec/patch.h"
 
 #include "gpushare/codec/rfc3339.h"
-#include "put.h"
+#include "json_writer.h"
 
 void gs_codec_binding(struct gs_buf *out, const struct gs_binding *binding)
 {
     gs_buf_puts(out, "{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{");
-    gs_put_string(out, "name", binding->name);
-    gs_put_string(out, "namespace", binding->ns);
-    gs_put_optional(out, "uid", binding->uid);
-    gs_put_map(out, "annotations", binding->annotations, binding->annotation_count);
+    gs_write_string(out, "name", binding->name);
+    gs_write_string(out, "namespace", binding->ns);
+    gs_write_optional(out, "uid", binding->uid);
+    gs_write_map(out, "annotations", binding->annotations, binding->annotation_count);
     gs_buf_puts(out, "},\"target\":{\"apiVersion\":\"v1\",\"kind\":\"Node\"");
-    gs_put_string(out, "name", binding->node);
+    gs_write_string(out, "name", binding->node);
     gs_buf_puts(out, "}}");
 }
 
 void gs_codec_meta_patch(struct gs_buf *out, const struct gs_meta_patch *patch)
 {
     gs_buf_puts(out, "{\"metadata\":{");
-    gs_put_optional(out, "uid", patch->uid);
-    gs_put_optional(out, "resourceVersion", patch->resource_version);
-    gs_put_map(out, "labels", patch->labels, patch->label_count);
-    gs_put_map(out, "annotations", patch->annotations, patch->annotation_count);
+    gs_write_optional(out, "uid", patch->uid);
+    gs_write_optional(out, "resourceVersion", patch->resource_version);
+    gs_write_map(out, "labels", patch->labels, patch->label_count);
+    gs_write_map(out, "annotations", patch->annotations, patch->annotation_count);
     gs_buf_putc(out, '}');
     if (patch->nominated_node) {
         gs_buf_puts(out, ",\"status\":{");
-        gs_put_string(out, "nominatedNodeName",
-                      patch->nominated_node[0] ? patch->nominated_node : NULL);
+        gs_write_string(out, "nominatedNodeName",
+                        patch->nominated_node[0] ? patch->nominated_node : NULL);
         gs_buf_putc(out, '}');
     }
     gs_buf_putc(out, '}');
 }
 
-static void put_condition(struct gs_buf *out, const struct gs_node_status_patch *patch,
-                          int64_t now_ns)
+static void write_condition(struct gs_buf *out, const struct gs_node_status_patch *patch,
+                            int64_t now_ns)
 {
     char now[GS_RFC3339_BYTES];
     gs_rfc3339_format(now_ns, 0, now);
-    gs_put_key(out, "conditions");
+    gs_write_key(out, "conditions");
     gs_buf_puts(out, "[{");
-    gs_put_string(out, "type", patch->condition_type);
-    gs_put_string(out, "status", patch->condition_status);
-    gs_put_optional(out, "reason", patch->condition_reason);
-    gs_put_optional(out, "message", patch->condition_message);
-    gs_put_string(out, "lastHeartbeatTime", now);
-    gs_put_string(out, "lastTransitionTime", now);
+    gs_write_string(out, "type", patch->condition_type);
+    gs_write_string(out, "status", patch->condition_status);
+    gs_write_optional(out, "reason", patch->condition_reason);
+    gs_write_optional(out, "message", patch->condition_message);
+    gs_write_string(out, "lastHeartbeatTime", now);
+    gs_write_string(out, "lastTransitionTime", now);
     gs_buf_puts(out, "}]");
 }
 
@@ -53,9 +53,9 @@ void gs_codec_node_status_patch(struct gs_buf *out, const struct gs_node_status_
                                 int64_t now_ns)
 {
     gs_buf_puts(out, "{\"status\":{");
-    gs_put_map(out, "capacity", patch->capacity, patch->capacity_count);
-    gs_put_map(out, "allocatable", patch->capacity, patch->capacity_count);
+    gs_write_map(out, "capacity", patch->capacity, patch->capacity_count);
+    gs_write_map(out, "allocatable", patch->capacity, patch->capacity_count);
     if (patch->condition_type)
-        put_condition(out, patch, now_ns);
+        write_condition(out, patch, now_ns);
     gs_buf_puts(out, "}}");
 }

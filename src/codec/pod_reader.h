@@ -14,31 +14,38 @@ struct gs_container_list {
     uint32_t count;
 };
 
-struct gs_pod_reader {
-    struct gs_reader reader;
-    const struct gs_names *names;
-    struct gs_pod *pod;
-    struct gs_container_list init, main;
-    struct gs_scan_text phase, qos;
-    const char *group_label, *old_group_label; /* NULL: not there */
-    struct gs_slice labels;                    /* metadata.labels as it stands there */
-    struct gs_scan_text owner_api, owner_kind, owner_name, template_hash;
-    /* annotations and the label, judged when all of the text was read */
-    struct gs_scan_text count_label, count_annotation;
-    struct gs_scan_text idx, allocation, assigned, assume_time, placement, enforce, mirror, offer,
-        term;
-    uint32_t rules, rule_values; /* of pod_rules.c: how many were kept */
-    struct gs_scan_text model, model_deny, uuid, uuid_deny;
+/* An entry of metadata.ownerReferences. */
+struct gs_pod_owner {
+    bool controller;
+    const char *uid, *api, *kind, *name;
 };
 
-void gs_read_pod_spec(struct gs_pod_reader *pr);
-void gs_read_pod_affinity(struct gs_pod_reader *pr);
-void gs_read_pod_tolerations(struct gs_pod_reader *pr);
-void gs_read_pod_node_selector(struct gs_pod_reader *pr);
+struct gs_pod_reader {
+    struct gs_reader reader; /* first: a call's reader is that of the pod */
+    struct gs_pod pod;
+    struct gs_container_list init, main;
+    struct gs_scan_text phase, qos, deleted, preemption;
+    const char *group_label, *old_group_label; /* NULL: not there */
+    struct gs_slice labels;                    /* metadata.labels as it stands there */
+    struct gs_pod_owner owner;
+    struct gs_scan_text template_hash;
+    /* annotations and the label, judged when all of the text was read */
+    struct gs_scan_text count_label, count_annotation;
+    struct gs_scan_text idx, allocation, assigned, assume_time, placement, enforce, mirror;
+    int64_t own_cpu_milli, own_memory_bytes; /* of spec.resources, -1: absent */
+    uint32_t rules, rule_values;             /* of pod_rules.c: how many were kept */
+};
+
+#define GS_POD_MEMBER(key, what, field) GS_MEMBER(struct gs_pod_reader, key, what, field)
+
+extern const struct gs_member gs_pod_spec_members[], gs_pod_affinity_members[];
+
+void gs_read_pod_tolerations(struct gs_reader *reader, const char *what, void *to);
+void gs_read_pod_node_selector(struct gs_reader *reader, const char *what, void *to);
 /* A LabelSelector: matchLabels and matchExpressions. */
 void gs_read_label_selector(struct gs_pod_reader *pr, struct gs_term_of_nodes *ret);
 
-/* Init containers first, whatever order they came in. -1: out of memory. */
+/* What spec's parts say together: init containers first. -1: out of memory. */
 int gs_pod_reader_join(struct gs_pod_reader *pr);
 
 #endif

@@ -79,7 +79,7 @@ static bool parse_suffix(struct gs_slice text, struct parts *parts)
     return parse_exponent((struct gs_slice){text.at + 1, text.len - 1}, &parts->exp10);
 }
 
-static bool parse(struct gs_slice text, struct parts *parts)
+static bool parse_quantity(struct gs_slice text, struct parts *parts)
 {
     *parts = (struct parts){.negative = take_sign(&text)};
     parts->whole = take_digits(&text);
@@ -142,7 +142,7 @@ static bool evaluate(const struct parts *parts, uint64_t *ret, bool *ret_rest)
  * Up to nine digits with no suffix, "m", or a binary one: nearly every quantity there is. False:
  * the long way decides.
  */
-static bool quick(struct gs_slice text, int exp10, int64_t *ret)
+static bool convert_short(struct gs_slice text, int exp10, int64_t *ret)
 {
     enum { QUICK_DIGITS = 9 };
     int64_t value = 0;
@@ -174,11 +174,11 @@ static enum gs_quantity convert(struct gs_slice text, int exp10, bool exact, int
     uint64_t value;
     int64_t whole;
     bool rest;
-    if (quick(text, exp10, &whole)) {
+    if (convert_short(text, exp10, &whole)) {
         *ret = whole;
         return GS_QUANTITY_OK;
     }
-    if (!parse(text, &parts))
+    if (!parse_quantity(text, &parts))
         return GS_QUANTITY_MALFORMED;
     parts.exp10 += exp10;
     if (!evaluate(&parts, &value, &rest))
@@ -211,7 +211,7 @@ const char *gs_quantity_why(enum gs_quantity result)
     static const char *const words[] = {
         [GS_QUANTITY_OK] = "",
         [GS_QUANTITY_MALFORMED] = "is not a quantity",
-        [GS_QUANTITY_FRACTION] = "is not a whole number",
+        [GS_QUANTITY_FRACTION] = "is not an integer",
         [GS_QUANTITY_TOO_LARGE] = "is too large",
     };
     return words[result];

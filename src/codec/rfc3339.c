@@ -8,108 +8,100 @@
 #include "gpushare/base/clock.h"
 #include "gpushare/base/num.h"
 
-/* `width` digits at *text, taken. */
-static bool take_number(struct gs_slice *text, size_t width, int *ret)
+struct date_time {
+    int year, month, day, hour, minute, second;
+};
+
+static bool is_digit(char c)
 {
-    uint32_t value;
-    if (text->len < width || !gs_parse_u32(text->at, width, &value))
-        return false;
-    text->at += width;
-    text->len -= width;
-    *ret = (int)value;
+    return c >= '0' && c <= '9';
+}
+
+static void advance(struct gs_slice *text, size_t len)
+{
+    text->at += len;
+    text->len -= len;
+}
+
+/* Takes what a form such as "2:2" describes: of a digit a number of that many digits, which goes to
+ * the next of *numbers; else that letter in any case. */
+static bool take_form(struct gs_slice *text, const char *form, int *numbers)
+{
+    for (; *form; form++) {
+        const size_t width = is_digit(*form) ? (size_t)(*form - '0') : 1;
+        uint32_t value;
+        if (text->len < width)
+            return false;
+        if (!is_digit(*form)) {
+            if (text->at[0] != *form && text->at[0] != (*form | 0x20))
+                return false;
+        } else if (gs_parse_u32(text->at, width, &value)) {
+            *numbers++ = (int)value;
+        } else {
+            return false;
+        }
+        advance(text, width);
+    }
     return true;
 }
 
-static bool take_char(struct gs_slice *text, char upper)
+static bool is_valid(const struct date_time *time)
 {
-    if (text->len == 0 || (text->at[0] != upper && text->at[0] != (upper | 0x20)))
-        return false;
-    text->at++;
-    text->len--;
-    return true;
-}
-
-static bool take_date(struct gs_slice *text, struct tm *tm)
-{
-    static const int days[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    if (!take_number(text, 4, &tm->tm_year) || !take_char(text, '-') ||
-        !take_number(text, 2, &tm->tm_mon) || !take_char(text, '-') ||
-        !take_number(text, 2, &tm->tm_mday))
-        return false;
-    if (tm->tm_mon < 1 || tm->tm_mon > 12 || tm->tm_mday < 1 || tm->tm_mday > days[tm->tm_mon - 1])
-        return false;
-    bool leap = tm->tm_year % 4 == 0 && (tm->tm_year % 100 != 0 || tm->tm_year % 400 == 0);
-    if (tm->tm_mon == 2 && tm->tm_mday == 29 && !leap)
-        return false;
-    tm->tm_year -= 1900;
-    tm->tm_mon -= 1;
-    return true;
-}
-
-static bool take_time(struct gs_slice *text, struct tm *tm)
-{
-    return take_number(text, 2, &tm->tm_hour) && take_char(text, ':') &&
-           take_number(text, 2, &tm->tm_min) && take_char(text, ':') &&
-           take_number(text, 2, &tm->tm_sec) && tm->tm_hour <= 23 && tm->tm_min <= 59 &&
-           tm->tm_sec <= 60;
+    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    const bool leap = time->year % 4 == 0 && (time->year % 100 != 0 || time->year % 400 == 0);
+    return time->month >= 1 && time->month <= 12 && time->day >= 1 &&
+           time->day <= days[time->month - 1] + (leap && time->month == 2) && time->hour <= 23 &&
+           time->minute <= 59 && time->second <= 60;
 }
 
 static bool take_fraction(struct gs_slice *text, int64_t *ret_ns)
 {
     *ret_ns = 0;
-    if (!take_char(text, '.'))
+    if (!take_form(text, ".", NULL))
         return true;
     int64_t place = GS_NS_PER_S / 10;
     size_t digits = 0;
-    for (; digits < 9 && text->len && text->at[0] >= '0' && text->at[0] <= '9'; digits++) {
+    for (; digits < 9 && text->len && is_digit(text->at[0]); digits++) {
         *ret_ns += (text->at[0] - '0') * place;
         place /= 10;
-        text->at++;
-        text->len--;
+        advance(text, 1);
     }
     return digits > 0;
 }
 
 static bool take_zone(struct gs_slice *text, int *ret_minutes)
 {
-    int hours, minutes;
-    *ret_minutes = 0;
-    if (take_char(text, 'Z'))
-        return true;
-    if (text->len == 0 || (text->at[0] != '+' && text->at[0] != '-'))
+    int offset[2] = {0}; /* hours, minutes */
+    const bool west = text->len && text->at[0] == '-';
+    if (!take_form(text, "Z", NULL) && !take_form(text, west ? "-2:2" : "+2:2", offset))
         return false;
-    bool west = text->at[0] == '-';
-    text->at++;
-    text->len--;
-    if (!take_number(text, 2, &hours) || !take_char(text, ':') || !take_number(text, 2, &minutes) ||
-        hours > 23 || minutes > 59)
-        return false;
-    *ret_minutes = (hours * 60 + minutes) * (west ? -1 : 1);
-    return true;
+    *ret_minutes = (offset[0] * 60 + offset[1]) * (west ? -1 : 1);
+    return offset[0] <= 23 && offset[1] <= 59;
 }
 
-/* timegm() without its lock and its look at the time zone: lists bring hundreds of thousands. March
+/* timegm() without its lock and the time zone: lists contain hundreds of thousands of times. March
  * is the first month, so that the leap day is a year's last. */
-static int64_t seconds_of(const struct tm *tm)
+static int64_t seconds_of(const struct date_time *time)
 {
     enum { DAYS_TO_1970 = 719468 };
-    int64_t month = tm->tm_mon >= 2 ? tm->tm_mon - 2 : tm->tm_mon + 10;
-    int64_t year = tm->tm_year + 1900 - (tm->tm_mon < 2);
+    int64_t month = time->month >= 3 ? time->month - 3 : time->month + 9;
+    int64_t year = time->year - (time->month < 3);
     int64_t days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 +
-                   tm->tm_mday - 1 - DAYS_TO_1970;
-    return ((days * 24 + tm->tm_hour) * 60 + tm->tm_min) * 60 + tm->tm_sec;
+                   time->day - 1 - DAYS_TO_1970;
+    return ((days * 24 + time->hour) * 60 + time->minute) * 60 + time->second;
 }
 
 bool gs_rfc3339_parse(struct gs_slice text, int64_t *ret_ns)
 {
-    struct tm tm = {0};
+    struct date_time time;
+    int numbers[6], zone_minutes;
     int64_t fraction_ns, ns;
-    int zone_minutes;
-    if (!take_date(&text, &tm) || !take_char(&text, 'T') || !take_time(&text, &tm) ||
-        !take_fraction(&text, &fraction_ns) || !take_zone(&text, &zone_minutes) || text.len != 0)
+    if (!take_form(&text, "4-2-2T2:2:2", numbers) || !take_fraction(&text, &fraction_ns) ||
+        !take_zone(&text, &zone_minutes) || text.len != 0)
         return false;
-    int64_t seconds = seconds_of(&tm) - (int64_t)zone_minutes * 60;
-    if (__builtin_mul_overflow(seconds, GS_NS_PER_S, &ns) ||
+    memcpy(&time, numbers, sizeof(time));
+    int64_t seconds = seconds_of(&time) - (int64_t)zone_minutes * 60;
+    if (!is_valid(&time) || __builtin_mul_overflow(seconds, GS_NS_PER_S, &ns) ||
         __builtin_add_overflow(ns, fraction_ns, &ns))
         return false;
     *ret_ns = ns;

@@ -5,6 +5,7 @@
 #include <emmintrin.h>
 #endif
 
+#include "gpushare/base/num.h"
 #include "gpushare/base/utf8.h"
 #include "scan_pass.h"
 
@@ -23,15 +24,16 @@ bool gs_scan_refuse(struct gs_scan *scan, const char *what, const char *why)
     return false;
 }
 
-/* Failures are told out of line; that they return false is for the compiler to see. */
-__attribute__((cold, noinline)) static void tell_syntax(struct gs_scan *scan)
+/* Failures are recorded out of line; that they return false is for the compiler to see. */
+__attribute__((cold, noinline)) static void record_syntax(struct gs_scan *scan)
 {
-    gs_scan_refuse(scan, NULL, scan->at == scan->end ? "text ends too early" : "syntax");
+    gs_scan_refuse(scan, NULL,
+                   scan->at == scan->end ? "unexpected end of input" : "invalid syntax");
 }
 
 static inline bool bad_syntax(struct gs_scan *scan)
 {
-    tell_syntax(scan);
+    record_syntax(scan);
     return false;
 }
 
@@ -45,7 +47,7 @@ static inline void skip_space(struct gs_scan *scan)
 }
 
 /* The next byte that is no space, or 0 at the end and after a failure: no value begins with it. */
-static inline char look(struct gs_scan *scan)
+static inline char peek_byte(struct gs_scan *scan)
 {
     if (scan->failed)
         return 0;
@@ -57,7 +59,7 @@ static inline char look(struct gs_scan *scan)
 
 enum gs_scan_type gs_scan_peek(struct gs_scan *scan)
 {
-    char c = look(scan);
+    char c = peek_byte(scan);
     switch (c) {
     case '{':
         return GS_SCAN_OBJECT;
@@ -114,14 +116,6 @@ static inline const char *plain_run(const char *at, const char *end)
     return at;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Four hexadecimal digits, or -1. */
 static int hex4(const char *at, const char *end)
 {
@@ -129,7 +123,7 @@ static int hex4(const char *at, const char *end)
         return -1;
     int value = 0;
     for (int i = 0; i < 4; i++) {
-        int digit = hex_digit(at[i]);
+        int digit = gs_hex_value(at[i]);
         if (digit < 0)
             return -1;
         value = value << 4 | digit;
@@ -196,7 +190,7 @@ __attribute__((noinline)) static bool take_odd_string(struct gs_scan *scan, cons
         size_t width = odd_width(scan, at, &escaped);
         if (width == 0) {
             scan->at = at;
-            return gs_scan_refuse(scan, NULL, "wrong character in a string");
+            return gs_scan_refuse(scan, NULL, "invalid character in a string");
         }
         at += width;
     }
@@ -256,7 +250,7 @@ static bool take_number(struct gs_scan *scan, struct gs_slice *ret)
 {
     const char *end = number_end(scan->at, scan->end);
     if (!end)
-        return gs_scan_refuse(scan, NULL, "wrong number");
+        return gs_scan_refuse(scan, NULL, "invalid number");
     *ret = (struct gs_slice){scan->at, (size_t)(end - scan->at)};
     scan->at = end;
     return true;
@@ -265,7 +259,7 @@ static bool take_number(struct gs_scan *scan, struct gs_slice *ret)
 static bool take_word(struct gs_scan *scan, struct gs_slice word)
 {
     if ((size_t)(scan->end - scan->at) < word.len || memcmp(scan->at, word.at, word.len) != 0)
-        return gs_scan_refuse(scan, NULL, "unknown word");
+        return gs_scan_refuse(scan, NULL, "invalid literal");
     scan->at += word.len;
     return true;
 }
@@ -273,7 +267,7 @@ static bool take_word(struct gs_scan *scan, struct gs_slice word)
 static inline bool enter(struct gs_scan *scan)
 {
     if (scan->depth == GS_SCAN_DEPTH_MAX)
-        return gs_scan_refuse(scan, NULL, "more than 64 levels");
+        return gs_scan_refuse(scan, NULL, "nested more than 64 levels deep");
     scan->at++;
     scan->depth++;
     scan->first = true;
@@ -292,7 +286,7 @@ __attribute__((cold, noinline)) static void tell_type(struct gs_scan *scan, cons
                                                       const char *why)
 {
     if (!scan->failed && gs_scan_peek(scan) == GS_SCAN_NOTHING)
-        tell_syntax(scan);
+        record_syntax(scan);
     else
         gs_scan_refuse(scan, what, why);
 }
@@ -305,12 +299,12 @@ static inline bool wrong_type(struct gs_scan *scan, const char *what, const char
 
 bool gs_scan_object(struct gs_scan *scan, const char *what)
 {
-    return look(scan) == '{' ? enter(scan) : wrong_type(scan, what, "is not an object");
+    return peek_byte(scan) == '{' ? enter(scan) : wrong_type(scan, what, "is not an object");
 }
 
 bool gs_scan_array(struct gs_scan *scan, const char *what)
 {
-    return look(scan) == '[' ? enter(scan) : wrong_type(scan, what, "is not an array");
+    return peek_byte(scan) == '[' ? enter(scan) : wrong_type(scan, what, "is not an array");
 }
 
 /* Without space, as machines write: the comma, and the quote after it. */
@@ -324,7 +318,7 @@ static inline bool take_key(struct gs_scan *scan, struct gs_scan_text *ret_key)
 {
     if (!take_string(scan, ret_key))
         return false;
-    if (look(scan) != ':')
+    if (peek_byte(scan) != ':')
         return bad_syntax(scan);
     scan->at++;
     return true;
@@ -336,7 +330,7 @@ static inline bool next_key(struct gs_scan *scan, struct gs_scan_text *ret_key)
         scan->at++;
         return take_key(scan, ret_key);
     }
-    char c = look(scan);
+    char c = peek_byte(scan);
     if (c == '}') {
         leave(scan);
         return false;
@@ -345,7 +339,7 @@ static inline bool next_key(struct gs_scan *scan, struct gs_scan_text *ret_key)
         if (c != ',')
             return bad_syntax(scan);
         scan->at++;
-        c = look(scan);
+        c = peek_byte(scan);
     }
     scan->first = false;
     return c == '"' ? take_key(scan, ret_key) : bad_syntax(scan);
@@ -353,7 +347,7 @@ static inline bool next_key(struct gs_scan *scan, struct gs_scan_text *ret_key)
 
 static inline bool next_element(struct gs_scan *scan)
 {
-    char c = look(scan);
+    char c = peek_byte(scan);
     if (c == ']') {
         leave(scan);
         return false;
@@ -381,7 +375,7 @@ bool gs_scan_element(struct gs_scan *scan)
 
 bool gs_scan_string(struct gs_scan *scan, const char *what, struct gs_scan_text *ret)
 {
-    if (look(scan) != '"')
+    if (peek_byte(scan) != '"')
         return wrong_type(scan, what, "is not a string");
     return take_string(scan, ret);
 }
@@ -409,7 +403,7 @@ uint32_t gs_scan_plain_strings(struct gs_scan *scan, struct gs_slice *ret, uint3
 
 bool gs_scan_bool(struct gs_scan *scan, const char *what, bool *ret)
 {
-    char c = look(scan);
+    char c = peek_byte(scan);
     if (c != 't' && c != 'f')
         return wrong_type(scan, what, "is not true or false");
     if (!take_word(scan, c == 't' ? GS_SLICE("true") : GS_SLICE("false")))
@@ -427,7 +421,7 @@ bool gs_scan_number(struct gs_scan *scan, const char *what, struct gs_slice *ret
 
 bool gs_scan_null_(struct gs_scan *scan)
 {
-    return look(scan) == 'n' && take_word(scan, GS_SLICE("null"));
+    return peek_byte(scan) == 'n' && take_word(scan, GS_SLICE("null"));
 }
 
 /* scan->at is at the opening bracket. */
@@ -442,7 +436,7 @@ bool gs_scan_skip(struct gs_scan *scan)
 {
     struct gs_scan_text text;
     struct gs_slice number;
-    const char c = look(scan);
+    const char c = peek_byte(scan);
     const bool too_deep = scan->unread && scan->depth == GS_SCAN_DEPTH_MAX;
     if ((scan->trusting || too_deep) && (c == '{' || c == '['))
         return pass(scan);
@@ -480,7 +474,7 @@ bool gs_scan_skip(struct gs_scan *scan)
 
 bool gs_scan_raw(struct gs_scan *scan, struct gs_slice *ret)
 {
-    look(scan);
+    peek_byte(scan);
     const char *begin = scan->at;
     if (!gs_scan_skip(scan))
         return false;
@@ -493,7 +487,7 @@ int gs_scan_finish(struct gs_scan *scan, struct gs_error *err)
     if (!scan->failed) {
         skip_space(scan);
         if (scan->at != scan->end)
-            gs_scan_refuse(scan, NULL, "more text after the value");
+            gs_scan_refuse(scan, NULL, "unexpected data after the value");
     }
     if (!scan->failed)
         return 0;

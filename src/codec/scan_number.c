@@ -12,7 +12,7 @@ bool gs_scan_i64(struct gs_scan *scan, const char *what, int64_t *ret)
         return false;
     if (gs_parse_i64(number.at, number.len, ret))
         return true;
-    gs_scan_refuse(scan, what, "is not a whole number that fits");
+    gs_scan_refuse(scan, what, "is not an integer in range");
     return false;
 }
 
@@ -22,7 +22,7 @@ bool gs_scan_i32(struct gs_scan *scan, const char *what, int32_t *ret)
     if (!gs_scan_i64(scan, what, &wide))
         return false;
     if (wide < INT32_MIN || wide > INT32_MAX)
-        return gs_scan_refuse(scan, what, "is not a whole number that fits");
+        return gs_scan_refuse(scan, what, "is not an integer in range");
     *ret = (int32_t)wide;
     return true;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/codec/scan.h"
 
+#include "gpushare/base/num.h"
 #include "gpushare/base/utf8.h"
 
 /* Takes apart what the scanner has checked: every escape is whole, every surrogate has its
@@ -9,10 +10,8 @@
 static unsigned hex4(const char *at)
 {
     unsigned value = 0;
-    for (int i = 0; i < 4; i++) {
-        unsigned char c = (unsigned char)at[i];
-        value = value << 4 | (c <= '9' ? c - (unsigned)'0' : (c | 0x20u) - 'a' + 10u);
-    }
+    for (int i = 0; i < 4; i++)
+        value = value << 4 | (unsigned)gs_hex_value(at[i]);
     return value;
 }
 

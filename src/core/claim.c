@@ -39,6 +39,7 @@ void gs_claim_of_pod(const struct gs_pod *pod, struct gs_claim *ret)
         .revision = gs_pod_revision(pod),
         .state = GS_CLAIM_CONFIRMED,
         .leaving = pod->deleting,
+        .assigned = pod->assigned,
         .labels = pod->labels,
     };
 }
@@ -62,7 +63,7 @@ static void doubt(struct gs_claim *claim, gs_gpu_mask said)
     claim->units = units > claim->units ? units : claim->units;
 }
 
-void gs_claim_follow(const struct gs_ledger *ledger, struct gs_claim *claim)
+void gs_claim_follow(const struct gs_ledger *ledger, struct gs_claim *claim, bool is_binding)
 {
     struct gs_claim known;
     if (!gs_ledger_find_claim(ledger, claim->uid, &known) || strcmp(known.node, claim->node) != 0)
@@ -76,15 +77,20 @@ void gs_claim_follow(const struct gs_ledger *ledger, struct gs_claim *claim)
     claim->gpus_max = known.gpus_max;
     claim->cores_pct = known.cores_pct;
     claim->total_units = known.total_units;
-    if (known.from_moved || said == known.gpus)
+    if (known.from_moved)
         return;
     const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(claim->node));
+    const bool tells_moved = view && gs_ledger_node_tells_moved(ledger, view->slot);
+    if (said && (is_binding || (known.also && claim->assigned && tells_moved)))
+        believe(claim, said);
+    if (said == claim->gpus)
+        return;
     const bool shows_gpus = view && view->gpu_count; /* else nothing contradicts what is known */
     const bool placed = gs_gpu_mask_count(known.gpus) == known.gpu_count &&
                         !(shows_gpus && known.gpus & ~gs_view_present(view));
     if (known.state == GS_CLAIM_RESERVED)
         doubt(claim, said);
-    else if (!said || (view && gs_ledger_node_tells_moved(ledger, view->slot)))
+    else if (!said || tells_moved)
         return;
     else if (placed)
         claim->also |= said;

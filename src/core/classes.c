@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpushare/base/array.h"
 #include "gpushare/base/cleanup.h"
 
 void gs_classes_release(struct gs_classes *classes)
@@ -95,14 +96,8 @@ static struct gs_class *append(struct gs_classes *classes, const struct kind *ki
 {
     while (classes->count == GS_CLASSES_MAX)
         halve(classes);
-    if (classes->count == classes->cap) {
-        uint32_t cap = classes->cap ? classes->cap * 2 : 64;
-        void *wider = reallocarray(classes->all, cap, sizeof(*classes->all));
-        if (!wider)
-            return NULL;
-        classes->all = wider;
-        classes->cap = cap;
-    }
+    if (!gs_array_reach(&classes->all, &classes->cap, classes->count, sizeof(*classes->all)))
+        return NULL;
     char *text = calloc(1, kind->model.len + kind->model_deny.len + 2);
     if (!text || gs_index_reserve(&classes->by_kind) < 0) {
         free(text);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/core/defrag.h"
+#include "gpushare/base/array.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -97,14 +98,8 @@ bool defrag_place(const struct gs_defrag *defrag, const struct gs_ask *ask, uint
 
 int defrag_plan_add(struct gs_defrag_plan *plan, const struct gs_defrag_move *move)
 {
-    if (plan->count == plan->cap) {
-        uint32_t cap = plan->cap ? plan->cap * 2 : 8;
-        void *wider = reallocarray(plan->moves, cap, sizeof(*plan->moves));
-        if (!wider)
-            return -1;
-        plan->moves = wider;
-        plan->cap = cap;
-    }
+    if (!gs_array_reach(&plan->moves, &plan->cap, plan->count, sizeof(*plan->moves)))
+        return -1;
     plan->moves[plan->count++] = *move;
     return 0;
 }

@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpushare/base/array.h"
+
 #include "defrag_internal.h"
 
 /*
@@ -86,15 +88,9 @@ static void note(struct search *search)
         search->cut = true;
         return;
     }
-    if (search->count == search->cap) {
-        uint32_t cap = search->cap ? search->cap * 2 : 256;
-        void *wider = reallocarray(search->found, cap, sizeof(*search->found));
-        if (!wider) {
-            search->no_memory = true;
-            return;
-        }
-        search->found = wider;
-        search->cap = cap;
+    if (!gs_array_reach(&search->found, &search->cap, search->count, sizeof(*search->found))) {
+        search->no_memory = true;
+        return;
     }
     struct candidate *candidate = &search->found[search->count++];
     *candidate = (struct candidate){.slot = search->slot};
@@ -379,35 +375,4 @@ enum gs_defrag_result gs_defrag_make_room_on(struct gs_defrag *defrag, uint32_t 
 {
     return search_moves(defrag, &waiting->ask, slot,
                         max_moves < GS_DEFRAG_MOVES_MAX ? max_moves : GS_DEFRAG_MOVES_MAX, ret);
-}
-
-/* --- a whole node --- */
-
-enum gs_defrag_result gs_defrag_free_node(struct gs_defrag *defrag, uint32_t slot,
-                                          struct gs_defrag_plan *ret)
-{
-    uint32_t count = defrag->first[slot + 1] - defrag->first[slot];
-    struct gs_defrag_plan plan = {.slot = slot, .cordon = true};
-    uint32_t *pods = calloc(count + 1u, sizeof(*pods));
-    if (!pods)
-        return GS_DEFRAG_NO_MEMORY;
-    memcpy(pods, &defrag->by_slot[defrag->first[slot]], count * sizeof(*pods));
-    sort_large_first(defrag, pods, count);
-    int result = 0;
-    for (uint32_t i = 0; i < count && result >= 0; i++) {
-        struct gs_defrag_plan one = {0};
-        if (!defrag->pods[pods[i]].movable || defrag->tenants[pods[i]].gone)
-            continue;
-        result = defrag_carry_out(defrag, NULL, slot, &pods[i], 1, true, &one);
-        if (result == 1)
-            result = defrag_plan_add(&plan, &one.moves[0]);
-        gs_defrag_plan_release(&one);
-    }
-    free(pods);
-    if (result < 0) {
-        gs_defrag_plan_release(&plan);
-        return GS_DEFRAG_NO_MEMORY;
-    }
-    *ret = plan;
-    return count ? GS_DEFRAG_FOUND : GS_DEFRAG_FITS;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/core/eviction.h"
+#include "gpushare/base/array.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@ struct tenant {
     bool leaving;  /* being deleted already: evicting it harms nobody */
     bool gone;     /* in the plan under test */
     bool doomed;   /* proposed by kube-scheduler: always gone */
-    bool violates; /* of all that are gone, it is one for whom no budget is left */
+    bool violates; /* of all that are gone, it is one for which no budget is left */
     uint64_t budgets;
 };
 
@@ -24,22 +25,17 @@ struct plan {
     const struct gs_ask *ask;
     struct gs_eviction_budgets *budgets;
     struct tenant *tenants; /* first those who go first */
-    size_t count, cap;
+    uint32_t count, cap;
     bool no_memory;
 };
 
 static bool collect(void *ctx, const struct gs_claim *claim)
 {
     struct plan *plan = ctx;
-    if (plan->count == plan->cap) {
-        size_t cap = plan->cap ? plan->cap * 2 : 32;
-        struct tenant *wider = reallocarray(plan->tenants, cap, sizeof(*wider));
-        if (!wider) {
-            plan->no_memory = true;
-            return false;
-        }
-        plan->tenants = wider;
-        plan->cap = cap;
+    const bool counts = plan->budgets && !claim->leaving && claim->priority < plan->ask->priority;
+    if (!gs_array_reach(&plan->tenants, &plan->cap, plan->count, sizeof(*plan->tenants))) {
+        plan->no_memory = true;
+        return false;
     }
     plan->tenants[plan->count++] = (struct tenant){
         .uid = claim->uid,
@@ -48,6 +44,7 @@ static bool collect(void *ctx, const struct gs_claim *claim)
         .cores_pct = claim->cores_pct,
         .priority = claim->priority,
         .leaving = claim->leaving,
+        .budgets = counts ? plan->budgets->falls(plan->budgets, claim) : 0,
     };
     return true;
 }
@@ -97,20 +94,6 @@ static bool fits(const struct plan *plan)
 static bool may_go(const struct plan *plan, const struct tenant *tenant)
 {
     return tenant->doomed || tenant->priority < plan->ask->priority;
-}
-
-static void learn_budgets(struct plan *plan)
-{
-    struct gs_claim claim;
-    if (!plan->budgets)
-        return;
-    plan->budgets->begin(plan->budgets);
-    for (size_t t = 0; t < plan->count; t++) {
-        struct tenant *tenant = &plan->tenants[t];
-        if (!tenant->leaving && may_go(plan, tenant) &&
-            gs_ledger_find_claim(plan->ledger, tenant->uid, &claim))
-            tenant->budgets = plan->budgets->falls(plan->budgets, &claim);
-    }
 }
 
 static bool take_budgets(uint64_t budgets, int32_t *left)
@@ -233,7 +216,7 @@ static enum gs_eviction hand_out(const struct plan *plan, struct gs_arena *arena
         const struct tenant *tenant = &plan->tenants[t];
         if (!tenant->gone || tenant->doomed)
             continue;
-        added[count] = gs_arena_strndup(arena, tenant->uid, strlen(tenant->uid));
+        added[count] = gs_arena_strdup(arena, tenant->uid);
         if (!added[count++])
             added = NULL;
     }
@@ -259,7 +242,6 @@ enum gs_eviction gs_plan_eviction(const struct gs_ledger *ledger, const struct g
         mark_doomed(&plan, victims, victim_count);
         bool found = fits(&plan);
         if (!found) {
-            learn_budgets(&plan);
             gs_gpu_mask gpus = choose_gpus(&plan, &found);
             if (found)
                 trim(&plan, gpus);

@@ -38,6 +38,10 @@ void gs_ledger_free(struct gs_ledger *ledger)
     free(ledger->claims);
     free(ledger->others);
     free(ledger->holds);
+    free(ledger->node_pool.free);
+    free(ledger->claim_pool.free);
+    free(ledger->other_pool.free);
+    free(ledger->hold_pool.free);
     gs_index_release(&ledger->by_name);
     gs_index_release(&ledger->by_claim);
     gs_index_release(&ledger->by_other);
@@ -45,18 +49,17 @@ void gs_ledger_free(struct gs_ledger *ledger)
     free(ledger);
 }
 
-int gs_pool_reserve(void **records, struct gs_pool *pool, size_t size)
+char *gs_ledger_join(const char *const *texts, size_t count)
 {
-    if (pool->first_free || pool->count < pool->cap)
-        return 0;
-    uint32_t cap = pool->cap ? pool->cap + pool->cap / 2 : 16;
-    void *wider = cap > pool->cap ? reallocarray(*records, cap, size) : NULL;
-    if (!wider)
-        return -1;
-    memset((char *)wider + (size_t)pool->cap * size, 0, (size_t)(cap - pool->cap) * size);
-    *records = wider;
-    pool->cap = cap;
-    return 0;
+    size_t total = 0;
+    for (size_t i = 0; i < count; i++)
+        total += strlen(texts[i] ? texts[i] : "") + 1;
+    char *joined = malloc(total), *at = joined;
+    for (size_t i = 0; joined && i < count; i++) {
+        const char *text = texts[i] ? texts[i] : "";
+        at = mempcpy(at, text, strlen(text) + 1);
+    }
+    return joined;
 }
 
 struct name_key {
@@ -84,16 +87,10 @@ uint32_t gs_ledger_node_need(struct gs_ledger *ledger, struct gs_slice name)
         return slot;
     _cleanup_free_ char *copy = strndup(name.at, name.len);
     if (!copy || gs_index_reserve(&ledger->by_name) < 0 ||
-        gs_pool_reserve((void **)&ledger->nodes, &ledger->node_pool, sizeof(*ledger->nodes)) < 0)
+        gs_pool_reserve(&ledger->nodes, &ledger->node_pool, sizeof(*ledger->nodes)) < 0)
         return GS_INDEX_NONE;
     size_t copied = strlen(copy);
-    struct gs_pool *pool = &ledger->node_pool;
-    if (pool->first_free) {
-        slot = pool->first_free - 1;
-        pool->first_free = ledger->nodes[slot].next_free;
-    } else {
-        slot = pool->count++;
-    }
+    slot = gs_pool_take(&ledger->node_pool);
     ledger->nodes[slot] = (struct gs_ledger_node){
         .name = gs_steal(&copy),
         .name_len = copied,
@@ -118,9 +115,8 @@ void gs_ledger_node_tidy(struct gs_ledger *ledger, uint32_t slot)
     *node = (struct gs_ledger_node){
         .first_claim = GS_INDEX_NONE,
         .first_hold = GS_INDEX_NONE,
-        .next_free = ledger->node_pool.first_free,
     };
-    ledger->node_pool.first_free = slot + 1;
+    gs_pool_give(&ledger->node_pool, slot);
 }
 
 void gs_ledger_node_touch(struct gs_ledger *ledger, struct gs_ledger_node *node)
@@ -173,7 +169,7 @@ static void forget_models(struct gs_ledger *ledger, const struct gs_node_view *v
     for (uint32_t i = 0; i < view->gpu_count; i++) {
         uint16_t model = view->gpus[i].model;
         if (!model ||
-            !GS_INVARIANT(ledger->model_gpus[model - 1] > 0, "a model that a GPU has is counted"))
+            !GS_INVARIANT(ledger->model_gpus[model - 1] > 0, "each GPU's model is counted"))
             continue;
         if (--ledger->model_gpus[model - 1] == 0)
             memset(ledger->models[model - 1], 0, GS_MODEL_BYTES);

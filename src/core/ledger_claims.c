@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gpushare/base/invariant.h"
+#include "gpushare/model/budget.h"
 
 struct uid_key {
     const struct gs_ledger *ledger;
@@ -85,7 +86,7 @@ static void count_in(struct gs_ledger *ledger, struct gs_ledger_claim *claim)
     struct gs_ledger_node *node = &ledger->nodes[claim->node];
     claim->charged = effective(node, claim, &claim->unplaced);
     GS_INVARIANT(claim->units && (claim->charged || !node->view.gpu_count),
-                 "a claim on a node with GPUs is charged on some");
+                 "an allocation on a GPU node has at least one GPU");
     ledger->unplaced += claim->unplaced;
     ledger->reserved += claim->state == GS_CLAIM_RESERVED;
     charge(node, claim, 1);
@@ -96,7 +97,7 @@ static void count_out(struct gs_ledger *ledger, struct gs_ledger_claim *claim)
     const bool reserved = claim->state == GS_CLAIM_RESERVED;
     GS_INVARIANT(claim->units && ledger->unplaced >= claim->unplaced &&
                      ledger->reserved >= reserved,
-                 "a claim that goes was counted when it came");
+                 "every removed allocation was counted when it was added");
     charge(&ledger->nodes[claim->node], claim, -1);
     ledger->unplaced -= claim->unplaced;
     ledger->reserved -= reserved;
@@ -154,34 +155,10 @@ void gs_ledger_claim_drop(struct gs_ledger *ledger, uint32_t slot)
     gs_index_remove(&ledger->by_claim, gs_hash_text(claim->text), slot);
     free(claim->text);
     free(claim->labels);
-    *claim = (struct gs_ledger_claim){.next = ledger->claim_pool.first_free};
-    ledger->claim_pool.first_free = slot + 1;
+    *claim = (struct gs_ledger_claim){0};
+    gs_pool_give(&ledger->claim_pool, slot);
     gs_ledger_node_touch(ledger, &ledger->nodes[node]);
     gs_ledger_node_tidy(ledger, node);
-}
-
-/* "uid\0ns\0name\0" in one allocation */
-static char *join_text(const struct gs_claim *claim)
-{
-    const char *parts[] = {claim->uid, claim->ns ? claim->ns : "", claim->name ? claim->name : ""};
-    size_t len[3], total = 0;
-    for (int i = 0; i < 3; i++)
-        total += len[i] = strlen(parts[i]) + 1;
-    char *text = malloc(total);
-    char *at = text;
-    for (int i = 0; text && i < 3; at += len[i], i++)
-        memcpy(at, parts[i], len[i]);
-    return text;
-}
-
-static uint32_t take_claim_slot(struct gs_ledger *ledger)
-{
-    struct gs_pool *pool = &ledger->claim_pool;
-    if (!pool->first_free)
-        return pool->count++;
-    uint32_t slot = pool->first_free - 1;
-    pool->first_free = ledger->claims[slot].next;
-    return slot;
 }
 
 /* It is on these GPUs and nowhere else, its whole memory divided among them. */
@@ -219,12 +196,13 @@ static uint32_t total_of(const struct gs_claim *claim)
 }
 
 /* Without memory for them it is under no budget until they change. */
-static void keep_labels(struct gs_ledger_claim *to, const char *labels)
+static void keep_labels(struct gs_ledger_claim *to, const struct gs_labels *labels)
 {
-    if (strcmp(to->labels ? to->labels : "", labels ? labels : "") == 0)
-        return;
+    const size_t bytes = labels ? sizeof(*labels) + labels->count * sizeof(labels->all[0]) : 0;
     free(to->labels);
-    to->labels = labels && labels[0] ? strdup(labels) : NULL;
+    to->labels = bytes ? malloc(bytes) : NULL;
+    if (to->labels)
+        memcpy(to->labels, labels, bytes);
 }
 
 /* Writes what may change over a claim's life; text, links and accounts are the caller's. */
@@ -268,11 +246,12 @@ static void replace_claim(struct gs_ledger *ledger, uint32_t slot, const struct 
 
 static int add_claim(struct gs_ledger *ledger, const struct gs_claim *claim, uint32_t node)
 {
-    _cleanup_free_ char *text = join_text(claim);
+    const char *const texts[] = {claim->uid, claim->ns, claim->name};
+    _cleanup_free_ char *text = gs_ledger_join(texts, 3);
     if (!text || gs_index_reserve(&ledger->by_claim) < 0 ||
-        gs_pool_reserve((void **)&ledger->claims, &ledger->claim_pool, sizeof(*ledger->claims)) < 0)
+        gs_pool_reserve(&ledger->claims, &ledger->claim_pool, sizeof(*ledger->claims)) < 0)
         return -1;
-    uint32_t slot = take_claim_slot(ledger);
+    uint32_t slot = gs_pool_take(&ledger->claim_pool);
     struct gs_ledger_claim *to = &ledger->claims[slot];
     *to = (struct gs_ledger_claim){.text = gs_steal(&text), .node = node};
     fill(to, claim);
@@ -289,7 +268,7 @@ int gs_ledger_set_claim(struct gs_ledger *ledger, const struct gs_claim *claim,
 {
     if (!claim->uid || !claim->uid[0] || !claim->node || !claim->node[0] || !claim->units ||
         !claim->gpu_count || claim->gpu_count > GS_GPUS_MAX || claim->gpus_max > GS_GPUS_MAX)
-        return gs_fail(err, GS_EINVAL, "a claim needs a UID, a node, units and 1 to %d GPUs",
+        return gs_fail(err, GS_EINVAL, "an allocation needs a UID, a node, units and 1 to %d GPUs",
                        GS_GPUS_MAX);
     uint32_t node = gs_ledger_node_need(ledger, gs_slice_of(claim->node));
     if (node == GS_INDEX_NONE)
@@ -379,6 +358,7 @@ static struct gs_claim claim_out(const struct gs_ledger *ledger, uint32_t slot)
         .revision = from->revision,
         .state = (enum gs_claim_state)from->state,
         .leaving = from->leaving,
+        .seen = from->seen,
         .labels = from->labels,
     };
 }

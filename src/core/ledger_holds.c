@@ -17,8 +17,8 @@ static bool same_hold(const void *ctx, uint32_t slot)
     return strcmp(key->ledger->holds[slot].uid, key->uid) == 0;
 }
 
-/* Before whom a hold stands: higher priority; then who has GPUs, as they are where they are and the
- * others may sit elsewhere; then older. */
+/* Before which pods a hold stands: higher priority; then who has GPUs, as they are where they are
+ * and the others may sit elsewhere; then older. */
 static bool goes_first(const struct gs_ledger_hold *a, const struct gs_ledger_hold *b)
 {
     if (a->priority != b->priority)
@@ -53,8 +53,8 @@ static void drop_hold(struct gs_ledger *ledger, uint32_t slot)
     ledger->promised -= hold->gpus != 0;
     gs_index_remove(&ledger->by_hold, gs_hash_text(hold->uid), slot);
     free(hold->uid);
-    *hold = (struct gs_ledger_hold){.next = ledger->hold_pool.first_free};
-    ledger->hold_pool.first_free = slot + 1;
+    *hold = (struct gs_ledger_hold){0};
+    gs_pool_give(&ledger->hold_pool, slot);
     gs_ledger_node_touch(ledger, node);
     gs_ledger_node_tidy(ledger, home);
 }
@@ -99,22 +99,6 @@ bool gs_ledger_release_hold(struct gs_ledger *ledger, const char *uid)
 
 enum { TEXTS = 5 };
 
-/* "uid NUL model NUL model_deny NUL uuid NUL uuid_deny NUL" in one allocation. */
-static char *join_texts(const struct gs_hold *hold)
-{
-    const char *texts[TEXTS] = {hold->uid, hold->model, hold->model_deny, hold->uuid,
-                                hold->uuid_deny};
-    size_t bytes[TEXTS], total = 0;
-    for (int i = 0; i < TEXTS; i++) {
-        texts[i] = texts[i] ? texts[i] : "";
-        total += bytes[i] = strlen(texts[i]) + 1;
-    }
-    char *joined = malloc(total), *at = joined;
-    for (int i = 0; joined && i < TEXTS; at += bytes[i], i++)
-        memcpy(at, texts[i], bytes[i]);
-    return joined;
-}
-
 static struct gs_hold hold_out(const struct gs_ledger *ledger, const struct gs_ledger_hold *from)
 {
     const char *texts[TEXTS] = {from->uid};
@@ -153,16 +137,18 @@ int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct 
 {
     if (!hold->uid || !hold->uid[0] || !hold->node || !hold->node[0] || !hold->units ||
         !hold->gpu_count || hold->gpu_count > GS_GPUS_MAX)
-        return gs_fail(err, GS_EINVAL, "a hold needs a UID, a node, units and 1 to %d GPUs",
+        return gs_fail(err, GS_EINVAL, "a reservation needs a UID, a node, units and 1 to %d GPUs",
                        GS_GPUS_MAX);
     if (gs_ledger_claim_slot(ledger, hold->uid) != GS_INDEX_NONE)
         return 0; /* it has its place already */
-    _cleanup_free_ char *texts = join_texts(hold);
+    const char *const all[TEXTS] = {hold->uid, hold->model, hold->model_deny, hold->uuid,
+                                    hold->uuid_deny};
+    _cleanup_free_ char *texts = gs_ledger_join(all, TEXTS);
     uint32_t node = texts ? gs_ledger_node_need(ledger, gs_slice_of(hold->node)) : GS_INDEX_NONE;
     if (node == GS_INDEX_NONE)
         return gs_fail_nomem(err);
     if (gs_index_reserve(&ledger->by_hold) < 0 ||
-        gs_pool_reserve((void **)&ledger->holds, &ledger->hold_pool, sizeof(*ledger->holds)) < 0) {
+        gs_pool_reserve(&ledger->holds, &ledger->hold_pool, sizeof(*ledger->holds)) < 0) {
         gs_ledger_node_tidy(ledger, node);
         return gs_fail_nomem(err);
     }
@@ -171,12 +157,7 @@ int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct 
         ledger->holds[old].seen = true;
         return 0;
     }
-    struct gs_pool *pool = &ledger->hold_pool;
-    uint32_t slot = pool->first_free ? pool->first_free - 1 : pool->count;
-    if (pool->first_free)
-        pool->first_free = ledger->holds[slot].next;
-    else
-        pool->count++;
+    uint32_t slot = gs_pool_take(&ledger->hold_pool);
     ledger->holds[slot] = (struct gs_ledger_hold){
         .uid = gs_steal(&texts),
         .order = ++ledger->hold_order,

@@ -2,6 +2,7 @@
 #ifndef GPUSHARE_CORE_LEDGER_INTERNAL_H
 #define GPUSHARE_CORE_LEDGER_INTERNAL_H
 
+#include "gpushare/base/array.h"
 #include "gpushare/base/index.h"
 #include "gpushare/core/ledger.h"
 
@@ -20,13 +21,12 @@ struct gs_ledger_node {
     bool seen;    /* mentioned in this list round */
     uint32_t first_claim;
     uint32_t first_hold;
-    uint32_t others;    /* pods in gs_ledger.others that point here */
-    uint32_t next_free; /* while the slot is unused (name is NULL) */
+    uint32_t others; /* pods in gs_ledger.others that point here */
 };
 
 struct gs_ledger_claim {
-    char *text;   /* uid NUL ns NUL name NUL; NULL: unused slot */
-    char *labels; /* NULL is "" */
+    char *text; /* uid NUL ns NUL name NUL; NULL: unused slot */
+    struct gs_labels *labels;
     gs_gpu_mask gpus;
     gs_gpu_mask also;
     gs_gpu_mask charged;
@@ -34,7 +34,7 @@ struct gs_ledger_claim {
     uint32_t units;
     uint32_t total_units;
     uint32_t node;
-    uint32_t next, prev; /* in the node's list; next also chains free slots */
+    uint32_t next, prev; /* in the node's list */
     uint32_t cpu_milli;
     int32_t priority;
     uint8_t gpu_count;
@@ -50,7 +50,7 @@ struct gs_ledger_claim {
 /* 24 bytes, plus 8 in the index */
 struct gs_ledger_other {
     uint64_t uid_hi, uid_lo;
-    uint32_t node; /* GS_INDEX_NONE: unused slot, uid_lo chains */
+    uint32_t node; /* GS_INDEX_NONE: unused slot */
     uint32_t cpu_milli : 31;
     uint32_t seen : 1;
 };
@@ -59,7 +59,7 @@ struct gs_ledger_hold {
     char *uid; /* uid NUL and the four lists, each with NUL; NULL: unused slot */
     uint64_t order;
     uint32_t node;
-    uint32_t next; /* in the node's list, highest priority first; also chains free slots */
+    uint32_t next; /* in the node's list, highest priority first */
     uint32_t units;
     uint32_t gpu_count;
     uint32_t cores_pct;
@@ -67,12 +67,6 @@ struct gs_ledger_hold {
     gs_gpu_mask gpus; /* of a promise */
     uint64_t group;
     bool seen;
-};
-
-/* Generic part of a record array: how many slots, where the unused ones begin. */
-struct gs_pool {
-    uint32_t count, cap;
-    uint32_t first_free; /* slot + 1; 0: none */
 };
 
 struct gs_ledger {
@@ -93,8 +87,8 @@ struct gs_ledger {
     uint32_t promised; /* holds with GPUs */
 };
 
-/* Room for one more record in an array of `size`-byte records; -1: out of memory. */
-int gs_pool_reserve(void **records, struct gs_pool *pool, size_t size);
+/* Texts behind each other, each with its NUL; NULL is "". *caller frees*; NULL: out of memory. */
+char *gs_ledger_join(const char *const *texts, size_t count);
 
 /* nodes */
 uint32_t gs_ledger_node_slot(const struct gs_ledger *ledger, struct gs_slice name);

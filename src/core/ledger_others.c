@@ -64,9 +64,8 @@ static void drop_other(struct gs_ledger *ledger, uint32_t slot)
     gs_index_remove(&ledger->by_other, hash_bits((struct uid_bits){other->uid_hi, other->uid_lo}),
                     slot);
     add_cpu(ledger, node, -(int64_t)other->cpu_milli);
-    *other =
-        (struct gs_ledger_other){.uid_lo = ledger->other_pool.first_free, .node = GS_INDEX_NONE};
-    ledger->other_pool.first_free = slot + 1;
+    *other = (struct gs_ledger_other){.node = GS_INDEX_NONE};
+    gs_pool_give(&ledger->other_pool, slot);
     ledger->nodes[node].others--;
     gs_ledger_node_tidy(ledger, node);
 }
@@ -81,16 +80,6 @@ bool gs_ledger_remove_other(struct gs_ledger *ledger, const char *uid)
         return false;
     drop_other(ledger, slot);
     return true;
-}
-
-static uint32_t take_other_slot(struct gs_ledger *ledger)
-{
-    struct gs_pool *pool = &ledger->other_pool;
-    if (!pool->first_free)
-        return pool->count++;
-    uint32_t slot = pool->first_free - 1;
-    pool->first_free = (uint32_t)ledger->others[slot].uid_lo;
-    return slot;
 }
 
 int gs_ledger_set_other(struct gs_ledger *ledger, const char *uid, const char *node_name,
@@ -115,11 +104,11 @@ int gs_ledger_set_other(struct gs_ledger *ledger, const char *uid, const char *n
         return 0;
     }
     if (gs_index_reserve(&ledger->by_other) < 0 ||
-        gs_pool_reserve((void **)&ledger->others, &ledger->other_pool, sizeof(*ledger->others)) < 0)
+        gs_pool_reserve(&ledger->others, &ledger->other_pool, sizeof(*ledger->others)) < 0)
         return gs_fail_nomem(err);
     if (slot != GS_INDEX_NONE)
         drop_other(ledger, slot);
-    slot = take_other_slot(ledger);
+    slot = gs_pool_take(&ledger->other_pool);
     ledger->others[slot] =
         (struct gs_ledger_other){key.bits.hi, key.bits.lo, node, cpu & INT32_MAX, 1};
     gs_index_insert(&ledger->by_other, hash, slot);

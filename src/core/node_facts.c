@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpushare/base/array.h"
+
 void gs_node_facts_release(struct gs_node_facts *facts)
 {
     for (uint32_t slot = 0; slot < facts->cap; slot++)
@@ -14,16 +16,8 @@ void gs_node_facts_release(struct gs_node_facts *facts)
 
 static struct gs_node_fact *need(struct gs_node_facts *facts, uint32_t slot)
 {
-    if (slot >= facts->cap) {
-        uint32_t cap = slot + slot / 2 + 64;
-        struct gs_node_fact *wider = reallocarray(facts->of, cap, sizeof(*wider));
-        if (!wider)
-            return NULL;
-        memset(wider + facts->cap, 0, (cap - facts->cap) * sizeof(*wider));
-        facts->of = wider;
-        facts->cap = cap;
-    }
-    return &facts->of[slot];
+    return gs_array_reach(&facts->of, &facts->cap, slot, sizeof(*facts->of)) ? &facts->of[slot]
+                                                                             : NULL;
 }
 
 static uint64_t hash_of(const struct gs_node *node)
@@ -45,7 +39,8 @@ int gs_node_facts_set(struct gs_node_facts *facts, uint32_t slot, const struct g
         *ret_news = news;
     if (fact && node) {
         fact->ready = node->ready;
-        fact->advertises = node->allocatable_units > 0;
+        fact->allocatable_units =
+            node->inventory && node->allocatable_units ? UINT64_MAX : node->allocatable_units;
     }
     if (!news)
         return fact || !node ? 0 : -1;

@@ -8,21 +8,26 @@ enum { UID_BYTES = 16 };
 
 /* --- one node --- */
 
-static enum gs_obstacle obstacle_of(enum gs_eligible verdict)
+/* The pod's rules first: a node that they exclude is not helped by an uncordon. A node that is not
+ * ready bears taints that say the same. */
+static enum gs_obstacle obstacle_of(const struct gs_ask *ask, const struct gs_node_fact *fact)
 {
-    switch (verdict) {
-    case GS_ELIGIBLE_NOT_CORDONED:
-        return GS_OBSTACLE_CORDONED;
-    case GS_ELIGIBLE_NOT_TAINTED:
-        return GS_OBSTACLE_TAINT;
-    case GS_ELIGIBLE_NOT_SELECTED:
-    case GS_ELIGIBLE_NOT_AFFINE:
-        return GS_OBSTACLE_AFFINITY;
-    case GS_ELIGIBLE:
-    case GS_ELIGIBLE_UNKNOWN:
-        break;
+    const enum gs_eligible verdict = ask->rules ? gs_eligible(ask->rules, fact->rules)
+                                     : fact->rules->unschedulable ? GS_ELIGIBLE_NOT_CORDONED
+                                                                  : GS_ELIGIBLE;
+    if (ask->rules && !gs_eligible_perhaps(verdict)) {
+        if (!gs_pod_selects(ask->rules, fact->rules))
+            return GS_OBSTACLE_AFFINITY;
+        if (gs_find_untolerated(ask->rules, fact->rules))
+            return GS_OBSTACLE_TAINT;
     }
-    return GS_OBSTACLE_NONE;
+    if (!fact->ready)
+        return GS_OBSTACLE_NOT_READY;
+    if (verdict == GS_ELIGIBLE_NOT_CORDONED)
+        return GS_OBSTACLE_CORDONED;
+    if (verdict == GS_ELIGIBLE_NOT_TAINTED)
+        return GS_OBSTACLE_TAINT;
+    return fact->allocatable_units ? GS_OBSTACLE_NONE : GS_OBSTACLE_NO_PLUGIN;
 }
 
 enum gs_obstacle gs_place_open(const struct gs_place *place, const struct gs_ask *ask,
@@ -31,18 +36,19 @@ enum gs_obstacle gs_place_open(const struct gs_place *place, const struct gs_ask
     if (!place->facts)
         return GS_OBSTACLE_NONE;
     const struct gs_node_fact *fact = gs_node_fact(place->facts, slot);
-    if (!fact)
-        return GS_OBSTACLE_NOT_READY;
-    enum gs_obstacle obstacle = GS_OBSTACLE_NONE;
-    if (ask->rules)
-        obstacle = obstacle_of(gs_eligible(ask->rules, fact->rules));
-    else if (fact->rules->unschedulable)
-        obstacle = GS_OBSTACLE_CORDONED;
-    if (obstacle == GS_OBSTACLE_TAINT || obstacle == GS_OBSTACLE_AFFINITY)
-        return obstacle;
-    if (!fact->ready)
-        return GS_OBSTACLE_NOT_READY;
-    return obstacle == GS_OBSTACLE_NONE && !fact->advertises ? GS_OBSTACLE_NO_PLUGIN : obstacle;
+    return fact ? obstacle_of(ask, fact) : GS_OBSTACLE_NOT_READY;
+}
+
+/* GPUs and all: how many such pods kube-scheduler lets in. */
+static uint64_t count_allocatable(const struct gs_place *place, const struct gs_node_view *view,
+                                  const struct gs_ask *ask)
+{
+    const struct gs_node_fact *fact = place->facts ? gs_node_fact(place->facts, view->slot) : NULL;
+    const uint64_t each = (uint64_t)ask->units * ask->gpu_count;
+    if (!fact || !each)
+        return UINT64_MAX;
+    const uint64_t units = fact->allocatable_units, used = view->sum_used_units;
+    return units > used ? (units - used) / each : 0;
 }
 
 static bool has_cpu(const struct gs_node_view *view, const struct gs_ask *ask)
@@ -61,6 +67,9 @@ enum gs_obstacle gs_place_judge(const struct gs_place *place, const struct gs_as
         return obstacle;
     *ret_reason =
         view ? gs_fit_beside_holds(place->ledger, view, ask, room, NULL) : GS_REASON_UNKNOWN_NODE;
+    if (*ret_reason == GS_FITS && obstacle == GS_OBSTACLE_NONE &&
+        !count_allocatable(place, view, ask))
+        *ret_reason = GS_REASON_NO_ROOM;
     if (*ret_reason != GS_FITS)
         return GS_OBSTACLE_GPU;
     if (obstacle == GS_OBSTACLE_NONE && !has_cpu(view, ask))
@@ -76,7 +85,8 @@ static bool takes(const struct gs_place *place, const struct gs_ask *ask, uint32
 {
     const struct gs_node_view *view = gs_ledger_view_at(place->ledger, slot);
     return view && gs_fit_beside_holds(place->ledger, view, ask, room, ret_view) == GS_FITS &&
-           has_cpu(view, ask) && gs_place_open(place, ask, slot) == GS_OBSTACLE_NONE;
+           has_cpu(view, ask) && count_allocatable(place, view, ask) &&
+           gs_place_open(place, ask, slot) == GS_OBSTACLE_NONE;
 }
 
 bool gs_place_choose(const struct gs_place *place, const struct gs_ask *ask, bool *refused,
@@ -183,11 +193,13 @@ static uint64_t count_placed(const struct gs_place *place, const struct gs_node_
 uint64_t gs_place_count(const struct gs_place *place, const struct gs_ask *ask, uint32_t slot)
 {
     const struct gs_node_view *view = gs_ledger_view_at(place->ledger, slot);
-    uint64_t most = UINT64_MAX;
+    uint64_t most = view ? count_allocatable(place, view, ask) : 0;
     if (!view || !ask->units || ask->broken || gs_place_open(place, ask, slot) != GS_OBSTACLE_NONE)
         return 0;
-    if (view->cpu_milli && ask->cpu_milli > 0)
-        most = (uint64_t)(gs_view_cpu_left_milli(view) / ask->cpu_milli);
+    if (view->cpu_milli && ask->cpu_milli > 0) {
+        const uint64_t by_cpu = (uint64_t)(gs_view_cpu_left_milli(view) / ask->cpu_milli);
+        most = by_cpu < most ? by_cpu : most;
+    }
     if (view->nominated || ask->gpu_count > 1)
         return count_placed(place, view, ask, most);
     uint64_t shares = count_shares(view, ask);

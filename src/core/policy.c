@@ -68,45 +68,40 @@ static bool remembers(const struct gs_chooser *chooser, const struct gs_node_vie
     return true;
 }
 
-/* fgd and rollout: nodes that did not change since the same kind of pod was last asked about cost
+/* rollout: nodes that did not change since the same kind of pod was last asked about cost
  * one look-up. */
 static void choose_remembered(struct gs_chooser *chooser, const struct gs_node_view *view,
                               struct gs_choice *ret)
 {
     struct gs_policies *policies = chooser->policies;
     uint64_t generation = atomic_load_explicit(&policies->generation, memory_order_acquire);
-    if (!generation || !view->version || !chooser->kind) {
-        gs_policy_by_state(chooser, view, ret);
-        return;
-    }
-    if (remembers(chooser, view, generation, ret))
+    const bool kept = generation && view->version && chooser->kind;
+    if (kept && remembers(chooser, view, generation, ret))
         return;
     if (chooser->hurried) {
-        if (!remembers(chooser, view, generation - 1, ret))
+        const struct gs_node_view *alone = chooser->alone ? chooser->alone : view;
+        if (!generation || !alone->version || !chooser->kind ||
+            (!remembers(chooser, alone, generation, ret) &&
+             !remembers(chooser, alone, generation - 1, ret)))
             ret->loss = GS_LOSS_UNKNOWN;
         return;
     }
-    gs_policy_by_state(chooser, view, ret);
-    gs_memo_put(&policies->choices, chooser->row + view->slot,
-                choice_key(chooser, view, generation),
-                (struct gs_memo_value){(uint64_t)ret->loss, ret->gpus});
+    gs_policy_rollout(chooser, view, ret);
     chooser->worked++;
-}
-
-static bool is_remembered(enum gs_placement placement)
-{
-    return placement == GS_PLACEMENT_FGD || placement == GS_PLACEMENT_ROLLOUT;
+    if (kept)
+        gs_memo_put(&policies->choices, chooser->row + view->slot,
+                    choice_key(chooser, view, generation),
+                    (struct gs_memo_value){(uint64_t)ret->loss, ret->gpus});
 }
 
 void gs_chooser_init(struct gs_chooser *ret, struct gs_policies *policies,
                      enum gs_placement placement, const struct gs_ask *ask)
 {
     *ret = (struct gs_chooser){.policies = policies, .ask = ask, .placement = placement};
-    if (is_remembered(placement)) {
-        ret->leaving = placement == GS_PLACEMENT_ROLLOUT &&
-                       atomic_load_explicit(&policies->leaving, memory_order_relaxed);
+    if (placement == GS_PLACEMENT_ROLLOUT) {
+        ret->leaving = atomic_load_explicit(&policies->leaving, memory_order_relaxed);
         uint32_t row = 0;
-        ret->kind = gs_kinds_find(&policies->kinds, placement, ret->leaving, ask, &row);
+        ret->kind = gs_kinds_find(&policies->kinds, ret->leaving, ask, &row);
         ret->row = (uint64_t)row << ROW_BITS;
     }
 }
@@ -120,7 +115,7 @@ bool gs_chooser_choose(struct gs_chooser *chooser, const struct gs_node_view *vi
         return false;
     if (!view->sum_total_units)
         choice.loss = GS_LOSS_NOTHING_TO_LOSE;
-    else if (is_remembered(chooser->placement))
+    else if (chooser->placement == GS_PLACEMENT_ROLLOUT)
         choose_remembered(chooser, view, &choice);
     else if (chooser->placement == GS_PLACEMENT_SPREAD)
         gs_policy_spread(view, ask, &choice);

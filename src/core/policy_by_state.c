@@ -3,44 +3,21 @@
 
 #include <string.h>
 
-/* What fgd and rollout have in common: they compare the node's state before and after. */
-
-enum purpose { PURPOSE_FGD = 1, PURPOSE_ROLLOUT };
+/* How rollout chooses: it compares the node's state before and after. */
 
 struct judge {
     struct gs_policies *policies;
     const struct gs_policy_table *table;
     const struct gs_node_view *view;
     const struct gs_ask *ask;
-    enum gs_placement placement;
     struct gs_state before;
-    union {
-        double unusable;   /* fgd */
-        uint64_t stranded; /* rollout */
-    } value_before;
+    uint64_t stranded_before;
 };
-
-static double remembered_unusable(struct gs_policies *policies, const struct gs_policy_table *table,
-                                  const struct gs_state *state)
-{
-    uint64_t key = gs_state_key(state, table->generation << 2 | PURPOSE_FGD);
-    struct gs_memo_value value;
-    double unusable;
-    if (gs_memo_get(&policies->states, key, key, &value)) {
-        memcpy(&unusable, &value.first, sizeof(unusable));
-        return unusable;
-    }
-    unusable = gs_fgd_unusable(table, state);
-    value.second = 0;
-    memcpy(&value.first, &unusable, sizeof(unusable));
-    gs_memo_put(&policies->states, key, key, value);
-    return unusable;
-}
 
 uint64_t gs_rollout_remembered(struct gs_policies *policies, const struct gs_policy_table *table,
                                const struct gs_state *state)
 {
-    uint64_t key = gs_state_key(state, table->generation << 2 | PURPOSE_ROLLOUT);
+    uint64_t key = gs_state_key(state, table->generation);
     struct gs_memo_value value;
     if (gs_memo_get(&policies->states, key, key, &value))
         return value.first;
@@ -51,15 +28,10 @@ uint64_t gs_rollout_remembered(struct gs_policies *policies, const struct gs_pol
 
 static int64_t loss_of(const struct judge *judge, const struct gs_state *after)
 {
-    uint32_t card_units = judge->view->max_total_units;
-    if (judge->placement == GS_PLACEMENT_FGD) {
-        double unusable = remembered_unusable(judge->policies, judge->table, after);
-        return gs_fgd_loss(judge->value_before.unusable, unusable, card_units);
-    }
     uint64_t stranded = gs_rollout_remembered(judge->policies, judge->table, after);
-    return gs_rollout_loss(judge->value_before.stranded, stranded,
-                           gs_table_price(judge->table, judge->before.model),
-                           judge->before.left_units - after->left_units, card_units);
+    return gs_rollout_loss(
+        judge->stranded_before, stranded, gs_table_price(judge->table, judge->before.model),
+        judge->before.left_units - after->left_units, judge->view->max_total_units);
 }
 
 static struct gs_state take_cpu(const struct judge *judge)
@@ -118,9 +90,9 @@ static void take_state_before(struct judge *judge)
 }
 
 /*
- * Is a GPU better than the best so far? The first of equals, as published; but where rollout sees
- * no harm in any of them (pods that are all alike and leave nothing over), the tightest: else they
- * would break up one GPU after the other.
+ * Is a GPU better than the best so far? The first of equals; but where no GPU does any harm (pods
+ * that are all alike and leave nothing over), the tightest: else they would break up one GPU after
+ * the other.
  */
 static bool better(const struct judge *judge, const struct gs_choice *best, uint32_t best_free,
                    int64_t loss, uint32_t free_units, uint32_t taken_units)
@@ -129,7 +101,7 @@ static bool better(const struct judge *judge, const struct gs_choice *best, uint
         return !best->gpus || loss < best->loss;
     int64_t harmless = gs_rollout_loss(0, 0, gs_table_price(judge->table, judge->before.model),
                                        taken_units, judge->view->max_total_units);
-    return judge->placement == GS_PLACEMENT_ROLLOUT && loss == harmless && free_units < best_free;
+    return loss == harmless && free_units < best_free;
 }
 
 /* The best GPU of all that have room; GPUs with the same room are the same, where nobody asks for
@@ -174,7 +146,7 @@ static void choose_several(const struct judge *judge, struct gs_choice *ret)
 }
 
 /* A fiftieth of a card for each card that the node has free, before the pod: where pods leave, who
- * goes to the fullest node keeps others whole. Chosen with `gpushare-sim replay --timed`. */
+ * goes to the fullest node keeps others whole. Chosen with `gpushare-packing replay --timed`. */
 static int64_t price_of_room(const struct gs_node_view *view)
 {
     enum { PER_FREE_CARD_MILLI = 20 };
@@ -182,23 +154,19 @@ static int64_t price_of_room(const struct gs_node_view *view)
            view->max_total_units;
 }
 
-void gs_policy_by_state(const struct gs_chooser *chooser, const struct gs_node_view *view,
-                        struct gs_choice *ret)
+void gs_policy_rollout(const struct gs_chooser *chooser, const struct gs_node_view *view,
+                       struct gs_choice *ret)
 {
     struct gs_policies *policies = chooser->policies;
     const struct gs_ask *ask = chooser->ask;
-    enum gs_placement placement = chooser->placement;
     struct gs_policy_table *table = gs_policies_pin(policies);
     if (!table) {
         gs_policy_binpack(view, ask, ret);
         return;
     }
-    struct judge judge = {policies, table, view, ask, placement, .value_before = {0}};
+    struct judge judge = {.policies = policies, .table = table, .view = view, .ask = ask};
     take_state_before(&judge);
-    if (placement == GS_PLACEMENT_FGD)
-        judge.value_before.unusable = remembered_unusable(policies, table, &judge.before);
-    else
-        judge.value_before.stranded = gs_rollout_remembered(policies, table, &judge.before);
+    judge.stranded_before = gs_rollout_remembered(policies, table, &judge.before);
     if (!ask->units) {
         struct gs_state after = take_cpu(&judge);
         ret->loss = loss_of(&judge, &after);

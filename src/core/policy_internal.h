@@ -45,17 +45,10 @@ void gs_policy_binpack(const struct gs_node_view *view, const struct gs_ask *ask
                        struct gs_choice *ret);
 void gs_policy_spread(const struct gs_node_view *view, const struct gs_ask *ask,
                       struct gs_choice *ret);
-/* fgd or rollout */
-void gs_policy_by_state(const struct gs_chooser *chooser, const struct gs_node_view *view,
-                        struct gs_choice *ret);
+void gs_policy_rollout(const struct gs_chooser *chooser, const struct gs_node_view *view,
+                       struct gs_choice *ret);
 
-/* fgd: units that typical pods cannot use, on average; the level 0..100 of a change for the better;
- * and the loss of a change. */
-double gs_fgd_unusable(const struct gs_policy_table *table, const struct gs_state *state);
-int gs_fgd_level(double gain_cards);
-int64_t gs_fgd_loss(double before_units, double after_units, uint32_t card_units);
-
-/* rollout: units that stay free, summed over GS_ROLLOUTS sequences; the same, remembered; and the
+/* Units that stay free, summed over GS_ROLLOUTS sequences; the same, remembered; and the
  * loss of a change that takes taken_units. */
 uint64_t gs_rollout_stranded(const struct gs_policy_table *table, const struct gs_state *state);
 uint64_t gs_rollout_remembered(struct gs_policies *policies, const struct gs_policy_table *table,

@@ -17,8 +17,8 @@ static size_t lists_of(const struct gs_ask *ask, struct gs_slice lists[4])
     return bytes;
 }
 
-static struct gs_ask_kind kind_of(enum gs_placement placement, bool leaving,
-                                  const struct gs_ask *ask, const struct gs_slice lists[4])
+static struct gs_ask_kind kind_of(bool leaving, const struct gs_ask *ask,
+                                  const struct gs_slice lists[4])
 {
     struct gs_ask_kind kind;
     memset(&kind, 0, sizeof(kind)); /* it is compared as bytes */
@@ -26,7 +26,6 @@ static struct gs_ask_kind kind_of(enum gs_placement placement, bool leaving,
     kind.units = ask->units;
     kind.gpu_count = ask->gpu_count;
     kind.cores_pct = ask->cores_pct;
-    kind.placement = placement;
     kind.leaving = leaving;
     for (int i = 0; i < 4; i++)
         kind.list_bytes[i] = (uint32_t)lists[i].len;
@@ -101,13 +100,13 @@ static struct gs_ask_kind_row *add(struct gs_kinds *kinds, const struct gs_ask_k
     return row;
 }
 
-uint64_t gs_kinds_find(struct gs_kinds *kinds, enum gs_placement placement, bool leaving,
-                       const struct gs_ask *ask, uint32_t *ret_row)
+uint64_t gs_kinds_find(struct gs_kinds *kinds, bool leaving, const struct gs_ask *ask,
+                       uint32_t *ret_row)
 {
     struct gs_slice lists[4];
     if (lists_of(ask, lists) > GS_KIND_TEXT_MAX)
         return 0;
-    const struct gs_ask_kind kind = kind_of(placement, leaving, ask, lists);
+    const struct gs_ask_kind kind = kind_of(leaving, ask, lists);
     const uint64_t hash = hash_of(&kind, lists);
     pthread_mutex_lock(&kinds->lock);
     struct gs_ask_kind_row *row = find(kinds, &kind, hash, lists);

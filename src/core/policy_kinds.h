@@ -22,9 +22,8 @@ enum { GS_KINDS_MAX = 64, GS_KIND_TEXT_MAX = 4 * GS_LIST_BYTES_MAX };
 struct gs_ask_kind {
     int64_t cpu_milli;
     uint32_t units, gpu_count, cores_pct;
-    uint32_t placement, leaving;
-    uint32_t list_bytes[4];
-    uint32_t zero; /* no byte is padding: kinds are compared as bytes */
+    uint32_t leaving;
+    uint32_t list_bytes[4]; /* no byte is padding: kinds are compared as bytes */
 };
 
 struct gs_ask_kind_row {
@@ -44,7 +43,7 @@ struct gs_kinds {
 
 /* The ask's number, never 0, and its row; 0: its lists are longer than any that is not broken, and
  * nothing is to be remembered. */
-uint64_t gs_kinds_find(struct gs_kinds *kinds, enum gs_placement placement, bool leaving,
-                       const struct gs_ask *ask, uint32_t *ret_row);
+uint64_t gs_kinds_find(struct gs_kinds *kinds, bool leaving, const struct gs_ask *ask,
+                       uint32_t *ret_row);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What fgd and rollout learn from: the pods seen and the GPUs there are; the table they read. */
+/* What rollout learns from: the pods seen and the GPUs there are; the table it reads. */
 
 struct gs_policy_table *gs_policies_pin(struct gs_policies *policies)
 {

@@ -44,10 +44,10 @@ void gs_state_take(struct gs_state *state, uint32_t free_units, uint32_t units)
     state->free_units[at] = rest;
 }
 
-uint64_t gs_state_key(const struct gs_state *state, uint64_t purpose)
+uint64_t gs_state_key(const struct gs_state *state, uint64_t generation)
 {
     /* tenants choose what is left: no two states can be made to have one key */
-    uint64_t hash = gs_hash_bytes(&purpose, sizeof(purpose));
+    uint64_t hash = gs_hash_bytes(&generation, sizeof(generation));
     hash =
         gs_mix(hash, (uint64_t)state->cpu_milli << 32 | (uint64_t)state->group << 8 | state->gpus);
     for (uint32_t i = 0; i < state->gpus; i++)

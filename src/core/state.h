@@ -9,7 +9,7 @@
 #include "table.h"
 
 /*
- * A node as fgd and rollout see it: many nodes are the same. Free memory of the usable GPUs,
+ * A node as rollout sees it: many nodes are the same. Free memory of the usable GPUs,
  * ascending, without those that have none. A node of several models is judged by its first GPU's.
  */
 struct gs_state {
@@ -27,7 +27,7 @@ void gs_state_of_view(struct gs_state *state, const struct gs_policy_table *tabl
 /* One GPU that had `free_units` has `units` less, and is back in order. */
 void gs_state_take(struct gs_state *state, uint32_t free_units, uint32_t units);
 
-/* For a memo; `purpose` tells apart what is remembered. */
-uint64_t gs_state_key(const struct gs_state *state, uint64_t purpose);
+/* For a memo of what the table of this generation says about it. */
+uint64_t gs_state_key(const struct gs_state *state, uint64_t generation);
 
 #endif

@@ -11,8 +11,6 @@
 /* Building a table: sort the classes, group the models by what may run on them, price scarce
  * models, draw the sequences. Integers wherever a choice depends on it. */
 
-enum { TYPICAL_PCT = 95 };
-
 /* Models that found no group of their own: only what runs everywhere runs there. */
 enum { GROUP_REST = GS_GROUPS_MAX - 1 };
 
@@ -63,16 +61,6 @@ static int sort_classes(struct build *build, const struct gs_class *classes, uin
     }
     table->shape_count = count;
     return 0;
-}
-
-/* The shortest head of the list that stands for 95 of 100 pods. */
-static void find_typical(struct gs_policy_table *table)
-{
-    for (uint32_t i = 0; i < table->shape_count; i++)
-        table->pods += table->shapes[i].count;
-    while (table->typical < table->shape_count &&
-           table->typical_pods * 100 < table->pods * TYPICAL_PCT)
-        table->typical_pods += table->shapes[table->typical++].count;
 }
 
 /* --- models --- */
@@ -255,7 +243,6 @@ struct gs_policy_table *gs_policy_table_build(const struct gs_class *classes, ui
     free(build.sorted);
     if (failed)
         return NULL;
-    find_typical(table);
     draw(table);
     table->lanes = gs_lanes_build(table);
     if (!table->lanes)

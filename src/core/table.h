@@ -11,7 +11,7 @@
 #include "classes.h"
 
 /*
- * What fgd and rollout look things up in: built once from the classes seen so far and the GPU
+ * What rollout looks things up in: built once from the classes seen so far and the GPU
  * models there are, then read-only.
  */
 enum {
@@ -41,17 +41,14 @@ struct gs_policy_table {
     uint32_t refs;           /* readers at work, and one while in service */
     struct gs_shape *shapes; /* most frequent first */
     uint32_t shape_count;
-    uint32_t typical;      /* fgd: the shapes before this one are the typical pods */
-    uint64_t typical_pods; /* how many pods they stand for */
-    uint64_t pods;         /* all that were counted */
-    bool constrained;      /* some shape does not run on every model */
+    bool constrained;                              /* some shape does not run on every model */
     uint16_t draws[GS_ROLLOUTS][GS_ROLLOUT_DRAWS]; /* shape numbers */
     uint64_t row_units; /* what one sequence asks for, on average; 0: nothing to draw */
     uint32_t models;    /* entries of the following three */
     uint8_t *model_group;
     int64_t *model_price; /* per unit, in 1/65536: what a scarce model's memory is worth more */
     uint64_t *model_units;
-    struct gs_lanes *lanes; /* the draws once more, for eight sequences at a time */
+    struct gs_lanes *lanes; /* the draws once more, for several sequences at a time */
     struct gs_arena arena;  /* of all arrays */
 };
 

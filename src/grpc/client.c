@@ -5,9 +5,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "frame.h"
-#include "gpushare/base/cleanup.h"
 #include "gpushare/base/num.h"
 #include "h2.h"
 #include "timeout.h"
@@ -26,8 +25,7 @@ struct gs_grpc_unary {
     struct gs_loop_timer deadline;
     struct gs_loop_timer report;
 
-    uint8_t *request; /* framed */
-    size_t request_len;
+    struct gs_grpc_message *request;
     size_t request_sent;
 
     unsigned http_status;
@@ -38,7 +36,6 @@ struct gs_grpc_unary {
 
     bool over; /* status and text are final */
     enum gs_grpc_status status;
-    enum gs_code own_code; /* GS_OK: what the status says */
     struct gs_buf text;
 };
 
@@ -72,7 +69,7 @@ void gs_grpc_unary_cancel(struct gs_grpc_unary *call)
     gs_h2_close(&call->h2);
     gs_frame_release(&call->reader);
     gs_buf_release(&call->text);
-    free(call->request);
+    gs_grpc_message_unref(call->request);
     free(call);
 }
 
@@ -81,7 +78,6 @@ static void on_report(void *ctx)
     struct gs_grpc_unary *call = ctx;
     struct gs_grpc_reply reply = {
         .status = call->status,
-        .code = call->own_code ? call->own_code : gs_grpc_status_to_code(call->status),
         .text = call->text.data ? call->text.data : "",
     };
     if (call->status == GS_GRPC_OK) {
@@ -95,7 +91,7 @@ static void on_report(void *ctx)
 
 static void on_deadline(void *ctx)
 {
-    fail(ctx, GS_GRPC_DEADLINE_EXCEEDED, "no answer in time");
+    fail(ctx, GS_GRPC_DEADLINE_EXCEEDED, "no answer before the deadline");
 }
 
 static void on_broken(void *ctx)
@@ -131,26 +127,20 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
     if (call->has_status && call->status != GS_GRPC_OK)
         settle(call, call->status);
     else if (call->http_status != 0 && call->http_status != 200)
-        fail(call, gs_grpc_status_from_http(call->http_status), "HTTP status %u",
-             call->http_status);
+        fail(call, GS_GRPC_UNAVAILABLE, "HTTP status %u", call->http_status);
     else if (!call->has_status)
         fail(call, status_from_h2(error_code), "the call was reset: %s",
              nghttp2_http2_strerror(error_code));
     else if (!call->is_grpc)
         fail(call, GS_GRPC_UNKNOWN, "the answer is not gRPC");
     else if (call->messages != 1 || !gs_frame_at_boundary(&call->reader))
-        fail(call, GS_GRPC_INTERNAL, "the answer is not one whole message");
+        fail(call, GS_GRPC_INTERNAL, "the answer is not a single message");
     else
         settle(call, GS_GRPC_OK);
     return 0;
 }
 
 /* ---- the answer ---- */
-
-static bool is(const uint8_t *bytes, size_t len, const char *word)
-{
-    return len == strlen(word) && memcmp(bytes, word, len) == 0;
-}
 
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
                      size_t name_len, const uint8_t *value, size_t len, uint8_t flags,
@@ -160,16 +150,16 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     const char *text = (const char *)value;
     if (call->over || frame->hd.stream_id != call->stream_id)
         return 0;
-    if (is(name, name_len, ":status")) {
+    if (gs_h2_is(name, name_len, ":status")) {
         uint32_t number = 0;
         gs_parse_u32(text, len, &number);
         call->http_status = number;
-    } else if (is(name, name_len, "content-type")) {
+    } else if (gs_h2_is(name, name_len, "content-type")) {
         call->is_grpc = len >= 16 && memcmp(text, "application/grpc", 16) == 0;
-    } else if (is(name, name_len, "grpc-status")) {
+    } else if (gs_h2_is(name, name_len, "grpc-status")) {
         call->has_status = true;
         call->status = gs_grpc_status_parse(text, len);
-    } else if (is(name, name_len, "grpc-message")) {
+    } else if (gs_h2_is(name, name_len, "grpc-message")) {
         gs_buf_reset(&call->text);
         gs_grpc_message_decode(&call->text, text, len);
     }
@@ -193,12 +183,10 @@ static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t stream
             fail(call, GS_GRPC_INTERNAL, "the answer's frame is malformed or compressed");
             break;
         case GS_FRAME_TOO_BIG:
-            call->own_code = GS_ETOOBIG;
-            fail(call, GS_GRPC_RESOURCE_EXHAUSTED, "the answer is larger than %zu bytes",
+            fail(call, GS_GRPC_RESOURCE_EXHAUSTED, "the response is larger than %zu bytes",
                  call->reader.body.max);
             break;
         case GS_FRAME_NOMEM:
-            call->own_code = GS_ENOMEM;
             fail(call, GS_GRPC_RESOURCE_EXHAUSTED, "out of memory");
             break;
         }
@@ -214,11 +202,8 @@ static ssize_t read_request(nghttp2_session *session, int32_t stream_id, uint8_t
                             uint32_t *data_flags, nghttp2_data_source *source, void *user_data)
 {
     struct gs_grpc_unary *call = source->ptr;
-    size_t left = call->request_len - call->request_sent;
-    size_t take = left < room ? left : room;
-    memcpy(to, call->request + call->request_sent, take);
-    call->request_sent += take;
-    if (take == left)
+    size_t take = gs_grpc_message_copy(call->request, &call->request_sent, to, room);
+    if (call->request_sent == call->request->len)
         *data_flags |= NGHTTP2_DATA_FLAG_EOF;
     return (ssize_t)take;
 }
@@ -269,82 +254,47 @@ static nghttp2_session *make_session(struct gs_grpc_unary *call,
 
 /* ---- the beginning ---- */
 
-static void arm_deadline(struct gs_grpc_unary *call, int64_t timeout_ns)
-{
-    int64_t at_ns;
-    if (!__builtin_add_overflow(gs_loop_now_ns(call->loop), timeout_ns, &at_ns))
-        gs_loop_timer_arm(call->loop, &call->deadline, at_ns);
-}
-
-static struct gs_grpc_unary *make_call(struct gs_loop *loop,
-                                       const struct gs_grpc_unary_options *options,
-                                       const void *message, size_t len)
-{
-    struct gs_grpc_unary *call = calloc(1, sizeof(*call));
-    if (!call)
-        return NULL;
-    call->request_len = GS_FRAME_HEADER_BYTES + len;
-    call->request = malloc(call->request_len);
-    if (!call->request) {
-        free(call);
-        return NULL;
-    }
-    gs_frame_header(call->request, (uint32_t)len);
-    if (len > 0)
-        memcpy(call->request + GS_FRAME_HEADER_BYTES, message, len);
-    call->loop = loop;
-    call->done = options->done;
-    call->ctx = options->ctx;
-    call->deadline = (struct gs_loop_timer){.fn = on_deadline, .ctx = call};
-    call->report = (struct gs_loop_timer){.fn = on_report, .ctx = call};
-    call->reader = GS_FRAME_READER(options->max_reply_bytes);
-    call->text = GS_BUF(MAX_TEXT_BYTES);
-    call->h2 = (struct gs_h2){.fd = -1, .broken = on_broken, .ctx = call};
-    return call;
-}
-
 int gs_grpc_unary_start_fd(struct gs_loop *loop, int fd,
-                           const struct gs_grpc_unary_options *options, const void *message,
-                           size_t len, struct gs_grpc_unary **ret, struct gs_error *err)
+                           const struct gs_grpc_unary_options *options,
+                           struct gs_grpc_message *request, struct gs_grpc_unary **ret,
+                           struct gs_error *err)
 {
-    _cleanup_close_ int owned = fd;
-    if (len > UINT32_MAX)
-        return gs_fail(err, GS_ETOOBIG, "a gRPC message of %zu bytes", len);
-    struct gs_grpc_unary *call = make_call(loop, options, message, len);
-    if (!call)
-        return gs_fail_nomem(err);
-    nghttp2_session *session = make_session(call, options);
-    if (!session) {
-        gs_grpc_unary_cancel(call);
+    struct gs_grpc_unary *call = request ? calloc(1, sizeof(*call)) : NULL;
+    if (!call) {
+        close(fd);
+        gs_grpc_message_unrefp(&request);
         return gs_fail_nomem(err);
     }
-    owned = -1;
-    if (gs_h2_start(&call->h2, loop, fd, session, err) < 0) {
+    *call = (struct gs_grpc_unary){
+        .h2 = {.fd = fd, .broken = on_broken, .ctx = call},
+        .loop = loop,
+        .done = options->done,
+        .ctx = options->ctx,
+        .deadline = {.fn = on_deadline, .ctx = call},
+        .report = {.fn = on_report, .ctx = call},
+        .request = request,
+        .reader = GS_FRAME_READER(options->max_reply_bytes),
+        .text = GS_BUF(MAX_TEXT_BYTES),
+    };
+    nghttp2_session *session = make_session(call, options);
+    if ((session ? gs_h2_start(&call->h2, loop, fd, session, err) : gs_fail_nomem(err)) < 0) {
         gs_grpc_unary_cancel(call);
         return -1;
     }
-    arm_deadline(call, options->timeout_ns);
-    if (ret)
-        *ret = call;
+    gs_loop_timer_arm_in(loop, &call->deadline, options->timeout_ns);
+    *ret = call;
     return 0;
 }
 
 int gs_grpc_unary_start(struct gs_loop *loop, const struct gs_grpc_unary_options *options,
-                        const void *message, size_t len, struct gs_grpc_unary **ret,
+                        struct gs_grpc_message *request, struct gs_grpc_unary **ret,
                         struct gs_error *err)
 {
     int fd = -1;
     int errnum = gs_unix_connect(options->socket_path, &fd);
     if (errnum == 0)
-        return gs_grpc_unary_start_fd(loop, fd, options, message, len, ret, err);
-    if (errnum == ENAMETOOLONG)
-        return gs_fail(err, GS_EINVAL, "\"%s\" cannot be a socket's path", options->socket_path);
-    struct gs_grpc_unary *call = make_call(loop, options, message, len);
-    if (!call)
-        return gs_fail_nomem(err);
-    fail(call, GS_GRPC_UNAVAILABLE, "cannot connect to %s: %s", options->socket_path,
-         strerrordesc_np(errnum));
-    if (ret)
-        *ret = call;
-    return 0;
+        return gs_grpc_unary_start_fd(loop, fd, options, request, ret, err);
+    gs_grpc_message_unrefp(&request);
+    return gs_fail_errno(err, errnum == ENAMETOOLONG ? GS_EINVAL : GS_EIO, errnum,
+                         "cannot connect to %s", options->socket_path);
 }

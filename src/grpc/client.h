@@ -5,23 +5,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "frame.h"
 #include "gpushare/base/error.h"
 #include "gpushare/grpc/loop.h"
 #include "status.h"
 
 /*
  * One unary gRPC call on a unix socket, with a deadline, on the loop. Each call has a connection of
- * its own: calls to the kubelet are rare. Knows nothing of protobuf; registration.h and
- * pod_resources.h are the typed calls above it. Loop thread only.
+ * its own: calls to the kubelet are rare. Knows nothing of protobuf. Loop thread only.
  */
 struct gs_grpc_unary;
 
 struct gs_grpc_reply {
-    enum gs_grpc_status status; /* ours too: UNAVAILABLE (no connection, or it broke),
+    enum gs_grpc_status status; /* ours too: UNAVAILABLE (the connection broke),
                                    DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED (answer above the ceiling),
                                    INTERNAL (not gRPC) */
-    enum gs_code code;          /* the same in our codes, finer where the failure is on our side:
-                                   GS_ETOOBIG, GS_ENOMEM */
     const char *text;           /* why, when not OK; never NULL */
     const void *message;        /* when OK */
     size_t len;
@@ -40,16 +38,18 @@ struct gs_grpc_unary_options {
     void *ctx;
 };
 
-/* message and options are *copied*. GS_ENOMEM, GS_EINVAL (path too long). What goes wrong later, a
- * missing socket included, is told to done(). *ret (may be NULL) is valid until done(). */
+/* request is *taken*, also on failure; NULL: GS_ENOMEM. options are *copied*. GS_EIO: no such
+ * socket; GS_EINVAL: path too long. What goes wrong later is told to done(). *ret is valid until
+ * done(). */
 int gs_grpc_unary_start(struct gs_loop *loop, const struct gs_grpc_unary_options *options,
-                        const void *message, size_t len, struct gs_grpc_unary **ret,
+                        struct gs_grpc_message *request, struct gs_grpc_unary **ret,
                         struct gs_error *err);
 
 /* The same on a connected stream socket; fd is *taken*, also on failure. For tests and fuzzing. */
 int gs_grpc_unary_start_fd(struct gs_loop *loop, int fd,
-                           const struct gs_grpc_unary_options *options, const void *message,
-                           size_t len, struct gs_grpc_unary **ret, struct gs_error *err);
+                           const struct gs_grpc_unary_options *options,
+                           struct gs_grpc_message *request, struct gs_grpc_unary **ret,
+                           struct gs_error *err);
 
 /* Gives up and frees; done() is not called. */
 void gs_grpc_unary_cancel(struct gs_grpc_unary *call);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/grpc/device_plugin.h"
+#include "gpushare/base/array.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,15 +50,13 @@ size_t gs_dp_list_bytes(const struct gs_dp_device *devices, size_t count)
 static struct gs_grpc_message *encode_list(const struct gs_dp_device *devices, size_t count,
                                            size_t bytes)
 {
-    uint8_t *out = malloc(bytes > 0 ? bytes : 1);
-    if (!out)
-        return NULL;
-    size_t at = 0;
-    for (size_t i = 0; i < count; i++) {
+    uint8_t *out;
+    struct gs_grpc_message *list = gs_grpc_message_new(bytes, &out);
+    for (size_t i = 0; list && i < count; i++) {
         struct one_device one;
-        at += protobuf_c_message_pack(fill(&one, &devices[i]), out + at);
+        out += protobuf_c_message_pack(fill(&one, &devices[i]), out);
     }
-    return gs_grpc_message_take(out, bytes);
+    return list;
 }
 
 static int check_ids(const struct gs_dp_device *devices, size_t count, struct gs_error *err)
@@ -65,7 +64,7 @@ static int check_ids(const struct gs_dp_device *devices, size_t count, struct gs
     for (size_t i = 0; i < count; i++) {
         size_t len = strlen(devices[i].id);
         if (len == 0 || len > MAX_ID_BYTES)
-            return gs_fail(err, GS_EINVAL, "device id \"%.80s\" is not of 1 to %d bytes",
+            return gs_fail(err, GS_EINVAL, "device ID \"%.80s\" must have 1 to %d bytes",
                            devices[i].id, MAX_ID_BYTES);
     }
     return 0;
@@ -79,8 +78,8 @@ int gs_dp_set_devices(struct gs_dp *dp, const struct gs_dp_device *devices, size
     size_t bytes = gs_dp_list_bytes(devices, count);
     if (bytes > GS_DP_LIST_MAX_BYTES)
         return gs_fail(err, GS_ETOOBIG,
-                       "a list of %zu devices takes %zu bytes of the kubelet's %zu", count, bytes,
-                       GS_DP_LIST_MAX_BYTES);
+                       "a list of %zu devices has %zu bytes, and the kubelet accepts %zu", count,
+                       bytes, GS_DP_LIST_MAX_BYTES);
     struct gs_grpc_message *list = encode_list(devices, count, bytes);
     if (!list)
         return gs_fail_nomem(err);
@@ -99,15 +98,8 @@ int gs_dp_set_devices(struct gs_dp *dp, const struct gs_dp_device *devices, size
 
 static bool add_stream(struct gs_dp *dp, struct gs_grpc_call *call)
 {
-    if (dp->stream_count == dp->stream_cap) {
-        size_t cap = dp->stream_cap ? dp->stream_cap * 2 : 4;
-        struct gs_grpc_call **streams =
-            reallocarray(dp->streams, cap, sizeof(struct gs_grpc_call *));
-        if (!streams)
-            return false;
-        dp->streams = streams;
-        dp->stream_cap = cap;
-    }
+    if (!gs_array_reach(&dp->streams, &dp->stream_cap, dp->stream_count, sizeof(void *)))
+        return false;
     dp->streams[dp->stream_count++] = call;
     return true;
 }
@@ -148,14 +140,7 @@ static void start_options(struct gs_grpc_call *call, const void *bytes, size_t l
 {
     V1beta1__DevicePluginOptions options = V1BETA1__DEVICE_PLUGIN_OPTIONS__INIT;
     options.pre_start_required = gs_dp_pre_start_required(ctx);
-    struct gs_grpc_message *message = gs_pb_pack(&options.base);
-    if (!message) {
-        gs_grpc_call_finish(call, GS_GRPC_RESOURCE_EXHAUSTED, "out of memory");
-        return;
-    }
-    gs_grpc_call_send(call, message);
-    gs_grpc_message_unref(message);
-    gs_grpc_call_finish(call, GS_GRPC_OK, NULL);
+    gs_grpc_call_reply(call, gs_pb_pack(&options.base));
 }
 
 /* ---- life ---- */
@@ -163,8 +148,8 @@ static void start_options(struct gs_grpc_call *call, const void *bytes, size_t l
 static const struct gs_grpc_method methods[] = {
     {"/v1beta1.DevicePlugin/GetDevicePluginOptions", start_options, NULL},
     {"/v1beta1.DevicePlugin/ListAndWatch", start_list, list_ended},
-    {"/v1beta1.DevicePlugin/Allocate", gs_dp_start_allocate, gs_dp_call_ended},
-    {"/v1beta1.DevicePlugin/PreStartContainer", gs_dp_start_pre_start, gs_dp_call_ended},
+    {"/v1beta1.DevicePlugin/Allocate", gs_dp_start_allocate, NULL},
+    {"/v1beta1.DevicePlugin/PreStartContainer", gs_dp_start_pre_start, NULL},
 };
 
 int gs_dp_new(struct gs_loop *loop, const struct gs_dp_ops *ops, void *ctx, struct gs_dp **ret,

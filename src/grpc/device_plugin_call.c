@@ -15,6 +15,7 @@ struct gs_dp_call {
     struct gs_grpc_call *call;
     struct gs_arena arena;  /* the decoded request, and the answer while it is encoded */
     size_t container_count; /* of an Allocate */
+    struct gs_dp_ids ids;   /* of a PreStartContainer */
 };
 
 static void release(struct gs_dp_call *dp_call)
@@ -46,7 +47,6 @@ static struct gs_dp_call *receive(struct gs_grpc_call *call, const ProtobufCMess
         gs_dp_call_fail(dp_call, &err);
         return NULL;
     }
-    gs_grpc_call_set_data(call, dp_call);
     return dp_call;
 }
 
@@ -61,7 +61,7 @@ void gs_dp_start_allocate(struct gs_grpc_call *call, const void *bytes, size_t l
     const V1beta1__AllocateRequest *request = (const void *)message;
     size_t count = request->n_container_requests;
     if (count == 0) {
-        finish(dp_call, GS_GRPC_INVALID_ARGUMENT, "the request names no container");
+        finish(dp_call, GS_GRPC_INVALID_ARGUMENT, "the request has no container");
         return;
     }
     struct gs_dp_ids *wanted = gs_arena_calloc(&dp_call->arena, count, sizeof(*wanted));
@@ -83,7 +83,7 @@ void gs_dp_start_pre_start(struct gs_grpc_call *call, const void *bytes, size_t 
     struct gs_dp *dp = ctx;
     ProtobufCMessage *message = NULL;
     if (!dp->ops.pre_start) {
-        gs_grpc_call_finish(call, GS_GRPC_UNIMPLEMENTED, "PreStartContainer is not offered");
+        gs_grpc_call_finish(call, GS_GRPC_UNIMPLEMENTED, "PreStartContainer is not supported");
         return;
     }
     struct gs_dp_call *dp_call =
@@ -91,21 +91,9 @@ void gs_dp_start_pre_start(struct gs_grpc_call *call, const void *bytes, size_t 
     if (!dp_call)
         return;
     const V1beta1__PreStartContainerRequest *request = (const void *)message;
-    struct gs_dp_ids *ids = gs_arena_alloc(&dp_call->arena, sizeof(*ids));
-    if (!ids) {
-        finish(dp_call, GS_GRPC_RESOURCE_EXHAUSTED, "out of memory");
-        return;
-    }
-    ids->ids = (const char *const *)request->devices_ids;
-    ids->count = request->n_devices_ids;
-    dp->ops.pre_start(dp->ctx, dp_call, ids);
-}
-
-void gs_dp_call_ended(struct gs_grpc_call *call, void *ctx)
-{
-    const struct gs_dp *dp = ctx;
-    if (dp->ops.ended)
-        dp->ops.ended(dp->ctx, gs_grpc_call_data(call));
+    dp_call->ids.ids = (const char *const *)request->devices_ids;
+    dp_call->ids.count = request->n_devices_ids;
+    dp->ops.pre_start(dp->ctx, dp_call, &dp_call->ids);
 }
 
 /* ---- answers ---- */
@@ -122,106 +110,85 @@ static bool is_text(const char *text)
     return true;
 }
 
-/* An array of `count` pointers to objects of `size` bytes, all in the arena. */
-static void *make_objects(struct gs_arena *arena, size_t count, size_t size)
+/* An array of `count` pointers to initialized messages, all in the arena. */
+static void *make_messages(struct gs_arena *arena, const ProtobufCMessageDescriptor *type,
+                           size_t count)
 {
-    void **array = gs_arena_calloc(arena, count, sizeof(void *));
-    char *objects = gs_arena_calloc(arena, count, size);
+    ProtobufCMessage **array = gs_arena_calloc(arena, count, sizeof(void *));
+    char *objects = gs_arena_calloc(arena, count, type->sizeof_message);
     if (!array || !objects)
         return NULL;
-    for (size_t i = 0; i < count; i++)
-        array[i] = objects + i * size;
+    for (size_t i = 0; i < count; i++) {
+        array[i] = (void *)(objects + i * type->sizeof_message);
+        protobuf_c_message_init(type, array[i]);
+    }
     return array;
 }
 
-static bool fill_envs(struct gs_arena *arena, V1beta1__ContainerAllocateResponse *to,
-                      const struct gs_dp_container *from)
+/* One list of the answer: its items begin with one text or two, which go to two fields. */
+struct list {
+    const ProtobufCMessageDescriptor *type;
+    const void *items;
+    size_t count, item_size;
+    size_t texts, fields[2]; /* where in the message */
+};
+
+/* The messages; NULL when memory is out or a text is none. */
+static void *fill_list(struct gs_arena *arena, const struct list *list)
 {
-    to->n_envs = from->env_count;
-    to->envs = make_objects(arena, from->env_count, sizeof(**to->envs));
-    if (!to->envs)
-        return false;
-    for (size_t i = 0; i < from->env_count; i++) {
-        const struct gs_dp_pair *pair = &from->envs[i];
-        v1beta1__container_allocate_response__envs_entry__init(to->envs[i]);
-        if (!is_text(pair->key) || !is_text(pair->value))
-            return false;
-        to->envs[i]->key = (char *)pair->key;
-        to->envs[i]->value = (char *)pair->value;
+    ProtobufCMessage **messages = make_messages(arena, list->type, list->count);
+    for (size_t i = 0; messages && i < list->count; i++) {
+        const char *const *item = (const void *)((const char *)list->items + i * list->item_size);
+        for (size_t text = 0; text < list->texts; text++) {
+            if (!is_text(item[text]))
+                return NULL;
+            memcpy((char *)messages[i] + list->fields[text], &item[text], sizeof(item[text]));
+        }
     }
-    return true;
+    return messages;
 }
 
-static bool fill_annotations(struct gs_arena *arena, V1beta1__ContainerAllocateResponse *to,
-                             const struct gs_dp_container *from)
-{
-    to->n_annotations = from->annotation_count;
-    to->annotations = make_objects(arena, from->annotation_count, sizeof(**to->annotations));
-    if (!to->annotations)
-        return false;
-    for (size_t i = 0; i < from->annotation_count; i++) {
-        const struct gs_dp_pair *pair = &from->annotations[i];
-        v1beta1__container_allocate_response__annotations_entry__init(to->annotations[i]);
-        if (!is_text(pair->key) || !is_text(pair->value))
-            return false;
-        to->annotations[i]->key = (char *)pair->key;
-        to->annotations[i]->value = (char *)pair->value;
+#define LIST(type_, T, from, n, text_count, first, second)                                         \
+    (struct list)                                                                                  \
+    {                                                                                              \
+        &type_, (from), (n), sizeof(*(from)), (text_count),                                        \
+        {                                                                                          \
+            offsetof(T, first), offsetof(T, second)                                                \
+        }                                                                                          \
     }
-    return true;
-}
 
-static bool fill_mounts(struct gs_arena *arena, V1beta1__ContainerAllocateResponse *to,
-                        const struct gs_dp_container *from)
-{
-    to->n_mounts = from->mount_count;
-    to->mounts = make_objects(arena, from->mount_count, sizeof(**to->mounts));
-    if (!to->mounts)
-        return false;
-    for (size_t i = 0; i < from->mount_count; i++) {
-        const struct gs_dp_path *path = &from->mounts[i];
-        v1beta1__mount__init(to->mounts[i]);
-        if (!is_text(path->host) || !is_text(path->container))
-            return false;
-        to->mounts[i]->host_path = (char *)path->host;
-        to->mounts[i]->container_path = (char *)path->container;
-        to->mounts[i]->read_only = path->read_only;
-    }
-    return true;
-}
-
-static bool fill_devices(struct gs_arena *arena, V1beta1__ContainerAllocateResponse *to,
-                         const struct gs_dp_container *from)
+static bool fill_container(struct gs_arena *arena, V1beta1__ContainerAllocateResponse *to,
+                           const struct gs_dp_container *from)
 {
     static char permissions[] = "rw";
-    to->n_devices = from->device_count;
-    to->devices = make_objects(arena, from->device_count, sizeof(**to->devices));
-    if (!to->devices)
+    const struct list envs = LIST(v1beta1__container_allocate_response__envs_entry__descriptor,
+                                  V1beta1__ContainerAllocateResponse__EnvsEntry, from->envs,
+                                  from->env_count, 2, key, value);
+    const struct list annotations =
+        LIST(v1beta1__container_allocate_response__annotations_entry__descriptor,
+             V1beta1__ContainerAllocateResponse__AnnotationsEntry, from->annotations,
+             from->annotation_count, 2, key, value);
+    const struct list mounts = LIST(v1beta1__mount__descriptor, V1beta1__Mount, from->mounts,
+                                    from->mount_count, 2, host_path, container_path);
+    const struct list devices =
+        LIST(v1beta1__device_spec__descriptor, V1beta1__DeviceSpec, from->devices,
+             from->device_count, 2, host_path, container_path);
+    const struct list cdi_devices = LIST(v1beta1__cdidevice__descriptor, V1beta1__CDIDevice,
+                                         from->cdi_devices, from->cdi_device_count, 1, name, name);
+    to->n_envs = envs.count;
+    to->n_annotations = annotations.count;
+    to->n_mounts = mounts.count;
+    to->n_devices = devices.count;
+    to->n_cdi_devices = cdi_devices.count;
+    if (!(to->envs = fill_list(arena, &envs)) ||
+        !(to->annotations = fill_list(arena, &annotations)) ||
+        !(to->mounts = fill_list(arena, &mounts)) || !(to->devices = fill_list(arena, &devices)) ||
+        !(to->cdi_devices = fill_list(arena, &cdi_devices)))
         return false;
-    for (size_t i = 0; i < from->device_count; i++) {
-        const struct gs_dp_path *path = &from->devices[i];
-        v1beta1__device_spec__init(to->devices[i]);
-        if (!is_text(path->host) || !is_text(path->container))
-            return false;
-        to->devices[i]->host_path = (char *)path->host;
-        to->devices[i]->container_path = (char *)path->container;
+    for (size_t i = 0; i < to->n_mounts; i++)
+        to->mounts[i]->read_only = from->mounts[i].read_only;
+    for (size_t i = 0; i < to->n_devices; i++)
         to->devices[i]->permissions = permissions;
-    }
-    return true;
-}
-
-static bool fill_cdi_devices(struct gs_arena *arena, V1beta1__ContainerAllocateResponse *to,
-                             const struct gs_dp_container *from)
-{
-    to->n_cdi_devices = from->cdi_device_count;
-    to->cdi_devices = make_objects(arena, from->cdi_device_count, sizeof(**to->cdi_devices));
-    if (!to->cdi_devices)
-        return false;
-    for (size_t i = 0; i < from->cdi_device_count; i++) {
-        v1beta1__cdidevice__init(to->cdi_devices[i]);
-        if (!is_text(from->cdi_devices[i]))
-            return false;
-        to->cdi_devices[i]->name = (char *)from->cdi_devices[i];
-    }
     return true;
 }
 
@@ -231,16 +198,11 @@ static struct gs_grpc_message *encode_answer(struct gs_arena *arena,
     V1beta1__AllocateResponse response = V1BETA1__ALLOCATE_RESPONSE__INIT;
     response.n_container_responses = count;
     response.container_responses =
-        make_objects(arena, count, sizeof(**response.container_responses));
+        make_messages(arena, &v1beta1__container_allocate_response__descriptor, count);
     if (!response.container_responses)
         return NULL;
     for (size_t i = 0; i < count; i++) {
-        V1beta1__ContainerAllocateResponse *to = response.container_responses[i];
-        v1beta1__container_allocate_response__init(to);
-        if (!fill_envs(arena, to, &containers[i]) || !fill_mounts(arena, to, &containers[i]) ||
-            !fill_devices(arena, to, &containers[i]) ||
-            !fill_annotations(arena, to, &containers[i]) ||
-            !fill_cdi_devices(arena, to, &containers[i]))
+        if (!fill_container(arena, response.container_responses[i], &containers[i]))
             return NULL;
     }
     return gs_pb_pack(&response.base);
@@ -248,20 +210,16 @@ static struct gs_grpc_message *encode_answer(struct gs_arena *arena,
 
 static void finish_with(struct gs_dp_call *dp_call, struct gs_grpc_message *message)
 {
-    if (!message) {
-        finish(dp_call, GS_GRPC_INTERNAL, "the answer cannot be encoded");
-        return;
-    }
-    gs_grpc_call_send(dp_call->call, message);
-    gs_grpc_message_unref(message);
-    finish(dp_call, GS_GRPC_OK, NULL);
+    gs_grpc_call_reply(dp_call->call, message);
+    release(dp_call);
 }
 
 void gs_dp_allocate_reply(struct gs_dp_call *dp_call, const struct gs_dp_container *containers,
                           size_t count)
 {
     if (count != dp_call->container_count)
-        finish(dp_call, GS_GRPC_INTERNAL, "the answer is for another number of containers");
+        finish(dp_call, GS_GRPC_INTERNAL,
+               "the answer has another number of containers than the request");
     else
         finish_with(dp_call, encode_answer(&dp_call->arena, containers, count));
 }

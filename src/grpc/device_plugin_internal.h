@@ -13,13 +13,11 @@ struct gs_dp {
     struct gs_grpc_server *server;
     struct gs_grpc_message *list; /* the encoded ListAndWatchResponse; NULL until one is set */
     struct gs_grpc_call **streams;
-    size_t stream_count;
-    size_t stream_cap;
+    uint32_t stream_count, stream_cap;
 };
 
 /* Handlers for struct gs_grpc_method; ctx is the gs_dp. */
 void gs_dp_start_allocate(struct gs_grpc_call *call, const void *bytes, size_t len, void *ctx);
 void gs_dp_start_pre_start(struct gs_grpc_call *call, const void *bytes, size_t len, void *ctx);
-void gs_dp_call_ended(struct gs_grpc_call *call, void *ctx);
 
 #endif

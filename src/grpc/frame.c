@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "frame.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "gpushare/base/error.h"
 
 static void start_over(struct gs_frame_reader *reader)
@@ -68,11 +71,36 @@ void gs_frame_release(struct gs_frame_reader *reader)
     gs_buf_release(&reader->body);
 }
 
-void gs_frame_header(uint8_t out[GS_FRAME_HEADER_BYTES], uint32_t message_bytes)
+struct gs_grpc_message *gs_grpc_message_new(size_t len, uint8_t **ret_body)
 {
-    out[0] = 0;
-    out[1] = (uint8_t)(message_bytes >> 24);
-    out[2] = (uint8_t)(message_bytes >> 16);
-    out[3] = (uint8_t)(message_bytes >> 8);
-    out[4] = (uint8_t)message_bytes;
+    struct gs_grpc_message *message =
+        len > UINT32_MAX ? NULL : calloc(1, sizeof(*message) + GS_FRAME_HEADER_BYTES + len);
+    if (!message)
+        return NULL;
+    message->refs = 1;
+    message->len = GS_FRAME_HEADER_BYTES + len;
+    for (unsigned i = 1; i < GS_FRAME_HEADER_BYTES; i++)
+        message->bytes[i] = (uint8_t)(len >> (8 * (GS_FRAME_HEADER_BYTES - 1 - i)));
+    *ret_body = message->bytes + GS_FRAME_HEADER_BYTES;
+    return message;
+}
+
+void gs_grpc_message_unref(struct gs_grpc_message *message)
+{
+    if (--message->refs == 0)
+        free(message);
+}
+
+bool gs_grpc_message_equal(const struct gs_grpc_message *a, const struct gs_grpc_message *b)
+{
+    return a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
+}
+
+size_t gs_grpc_message_copy(const struct gs_grpc_message *message, size_t *sent, uint8_t *to,
+                            size_t room)
+{
+    const size_t left = message->len - *sent, take = left < room ? left : room;
+    memcpy(to, message->bytes + *sent, take);
+    *sent += take;
+    return take;
 }

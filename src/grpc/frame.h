@@ -2,10 +2,12 @@
 #ifndef GPUSHARE_GRPC_FRAME_H
 #define GPUSHARE_GRPC_FRAME_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "gpushare/base/buf.h"
+#include "gpushare/base/cleanup.h"
 
 /*
  * gRPC's length-prefixed messages: one byte "compressed" (0 or 1), four bytes length, big-endian,
@@ -51,7 +53,22 @@ int gs_frame_at_boundary(const struct gs_frame_reader *reader);
 
 void gs_frame_release(struct gs_frame_reader *reader);
 
-/* The header of an uncompressed message. */
-void gs_frame_header(uint8_t out[GS_FRAME_HEADER_BYTES], uint32_t message_bytes);
+/* A message with its header, that several streams may share. Loop thread only. */
+struct gs_grpc_message {
+    size_t refs;
+    size_t len; /* of bytes */
+    uint8_t bytes[];
+};
+
+/* Room for len bytes in *ret_body; NULL when memory is out, or above the 4 GiB of a message. One
+ * reference, the caller's. */
+struct gs_grpc_message *gs_grpc_message_new(size_t len, uint8_t **ret_body);
+void gs_grpc_message_unref(struct gs_grpc_message *message);
+GS_DEFINE_CLEANUP(struct gs_grpc_message *, gs_grpc_message_unref)
+bool gs_grpc_message_equal(const struct gs_grpc_message *a, const struct gs_grpc_message *b);
+
+/* The part of it from *sent on that has room there; how much, and *sent goes on. */
+size_t gs_grpc_message_copy(const struct gs_grpc_message *message, size_t *sent, uint8_t *to,
+                            size_t room);
 
 #endif

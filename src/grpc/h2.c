@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -124,4 +123,9 @@ nghttp2_nv gs_h2_nv(const char *name, const char *value, size_t value_len)
         .value = (uint8_t *)value,
         .valuelen = value_len,
     };
+}
+
+bool gs_h2_is(const uint8_t *bytes, size_t len, const char *word)
+{
+    return len == strlen(word) && memcmp(bytes, word, len) == 0;
 }

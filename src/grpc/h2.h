@@ -3,6 +3,7 @@
 #define GPUSHARE_SRC_GRPC_H2_H
 
 #include <nghttp2/nghttp2.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,5 +39,8 @@ void gs_h2_close(struct gs_h2 *h2);
 
 /* A header field; nghttp2 copies name and value when it is submitted. */
 nghttp2_nv gs_h2_nv(const char *name, const char *value, size_t value_len);
+
+/* Whether a received name or value is that word. */
+bool gs_h2_is(const uint8_t *bytes, size_t len, const char *word);
 
 #endif

@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client.h"
+#include "device_plugin.pb-c.h"
 #include "gpushare/base/backoff.h"
 #include "path_watch.h"
-#include "registration.h"
+#include "pb.h"
 
 #define FIRST_PAUSE_NS (50 * GS_NS_PER_MS)
 #define LAST_PAUSE_NS  (10 * GS_NS_PER_S)
@@ -15,18 +17,17 @@
 /* Newer kubelets dial back for up to ten seconds before they answer. */
 #define REGISTER_TIMEOUT_NS (15 * GS_NS_PER_S)
 
+enum { REPLY_BYTES_MAX = 4096 /* it is Empty */ };
+
 struct gs_kubelet_link {
     struct gs_loop *loop;
     struct gs_dp *dp;
-    gs_kubelet_link_fn *event;
-    void *ctx;
+    struct gs_kubelet_link_options options;
     char *own_path;
     char *kubelet_path;
-    char *endpoint;
-    char *resource_name;
     struct gs_path_watch *own_watch;
     struct gs_path_watch *kubelet_watch;
-    struct gs_register_call *registering;
+    struct gs_grpc_unary *registering;
     struct gs_loop_timer attempt; /* the next attempt, or the next look at the streams */
     uint32_t failures;            /* in a row */
     bool registered;
@@ -35,13 +36,12 @@ struct gs_kubelet_link {
 static void tell(struct gs_kubelet_link *link, enum gs_kubelet_link_event event,
                  const struct gs_error *failure)
 {
-    if (link->event)
-        link->event(link->ctx, event, failure);
+    link->options.event(link->options.ctx, event, failure);
 }
 
 static void attempt_in(struct gs_kubelet_link *link, int64_t pause_ns)
 {
-    gs_loop_timer_arm(link->loop, &link->attempt, gs_loop_now_ns(link->loop) + pause_ns);
+    gs_loop_timer_arm_in(link->loop, &link->attempt, pause_ns);
 }
 
 static void failed(struct gs_kubelet_link *link, const struct gs_error *failure)
@@ -51,12 +51,14 @@ static void failed(struct gs_kubelet_link *link, const struct gs_error *failure)
     tell(link, GS_KUBELET_LINK_FAILED, failure);
 }
 
-static void on_registered(void *ctx, const struct gs_error *failure)
+static void on_registered(void *ctx, const struct gs_grpc_reply *reply)
 {
     struct gs_kubelet_link *link = ctx;
+    struct gs_error failure = {0};
     link->registering = NULL;
-    if (failure) {
-        failed(link, failure);
+    if (reply->status != GS_GRPC_OK) {
+        gs_fail(&failure, GS_EIO, "%s (%s)", reply->text, gs_grpc_status_name(reply->status));
+        failed(link, &failure);
         return;
     }
     link->registered = true;
@@ -64,18 +66,29 @@ static void on_registered(void *ctx, const struct gs_error *failure)
     tell(link, GS_KUBELET_LINK_REGISTERED, NULL);
 }
 
+/* v1beta1.Registration/Register. Success means little on older kubelets, which answer before they
+ * dial back: gs_dp_streams() tells whether one listens. */
 static int try_once(struct gs_kubelet_link *link, struct gs_error *err)
 {
     if (gs_dp_listen(link->dp, link->own_path, err) < 0)
         return -1;
-    const struct gs_register_request request = {
-        .kubelet_socket = link->kubelet_path,
-        .endpoint = link->endpoint,
-        .resource_name = link->resource_name,
-        .pre_start_required = gs_dp_pre_start_required(link->dp),
+    V1beta1__DevicePluginOptions options = V1BETA1__DEVICE_PLUGIN_OPTIONS__INIT;
+    options.pre_start_required = gs_dp_pre_start_required(link->dp);
+    V1beta1__RegisterRequest request = V1BETA1__REGISTER_REQUEST__INIT;
+    request.version = (char *)"v1beta1";
+    request.endpoint = (char *)link->options.endpoint;
+    request.resource_name = (char *)link->options.resource_name;
+    request.options = &options;
+    const struct gs_grpc_unary_options call = {
+        .socket_path = link->kubelet_path,
+        .method_path = "/v1beta1.Registration/Register",
         .timeout_ns = REGISTER_TIMEOUT_NS,
+        .max_reply_bytes = REPLY_BYTES_MAX,
+        .done = on_registered,
+        .ctx = link,
     };
-    return gs_register_start(link->loop, &request, on_registered, link, &link->registering, err);
+    return gs_grpc_unary_start(link->loop, &call, gs_pb_pack(&request.base), &link->registering,
+                               err);
 }
 
 static void on_attempt(void *ctx)
@@ -97,7 +110,7 @@ static void on_attempt(void *ctx)
 static void start_over(struct gs_kubelet_link *link)
 {
     if (link->registering)
-        gs_register_cancel(link->registering);
+        gs_grpc_unary_cancel(link->registering);
     link->registering = NULL;
     link->registered = false;
     link->failures = 0;
@@ -122,9 +135,9 @@ static void on_own_socket(void *ctx, enum gs_path_event event)
         start_over(ctx);
 }
 
-static int fill(struct gs_kubelet_link *link, const struct gs_kubelet_link_options *options,
-                struct gs_error *err)
+static int build_paths(struct gs_kubelet_link *link, struct gs_error *err)
 {
+    const struct gs_kubelet_link_options *options = &link->options;
     if (strchr(options->endpoint, '/'))
         return gs_fail(err, GS_EINVAL, "the socket's name \"%s\" must not be a path",
                        options->endpoint);
@@ -132,11 +145,7 @@ static int fill(struct gs_kubelet_link *link, const struct gs_kubelet_link_optio
         link->own_path = NULL;
     if (asprintf(&link->kubelet_path, "%s/kubelet.sock", options->dir) < 0)
         link->kubelet_path = NULL;
-    link->endpoint = strdup(options->endpoint);
-    link->resource_name = strdup(options->resource_name);
-    if (!link->own_path || !link->kubelet_path || !link->endpoint || !link->resource_name)
-        return gs_fail_nomem(err);
-    return 0;
+    return link->own_path && link->kubelet_path ? 0 : gs_fail_nomem(err);
 }
 
 static int start(struct gs_kubelet_link *link, struct gs_error *err)
@@ -163,11 +172,9 @@ int gs_kubelet_link_new(struct gs_loop *loop, struct gs_dp *dp,
         return gs_fail_nomem(err);
     link->loop = loop;
     link->dp = dp;
-    link->event = options->event;
-    link->ctx = options->ctx;
-    link->failures = 0;
+    link->options = *options;
     link->attempt = (struct gs_loop_timer){.fn = on_attempt, .ctx = link};
-    if (fill(link, options, err) < 0 || start(link, err) < 0) {
+    if (build_paths(link, err) < 0 || start(link, err) < 0) {
         gs_kubelet_link_free(link);
         return -1;
     }
@@ -179,14 +186,12 @@ void gs_kubelet_link_free(struct gs_kubelet_link *link)
 {
     gs_loop_timer_disarm(link->loop, &link->attempt);
     if (link->registering)
-        gs_register_cancel(link->registering);
+        gs_grpc_unary_cancel(link->registering);
     if (link->own_watch)
         gs_path_watch_free(link->own_watch);
     if (link->kubelet_watch)
         gs_path_watch_free(link->kubelet_watch);
     free(link->own_path);
     free(link->kubelet_path);
-    free(link->endpoint);
-    free(link->resource_name);
     free(link);
 }

@@ -11,38 +11,20 @@
 
 struct gs_loop {
     const struct gs_clock *clock;
-    struct gs_loop_fd *fds;
+    LIST_HEAD(, gs_loop_fd) fds;
     size_t fd_count;
-    struct gs_loop_timer *timers;
+    LIST_HEAD(, gs_loop_timer) timers;
     uint64_t round;
 
     /* One slot per fd, the first for `wake`. `active` says whose revents a slot holds; removal
      * empties the slot, so that a callback may remove (and free) any watch. */
-    struct pollfd *polls;
-    struct gs_loop_fd **active;
-    size_t polls_cap;
+    struct pollfd polls[1 + GS_LOOP_FDS_MAX];
+    struct gs_loop_fd *active[1 + GS_LOOP_FDS_MAX];
     size_t active_count;
 
     int wake;
     _Atomic(struct gs_loop_task *) posted; /* newest first */
 };
-
-static int grow_polls(struct gs_loop *loop, size_t need, struct gs_error *err)
-{
-    if (need <= loop->polls_cap)
-        return 0;
-    size_t cap = need < 16 ? 16 : need * 2;
-    struct pollfd *polls = reallocarray(loop->polls, cap, sizeof(*polls));
-    if (!polls)
-        return gs_fail_nomem(err);
-    loop->polls = polls;
-    struct gs_loop_fd **active = reallocarray(loop->active, cap, sizeof(struct gs_loop_fd *));
-    if (!active)
-        return gs_fail_nomem(err);
-    loop->active = active;
-    loop->polls_cap = cap;
-    return 0;
-}
 
 int gs_loop_new(const struct gs_clock *clock, struct gs_loop **ret, struct gs_error *err)
 {
@@ -52,12 +34,8 @@ int gs_loop_new(const struct gs_clock *clock, struct gs_loop **ret, struct gs_er
     loop->clock = clock;
     loop->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (loop->wake < 0) {
-        gs_fail_errno(err, GS_EIO, errno, "cannot make an eventfd");
+        gs_fail_errno(err, GS_EIO, errno, "cannot create an eventfd");
         free(loop);
-        return -1;
-    }
-    if (grow_polls(loop, 1, err) < 0) {
-        gs_loop_free(loop);
         return -1;
     }
     *ret = loop;
@@ -110,8 +88,6 @@ void gs_loop_free(struct gs_loop *loop)
     while (atomic_load(&loop->posted))
         run_posted(loop);
     close(loop->wake);
-    free(loop->polls);
-    free(loop->active);
     free(loop);
 }
 
@@ -120,15 +96,12 @@ void gs_loop_free(struct gs_loop *loop)
 int gs_loop_fd_add(struct gs_loop *loop, struct gs_loop_fd *watch, int fd, short events,
                    struct gs_error *err)
 {
-    if (grow_polls(loop, loop->fd_count + 2, err) < 0)
-        return -1;
+    if (loop->fd_count == GS_LOOP_FDS_MAX)
+        return gs_fail(err, GS_ETOOBIG, "more than %d file descriptors", GS_LOOP_FDS_MAX);
     watch->fd = fd;
     watch->events = events;
-    watch->prev = NULL;
-    watch->next = loop->fds;
-    if (loop->fds)
-        loop->fds->prev = watch;
-    loop->fds = watch;
+    watch->added = true;
+    LIST_INSERT_HEAD(&loop->fds, watch, link);
     loop->fd_count++;
     return 0;
 }
@@ -140,16 +113,10 @@ void gs_loop_fd_events(struct gs_loop_fd *watch, short events)
 
 void gs_loop_fd_remove(struct gs_loop *loop, struct gs_loop_fd *watch)
 {
-    if (loop->fds != watch && !watch->prev)
+    if (!watch->added)
         return;
-    if (watch->prev)
-        watch->prev->next = watch->next;
-    else
-        loop->fds = watch->next;
-    if (watch->next)
-        watch->next->prev = watch->prev;
-    watch->prev = NULL;
-    watch->next = NULL;
+    watch->added = false;
+    LIST_REMOVE(watch, link);
     loop->fd_count--;
     for (size_t i = 1; i < loop->active_count; i++) {
         if (loop->active[i] == watch)
@@ -164,14 +131,7 @@ void gs_loop_timer_disarm(struct gs_loop *loop, struct gs_loop_timer *timer)
     if (!timer->armed)
         return;
     timer->armed = false;
-    if (timer->prev)
-        timer->prev->next = timer->next;
-    else
-        loop->timers = timer->next;
-    if (timer->next)
-        timer->next->prev = timer->prev;
-    timer->prev = NULL;
-    timer->next = NULL;
+    LIST_REMOVE(timer, link);
 }
 
 void gs_loop_timer_arm(struct gs_loop *loop, struct gs_loop_timer *timer, int64_t at_ns)
@@ -180,18 +140,24 @@ void gs_loop_timer_arm(struct gs_loop *loop, struct gs_loop_timer *timer, int64_
     timer->armed = true;
     timer->at_ns = at_ns;
     timer->round = loop->round;
-    timer->next = loop->timers;
-    if (loop->timers)
-        loop->timers->prev = timer;
-    loop->timers = timer;
+    LIST_INSERT_HEAD(&loop->timers, timer, link);
+}
+
+void gs_loop_timer_arm_in(struct gs_loop *loop, struct gs_loop_timer *timer, int64_t delay_ns)
+{
+    int64_t at_ns;
+    if (__builtin_add_overflow(gs_loop_now_ns(loop), delay_ns, &at_ns))
+        at_ns = INT64_MAX;
+    gs_loop_timer_arm(loop, timer, at_ns);
 }
 
 /* The earliest timer that is due and was not armed within this round: one that arms itself anew
  * for the past must not starve the rest. */
 static struct gs_loop_timer *due_timer(struct gs_loop *loop, int64_t now_ns)
 {
-    struct gs_loop_timer *due = NULL;
-    for (struct gs_loop_timer *t = loop->timers; t; t = t->next) {
+    struct gs_loop_timer *due = NULL, *t;
+    LIST_FOREACH(t, &loop->timers, link)
+    {
         if (t->at_ns <= now_ns && t->round != loop->round && (!due || t->at_ns < due->at_ns))
             due = t;
     }
@@ -213,7 +179,9 @@ static int poll_timeout_ms(const struct gs_loop *loop, int64_t max_wait_ns)
 {
     int64_t wait_ns = max_wait_ns;
     int64_t now_ns = gs_loop_now_ns(loop);
-    for (const struct gs_loop_timer *t = loop->timers; t; t = t->next) {
+    const struct gs_loop_timer *t;
+    LIST_FOREACH(t, &loop->timers, link)
+    {
         int64_t left_ns;
         if (__builtin_sub_overflow(t->at_ns, now_ns, &left_ns))
             left_ns = t->at_ns > now_ns ? INT64_MAX : 0;
@@ -233,7 +201,9 @@ static void fill_polls(struct gs_loop *loop)
     loop->polls[0] = (struct pollfd){.fd = loop->wake, .events = POLLIN};
     loop->active[0] = NULL;
     loop->active_count = 1;
-    for (struct gs_loop_fd *w = loop->fds; w; w = w->next) {
+    struct gs_loop_fd *w;
+    LIST_FOREACH(w, &loop->fds, link)
+    {
         loop->polls[loop->active_count] = (struct pollfd){.fd = w->fd, .events = w->events};
         loop->active[loop->active_count++] = w;
     }
@@ -246,7 +216,6 @@ static void run_fds(struct gs_loop *loop)
         ssize_t got = read(loop->wake, &count, sizeof(count));
         (void)got; /* a spurious wake-up costs one round */
     }
-    /* A callback may grow the arrays (by adding), never shrink them: index anew each time. */
     for (size_t i = 1; i < loop->active_count; i++) {
         struct gs_loop_fd *watch = loop->active[i];
         short revents = loop->polls[i].revents;

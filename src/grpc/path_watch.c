@@ -30,11 +30,11 @@ struct gs_path_watch {
 };
 
 /* Always the last thing a callback does: fn may free the watch. */
-static void tell(struct gs_path_watch *watch, bool present, bool changed)
+static void tell(struct gs_path_watch *watch, bool present)
 {
     bool removed = watch->present && !present;
     watch->present = present;
-    if (present && changed)
+    if (present)
         watch->fn(watch->ctx, GS_PATH_CREATED);
     else if (removed)
         watch->fn(watch->ctx, GS_PATH_REMOVED);
@@ -51,78 +51,48 @@ static void attach(void *ctx)
     struct gs_path_watch *watch = ctx;
     watch->wd = inotify_add_watch(watch->inotify, watch->dir, MASK);
     if (watch->wd < 0)
-        gs_loop_timer_arm(watch->loop, &watch->retry, gs_loop_now_ns(watch->loop) + RETRY_NS);
+        gs_loop_timer_arm_in(watch->loop, &watch->retry, RETRY_NS);
     /* Looked at after the watch is in place: nothing is made in between unseen. */
-    tell(watch, watch->wd >= 0 && exists(watch), true);
-}
-
-struct seen {
-    bool named;   /* something happened to our name */
-    bool present; /* what the last such event left */
-    bool lost;    /* the folder itself is gone, or elsewhere */
-    bool missed;  /* the kernel dropped events */
-};
-
-static void look_at(const struct gs_path_watch *watch, const struct inotify_event *event,
-                    struct seen *seen)
-{
-    if (event->mask & IN_Q_OVERFLOW)
-        seen->missed = true;
-    if (event->wd != watch->wd)
-        return;
-    if (event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED))
-        seen->lost = true;
-    if (event->len == 0 || strcmp(event->name, watch->name) != 0)
-        return;
-    seen->named = true;
-    seen->present = (event->mask & (IN_CREATE | IN_MOVED_TO)) != 0;
+    tell(watch, watch->wd >= 0 && exists(watch));
 }
 
 static void on_readable(void *ctx, short revents)
 {
     struct gs_path_watch *watch = ctx;
     _Alignas(struct inotify_event) char buf[4096];
-    struct seen seen = {0};
+    bool changed = false; /* something happened to our name, or events were dropped */
+    bool lost = false;    /* the folder itself is gone, or elsewhere */
     ssize_t got = read(watch->inotify, buf, sizeof(buf));
     for (ssize_t at = 0; at < got;) {
         const struct inotify_event *event = (const void *)(buf + at);
-        look_at(watch, event, &seen);
         at += (ssize_t)(sizeof(*event) + event->len);
+        changed |= (event->mask & IN_Q_OVERFLOW) != 0;
+        if (event->wd != watch->wd)
+            continue;
+        lost |= (event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED)) != 0;
+        changed |= event->len > 0 && strcmp(event->name, watch->name) == 0;
     }
-    if (seen.lost) {
+    if (lost) {
         /* Moved away: the watch would follow it. Fails harmlessly when the kernel removed it. */
         inotify_rm_watch(watch->inotify, watch->wd);
         watch->wd = -1;
-        gs_loop_timer_arm(watch->loop, &watch->retry, gs_loop_now_ns(watch->loop));
-        tell(watch, false, false);
-    } else if (seen.missed) {
-        tell(watch, exists(watch), true);
-    } else if (seen.named) {
-        tell(watch, seen.present, true);
+        gs_loop_timer_arm_in(watch->loop, &watch->retry, 0);
+        tell(watch, false);
+    } else if (changed) {
+        tell(watch, exists(watch));
     }
-}
-
-static int split_path(struct gs_path_watch *watch, const char *path, struct gs_error *err)
-{
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-    if (*name == '\0')
-        return gs_fail(err, GS_EINVAL, "\"%s\" names no file", path);
-    watch->path = strdup(path);
-    if (!slash)
-        watch->dir = strdup(".");
-    else
-        watch->dir = strndup(path, slash == path ? 1 : (size_t)(slash - path));
-    if (!watch->path || !watch->dir)
-        return gs_fail_nomem(err);
-    watch->name = watch->path + (name - path);
-    return 0;
 }
 
 static int start(struct gs_path_watch *watch, const char *path, struct gs_error *err)
 {
-    if (split_path(watch, path, err) < 0)
-        return -1;
+    const char *slash = strrchr(path, '/');
+    if (!slash || !slash[1])
+        return gs_fail(err, GS_EINVAL, "\"%s\" is not the path of a file", path);
+    watch->path = strdup(path);
+    watch->dir = strndup(path, slash == path ? 1 : (size_t)(slash - path));
+    if (!watch->path || !watch->dir)
+        return gs_fail_nomem(err);
+    watch->name = watch->path + (slash + 1 - path);
     watch->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     if (watch->inotify < 0)
         return gs_fail_errno(err, GS_EIO, errno, "cannot watch %s", path);
@@ -146,7 +116,7 @@ int gs_path_watch_new(struct gs_loop *loop, const char *path, gs_path_watch_fn *
         gs_path_watch_free(watch);
         return -1;
     }
-    gs_loop_timer_arm(loop, &watch->retry, gs_loop_now_ns(loop));
+    gs_loop_timer_arm_in(loop, &watch->retry, 0);
     *ret = watch;
     return 0;
 }

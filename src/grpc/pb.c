@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pb.h"
 
-#include <stdlib.h>
-
 #define GROWTH      32
 #define SLACK_BYTES ((size_t)1 << 20)
 
@@ -34,7 +32,7 @@ int gs_pb_unpack(struct gs_arena *arena, const ProtobufCMessageDescriptor *type,
     struct budget budget = {.arena = arena};
     if (__builtin_mul_overflow(len, (size_t)GROWTH, &budget.left) ||
         __builtin_add_overflow(budget.left, SLACK_BYTES, &budget.left))
-        return gs_fail(err, GS_ETOOBIG, "a %s of %zu bytes", type->short_name, len);
+        return gs_fail(err, GS_ETOOBIG, "a %s of %zu bytes is too large", type->short_name, len);
     ProtobufCAllocator allocator = {budget_alloc, budget_free, &budget};
     ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, len, bytes);
     if (message) {
@@ -42,17 +40,17 @@ int gs_pb_unpack(struct gs_arena *arena, const ProtobufCMessageDescriptor *type,
         return 0;
     }
     if (budget.exhausted)
-        return gs_fail(err, GS_ETOOBIG, "a %s of %zu bytes holds too many parts", type->short_name,
+        return gs_fail(err, GS_ETOOBIG, "a %s of %zu bytes has too many parts", type->short_name,
                        len);
     return gs_fail(err, GS_EPROTO, "malformed %s", type->short_name);
 }
 
 struct gs_grpc_message *gs_pb_pack(const ProtobufCMessage *message)
 {
-    size_t len = protobuf_c_message_get_packed_size(message);
-    uint8_t *bytes = malloc(len > 0 ? len : 1);
-    if (!bytes)
-        return NULL;
-    protobuf_c_message_pack(message, bytes);
-    return gs_grpc_message_take(bytes, len);
+    uint8_t *body;
+    struct gs_grpc_message *packed =
+        gs_grpc_message_new(protobuf_c_message_get_packed_size(message), &body);
+    if (packed)
+        protobuf_c_message_pack(message, body);
+    return packed;
 }

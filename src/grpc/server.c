@@ -23,15 +23,10 @@ static void update_accepting(struct gs_grpc_server *server)
 static void close_conn(struct gs_grpc_conn *conn)
 {
     struct gs_grpc_server *server = conn->server;
-    if (conn->prev)
-        conn->prev->next = conn->next;
-    else
-        server->conns = conn->next;
-    if (conn->next)
-        conn->next->prev = conn->prev;
+    LIST_REMOVE(conn, link);
     server->conn_count--;
-    while (conn->calls)
-        gs_grpc_call_detach(conn->calls);
+    while (!LIST_EMPTY(&conn->calls))
+        gs_grpc_call_detach(LIST_FIRST(&conn->calls));
     gs_h2_close(&conn->h2);
     free(conn);
     update_accepting(server);
@@ -62,26 +57,17 @@ int gs_grpc_server_adopt(struct gs_grpc_server *server, int fd, struct gs_error 
         free(conn);
         return -1;
     }
-    conn->next = server->conns;
-    if (server->conns)
-        server->conns->prev = conn;
-    server->conns = conn;
+    LIST_INSERT_HEAD(&server->conns, conn, link);
     server->conn_count++;
     update_accepting(server);
     return 0;
-}
-
-size_t gs_grpc_server_connections(const struct gs_grpc_server *server)
-{
-    return server->conn_count;
 }
 
 /* ---- the listening socket ---- */
 
 static void pause_accepting(struct gs_grpc_server *server)
 {
-    gs_loop_timer_arm(server->loop, &server->accept_again,
-                      gs_loop_now_ns(server->loop) + ACCEPT_PAUSE_NS);
+    gs_loop_timer_arm_in(server->loop, &server->accept_again, ACCEPT_PAUSE_NS);
     update_accepting(server);
 }
 
@@ -142,8 +128,8 @@ int gs_grpc_server_new(struct gs_loop *loop, const struct gs_grpc_method *method
 void gs_grpc_server_free(struct gs_grpc_server *server)
 {
     gs_loop_fd_remove(server->loop, &server->acceptable);
-    while (server->conns)
-        close_conn(server->conns);
+    while (!LIST_EMPTY(&server->conns))
+        close_conn(LIST_FIRST(&server->conns));
     gs_loop_timer_disarm(server->loop, &server->accept_again);
     gs_unix_listener_close(&server->listener);
     free(server);

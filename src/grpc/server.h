@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "frame.h"
 #include "gpushare/base/error.h"
 #include "gpushare/grpc/loop.h"
 #include "status.h"
@@ -26,9 +27,6 @@ struct gs_grpc_server;
  * gs_grpc_call_finish(), which must come exactly once, also when the peer went away meanwhile: what
  * is sent then is dropped. It outlives its connection and the server. */
 struct gs_grpc_call;
-
-/* Bytes that several streams may share. */
-struct gs_grpc_message;
 
 struct gs_grpc_method {
     const char *path; /* "/v1beta1.DevicePlugin/Allocate" */
@@ -58,9 +56,6 @@ int gs_grpc_server_listen(struct gs_grpc_server *server, const char *path, struc
 /* Serves a connected stream socket; fd is *taken*, also on failure. For tests and fuzzing. */
 int gs_grpc_server_adopt(struct gs_grpc_server *server, int fd, struct gs_error *err);
 
-/* Connections open now. */
-size_t gs_grpc_server_connections(const struct gs_grpc_server *server);
-
 /* Closes everything; calls in progress get ended(). Removes the socket if it is still ours. */
 void gs_grpc_server_free(struct gs_grpc_server *server);
 
@@ -71,32 +66,12 @@ void gs_grpc_server_free(struct gs_grpc_server *server);
  * of memory) finishes nothing and sends nothing. */
 void gs_grpc_call_send(struct gs_grpc_call *call, struct gs_grpc_message *message);
 
+/* Sends message (*taken*), and ends the call with OK. NULL: with INTERNAL, "the answer cannot be
+ * encoded". */
+void gs_grpc_call_reply(struct gs_grpc_call *call, struct gs_grpc_message *message);
+
 /* Ends the call after what was sent; text (NULL: none) is *copied*. The call is gone for the
  * caller. */
 void gs_grpc_call_finish(struct gs_grpc_call *call, enum gs_grpc_status status, const char *text);
-
-/* Nobody waits for an answer any more. */
-bool gs_grpc_call_is_over(const struct gs_grpc_call *call);
-
-/* On the loop's clock; INT64_MAX where the caller set none. */
-int64_t gs_grpc_call_deadline_ns(const struct gs_grpc_call *call);
-
-/* A pointer for the handler's own use, NULL at first. */
-void gs_grpc_call_set_data(struct gs_grpc_call *call, void *data);
-void *gs_grpc_call_data(const struct gs_grpc_call *call);
-
-/* ---- messages ---- */
-
-/* bytes (from malloc) is *taken*, also on failure; NULL when memory is out. One reference, the
- * caller's. */
-struct gs_grpc_message *gs_grpc_message_take(void *bytes, size_t len);
-void gs_grpc_message_unref(struct gs_grpc_message *message);
-bool gs_grpc_message_equal(const struct gs_grpc_message *a, const struct gs_grpc_message *b);
-
-static inline void gs_grpc_message_unrefp(struct gs_grpc_message **message)
-{
-    if (*message)
-        gs_grpc_message_unref(*message);
-}
 
 #endif

@@ -8,35 +8,6 @@
 /* Room for the words of a struct gs_error, all escaped; peers have small ceilings for headers. */
 #define MAX_TEXT_BYTES 1024
 
-/* ---- messages ---- */
-
-struct gs_grpc_message *gs_grpc_message_take(void *bytes, size_t len)
-{
-    struct gs_grpc_message *message = calloc(1, sizeof(*message));
-    if (!message || len > UINT32_MAX) {
-        free(message);
-        free(bytes);
-        return NULL;
-    }
-    message->refs = 1;
-    message->bytes = bytes;
-    message->len = len;
-    return message;
-}
-
-void gs_grpc_message_unref(struct gs_grpc_message *message)
-{
-    if (--message->refs > 0)
-        return;
-    free(message->bytes);
-    free(message);
-}
-
-bool gs_grpc_message_equal(const struct gs_grpc_message *a, const struct gs_grpc_message *b)
-{
-    return a->len == b->len && (a->len == 0 || memcmp(a->bytes, b->bytes, a->len) == 0);
-}
-
 static void drop(struct gs_grpc_message **message)
 {
     gs_grpc_message_unrefp(message);
@@ -77,12 +48,7 @@ void gs_grpc_call_detach(struct gs_grpc_call *call)
     gs_loop_timer_disarm(conn->server->loop, &call->deadline);
     call->answered = true;
     nghttp2_session_set_stream_user_data(conn->h2.session, call->stream_id, NULL);
-    if (call->prev)
-        call->prev->next = call->next;
-    else
-        conn->calls = call->next;
-    if (call->next)
-        call->next->prev = call->prev;
+    LIST_REMOVE(call, link);
     if (!was_answered)
         tell_ended(call);
     call->conn = NULL;
@@ -93,15 +59,26 @@ void gs_grpc_call_detach(struct gs_grpc_call *call)
 
 /* ---- the answer ---- */
 
+enum { STATUS_CHARS = 4 };
+
+/* grpc-status, whose text the caller keeps, and grpc-message where there is one; how many. */
+static size_t fill_status(const struct gs_grpc_call *call, char status[STATUS_CHARS],
+                          nghttp2_nv ret[2])
+{
+    int len = snprintf(status, STATUS_CHARS, "%u", (unsigned)call->status);
+    ret[0] = gs_h2_nv("grpc-status", status, (size_t)len);
+    if (!call->text)
+        return 1;
+    ret[1] = gs_h2_nv("grpc-message", call->text, strlen(call->text));
+    return 2;
+}
+
 static int submit_trailers(struct gs_grpc_call *call)
 {
-    char status[4];
-    int len = snprintf(status, sizeof(status), "%u", (unsigned)call->status);
-    nghttp2_nv nv[2] = {gs_h2_nv("grpc-status", status, (size_t)len)};
-    size_t count = 1;
-    if (call->text)
-        nv[count++] = gs_h2_nv("grpc-message", call->text, strlen(call->text));
-    return nghttp2_submit_trailer(call->conn->h2.session, call->stream_id, nv, count);
+    char status[STATUS_CHARS];
+    nghttp2_nv nv[2];
+    return nghttp2_submit_trailer(call->conn->h2.session, call->stream_id, nv,
+                                  fill_status(call, status, nv));
 }
 
 /* Moves on to the next message; false when there is none. */
@@ -114,27 +91,9 @@ static bool next_message(struct gs_grpc_call *call)
     return call->sending != NULL;
 }
 
-static size_t copy_out(struct gs_grpc_call *call, uint8_t *to, size_t room)
-{
-    const struct gs_grpc_message *message = call->sending;
-    uint8_t head[GS_FRAME_HEADER_BYTES];
-    size_t done = 0;
-    gs_frame_header(head, (uint32_t)message->len);
-    while (call->sent < sizeof(head) && done < room)
-        to[done++] = head[call->sent++];
-    if (call->sent < sizeof(head))
-        return done;
-    size_t offset = call->sent - sizeof(head);
-    size_t take = message->len - offset < room - done ? message->len - offset : room - done;
-    if (take > 0)
-        memcpy(to + done, (const uint8_t *)message->bytes + offset, take);
-    call->sent += take;
-    return done + take;
-}
-
 static bool all_sent(const struct gs_grpc_call *call)
 {
-    return !call->sending || call->sent == GS_FRAME_HEADER_BYTES + call->sending->len;
+    return !call->sending || call->sent == call->sending->len;
 }
 
 /* nghttp2 asks for the body of the answer. */
@@ -144,7 +103,7 @@ static ssize_t read_body(nghttp2_session *session, int32_t stream_id, uint8_t *t
     struct gs_grpc_call *call = source->ptr;
     size_t done = 0;
     while (done < room && (!all_sent(call) || next_message(call)))
-        done += copy_out(call, to + done, room - done);
+        done += gs_grpc_message_copy(call->sending, &call->sent, to + done, room - done);
     if (!all_sent(call) || call->waiting)
         return (ssize_t)done;
     drop(&call->sending);
@@ -162,18 +121,14 @@ static ssize_t read_body(nghttp2_session *session, int32_t stream_id, uint8_t *t
 /* Without a message, headers and trailers are one block ("Trailers-Only"). */
 static int submit_status_only(struct gs_grpc_call *call)
 {
-    char status[4];
-    int len = snprintf(status, sizeof(status), "%u", (unsigned)call->status);
+    char status[STATUS_CHARS];
     nghttp2_nv nv[5] = {
         gs_h2_nv(":status", "200", 3),
         gs_h2_nv("content-type", "application/grpc", 16),
         gs_h2_nv("grpc-accept-encoding", "identity", 8),
-        gs_h2_nv("grpc-status", status, (size_t)len),
     };
-    size_t count = 4;
-    if (call->text)
-        nv[count++] = gs_h2_nv("grpc-message", call->text, strlen(call->text));
-    return nghttp2_submit_response(call->conn->h2.session, call->stream_id, nv, count, NULL);
+    return nghttp2_submit_response(call->conn->h2.session, call->stream_id, nv,
+                                   3 + fill_status(call, status, nv + 3), NULL);
 }
 
 static int submit_headers(struct gs_grpc_call *call)
@@ -239,24 +194,14 @@ void gs_grpc_call_finish(struct gs_grpc_call *call, enum gs_grpc_status status, 
     unref(call);
 }
 
-bool gs_grpc_call_is_over(const struct gs_grpc_call *call)
+void gs_grpc_call_reply(struct gs_grpc_call *call, struct gs_grpc_message *message)
 {
-    return call->answered;
-}
-
-int64_t gs_grpc_call_deadline_ns(const struct gs_grpc_call *call)
-{
-    return call->deadline_ns;
-}
-
-void gs_grpc_call_set_data(struct gs_grpc_call *call, void *data)
-{
-    call->data = data;
-}
-
-void *gs_grpc_call_data(const struct gs_grpc_call *call)
-{
-    return call->data;
+    gs_grpc_call_send(call, message);
+    if (message)
+        gs_grpc_call_finish(call, GS_GRPC_OK, NULL);
+    else
+        gs_grpc_call_finish(call, GS_GRPC_INTERNAL, "the answer cannot be encoded");
+    gs_grpc_message_unrefp(&message);
 }
 
 /* ---- the request ---- */
@@ -278,13 +223,9 @@ struct gs_grpc_call *gs_grpc_call_new(struct gs_grpc_conn *conn, int32_t stream_
     call->conn = conn;
     call->stream_id = stream_id;
     call->timeout_ns = INT64_MAX;
-    call->deadline_ns = INT64_MAX;
     call->deadline = (struct gs_loop_timer){.fn = on_deadline, .ctx = call};
     call->reader = GS_FRAME_READER(GS_SERVER_MAX_REQUEST_BYTES);
-    call->next = conn->calls;
-    if (conn->calls)
-        conn->calls->prev = call;
-    conn->calls = call;
+    LIST_INSERT_HEAD(&conn->calls, call, link);
     return call;
 }
 
@@ -296,16 +237,6 @@ static void refuse_http(struct gs_grpc_call *call, const char *http_status)
     call->submitted = true;
     nghttp2_submit_response(call->conn->h2.session, call->stream_id, nv, 1, NULL);
     gs_h2_kick(&call->conn->h2);
-}
-
-static void start_deadline(struct gs_grpc_call *call)
-{
-    struct gs_loop *loop = call->conn->server->loop;
-    int64_t at_ns;
-    if (__builtin_add_overflow(gs_loop_now_ns(loop), call->timeout_ns, &at_ns))
-        return;
-    call->deadline_ns = at_ns;
-    gs_loop_timer_arm(loop, &call->deadline, at_ns);
 }
 
 void gs_grpc_call_headers_done(struct gs_grpc_call *call)
@@ -324,7 +255,7 @@ void gs_grpc_call_headers_done(struct gs_grpc_call *call)
     } else if (call->bad_timeout) {
         answer(call, GS_GRPC_INTERNAL, "malformed grpc-timeout");
     } else {
-        start_deadline(call);
+        gs_loop_timer_arm_in(call->conn->server->loop, &call->deadline, call->timeout_ns);
     }
 }
 
@@ -376,7 +307,7 @@ void gs_grpc_call_request_done(struct gs_grpc_call *call)
     if (call->answered)
         return;
     if (call->messages != 1 || !gs_frame_at_boundary(&call->reader)) {
-        answer(call, GS_GRPC_INTERNAL, "the request is not one whole message");
+        answer(call, GS_GRPC_INTERNAL, "the request is not a single message");
         return;
     }
     struct gs_grpc_server *server = call->conn->server;

@@ -2,7 +2,8 @@
 #ifndef GPUSHARE_SRC_GRPC_SERVER_INTERNAL_H
 #define GPUSHARE_SRC_GRPC_SERVER_INTERNAL_H
 
-#include "frame.h"
+#include <sys/queue.h>
+
 #include "h2.h"
 #include "server.h"
 #include "unix_socket.h"
@@ -26,7 +27,7 @@ struct gs_grpc_server {
     struct gs_unix_listener listener;
     struct gs_loop_fd acceptable;
     struct gs_loop_timer accept_again;
-    struct gs_grpc_conn *conns;
+    LIST_HEAD(, gs_grpc_conn) conns;
     size_t conn_count;
     size_t buffered; /* bytes of request messages held now */
 };
@@ -34,20 +35,14 @@ struct gs_grpc_server {
 struct gs_grpc_conn {
     struct gs_grpc_server *server;
     struct gs_h2 h2;
-    struct gs_grpc_call *calls;
-    struct gs_grpc_conn *prev, *next;
-};
-
-struct gs_grpc_message {
-    size_t refs;
-    void *bytes;
-    size_t len;
+    LIST_HEAD(, gs_grpc_call) calls;
+    LIST_ENTRY(gs_grpc_conn) link;
 };
 
 struct gs_grpc_call {
     unsigned refs; /* the connection's, while it knows the stream; the handler's, once started */
     struct gs_grpc_conn *conn; /* NULL: the stream is gone */
-    struct gs_grpc_call *prev, *next;
+    LIST_ENTRY(gs_grpc_call) link;
     int32_t stream_id;
 
     /* The request. */
@@ -57,7 +52,6 @@ struct gs_grpc_call {
     unsigned messages;
     struct gs_frame_reader reader;
     int64_t timeout_ns;
-    int64_t deadline_ns;
     struct gs_loop_timer deadline;
 
     /* The answer. */
@@ -70,7 +64,6 @@ struct gs_grpc_call {
     struct gs_grpc_message *sending; /* partly out, `sent` bytes of it with its framing */
     struct gs_grpc_message *waiting; /* replaces itself by newer ones until its turn comes */
     size_t sent;
-    void *data;
 };
 
 /* server_session.c: a new nghttp2 session of this connection, SETTINGS submitted. */

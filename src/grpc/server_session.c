@@ -9,11 +9,6 @@
  * older kubelets send. So the pseudo-headers that matter are checked here and in server_call.c.
  */
 
-static bool is(const uint8_t *bytes, size_t len, const char *word)
-{
-    return len == strlen(word) && memcmp(bytes, word, len) == 0;
-}
-
 static bool starts(const uint8_t *bytes, size_t len, const char *word)
 {
     return len >= strlen(word) && memcmp(bytes, word, strlen(word)) == 0;
@@ -42,7 +37,7 @@ static void take_path(struct gs_grpc_call *call, const uint8_t *value, size_t le
     call->bad_header |= call->has_path;
     call->has_path = true;
     for (size_t i = 0; i < server->method_count; i++) {
-        if (is(value, len, server->methods[i].path))
+        if (gs_h2_is(value, len, server->methods[i].path))
             call->method = &server->methods[i];
     }
 }
@@ -62,17 +57,17 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     struct gs_grpc_call *call = call_of(session, frame->hd.stream_id);
     if (!call || call->headers_done)
         return 0;
-    if (is(name, name_len, ":path")) {
+    if (gs_h2_is(name, name_len, ":path")) {
         take_path(call, value, len);
-    } else if (is(name, name_len, ":method")) {
+    } else if (gs_h2_is(name, name_len, ":method")) {
         call->bad_header |= call->has_method;
         call->has_method = true;
-        call->is_post = is(value, len, "POST");
-    } else if (is(name, name_len, "content-type")) {
+        call->is_post = gs_h2_is(value, len, "POST");
+    } else if (gs_h2_is(name, name_len, "content-type")) {
         call->is_grpc = is_grpc_type(value, len);
-    } else if (is(name, name_len, "grpc-encoding")) {
-        call->has_encoding = !is(value, len, "identity");
-    } else if (is(name, name_len, "grpc-timeout")) {
+    } else if (gs_h2_is(name, name_len, "grpc-encoding")) {
+        call->has_encoding = !gs_h2_is(value, len, "identity");
+    } else if (gs_h2_is(name, name_len, "grpc-timeout")) {
         call->bad_timeout = !gs_grpc_timeout_parse((const char *)value, len, &call->timeout_ns);
     }
     return 0;
@@ -121,32 +116,6 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
     return 0;
 }
 
-static int make_callbacks(nghttp2_session_callbacks **ret)
-{
-    nghttp2_session_callbacks *callbacks = NULL;
-    if (nghttp2_session_callbacks_new(&callbacks) != 0)
-        return -1;
-    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
-    nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
-    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame_recv);
-    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data_chunk);
-    nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_send);
-    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
-    *ret = callbacks;
-    return 0;
-}
-
-static int make_options(nghttp2_option **ret)
-{
-    nghttp2_option *option = NULL;
-    if (nghttp2_option_new(&option) != 0)
-        return -1;
-    nghttp2_option_set_no_http_messaging(option, 1);
-    nghttp2_option_set_no_closed_streams(option, 1); /* kept for priorities only */
-    *ret = option;
-    return 0;
-}
-
 int gs_grpc_conn_session(struct gs_grpc_conn *conn, nghttp2_session **ret, struct gs_error *err)
 {
     static const nghttp2_settings_entry settings[] = {
@@ -155,11 +124,20 @@ int gs_grpc_conn_session(struct gs_grpc_conn *conn, nghttp2_session **ret, struc
     nghttp2_session_callbacks *callbacks = NULL;
     nghttp2_option *option = NULL;
     nghttp2_session *session = NULL;
-    int failed = make_callbacks(&callbacks);
+    int failed = nghttp2_session_callbacks_new(&callbacks);
     if (!failed)
-        failed = make_options(&option);
-    if (!failed)
+        failed = nghttp2_option_new(&option);
+    if (!failed) {
+        nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
+        nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+        nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame_recv);
+        nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data_chunk);
+        nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_send);
+        nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
+        nghttp2_option_set_no_http_messaging(option, 1);
+        nghttp2_option_set_no_closed_streams(option, 1); /* kept for priorities only */
         failed = nghttp2_session_server_new2(&session, callbacks, conn, option);
+    }
     if (!failed)
         failed = nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, settings, 1);
     nghttp2_option_del(option);

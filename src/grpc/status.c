@@ -2,7 +2,10 @@
 #include "status.h"
 
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "gpushare/base/cleanup.h"
 #include "gpushare/base/num.h"
 #include "gpushare/base/utf8.h"
 
@@ -41,27 +44,6 @@ enum gs_grpc_status gs_grpc_status_parse(const char *text, size_t len)
     return (enum gs_grpc_status)number;
 }
 
-enum gs_grpc_status gs_grpc_status_from_http(unsigned http_status)
-{
-    switch (http_status) {
-    case 400:
-        return GS_GRPC_INTERNAL;
-    case 401:
-        return GS_GRPC_UNAUTHENTICATED;
-    case 403:
-        return GS_GRPC_PERMISSION_DENIED;
-    case 404:
-        return GS_GRPC_UNIMPLEMENTED;
-    case 429:
-    case 502:
-    case 503:
-    case 504:
-        return GS_GRPC_UNAVAILABLE;
-    default:
-        return GS_GRPC_UNKNOWN;
-    }
-}
-
 enum gs_grpc_status gs_grpc_status_from_code(enum gs_code code)
 {
     switch (code) {
@@ -98,64 +80,19 @@ enum gs_grpc_status gs_grpc_status_from_code(enum gs_code code)
     return GS_GRPC_UNKNOWN;
 }
 
-enum gs_code gs_grpc_status_to_code(enum gs_grpc_status status)
-{
-    switch (status) {
-    case GS_GRPC_OK:
-        return GS_OK;
-    case GS_GRPC_CANCELLED:
-        return GS_ECANCELED;
-    case GS_GRPC_INVALID_ARGUMENT:
-    case GS_GRPC_OUT_OF_RANGE:
-        return GS_EINVAL;
-    case GS_GRPC_DEADLINE_EXCEEDED:
-        return GS_ETIMEOUT;
-    case GS_GRPC_NOT_FOUND:
-    case GS_GRPC_UNIMPLEMENTED:
-        return GS_ENOENT;
-    case GS_GRPC_ALREADY_EXISTS:
-        return GS_EEXIST;
-    case GS_GRPC_PERMISSION_DENIED:
-        return GS_EDENIED;
-    case GS_GRPC_RESOURCE_EXHAUSTED:
-        return GS_EBUSY;
-    case GS_GRPC_FAILED_PRECONDITION:
-    case GS_GRPC_ABORTED:
-        return GS_ECONFLICT;
-    case GS_GRPC_INTERNAL:
-    case GS_GRPC_DATA_LOSS:
-        return GS_EPROTO;
-    case GS_GRPC_UNAUTHENTICATED:
-        return GS_EAUTH;
-    case GS_GRPC_UNKNOWN:
-    case GS_GRPC_UNAVAILABLE:
-        return GS_EIO;
-    }
-    return GS_EIO;
-}
-
 /* ---- grpc-message ---- */
 
-#define REPLACEMENT     "\xEF\xBF\xBD" /* U+FFFD */
-#define REPLACEMENT_LEN 3
+#define REPLACEMENT "\xEF\xBF\xBD" /* U+FFFD */
 
 /* A character is appended whole or not at all. */
-static bool put(struct gs_buf *buf, const char *bytes, size_t len)
-{
-    if (len > buf->max - buf->len)
-        return false;
-    gs_buf_append(buf, bytes, len);
-    return !gs_buf_failed(buf);
-}
-
-static bool put_escaped(struct gs_buf *buf, const char *bytes, size_t len)
+static bool put(struct gs_buf *buf, const char *bytes, size_t len, bool escape)
 {
     static const char hex[] = "0123456789ABCDEF";
     char out[12]; /* four bytes of UTF-8, each as %XX */
     size_t n = 0;
     for (size_t i = 0; i < len; i++) {
         unsigned char c = (unsigned char)bytes[i];
-        if (c >= ' ' && c <= '~' && c != '%') {
+        if (!escape || (c >= ' ' && c <= '~' && c != '%')) {
             out[n++] = (char)c;
         } else {
             out[n++] = '%';
@@ -163,62 +100,42 @@ static bool put_escaped(struct gs_buf *buf, const char *bytes, size_t len)
             out[n++] = hex[c & 15];
         }
     }
-    return put(buf, out, n);
+    if (n > buf->max - buf->len)
+        return false;
+    gs_buf_append(buf, out, n);
+    return !gs_buf_failed(buf);
+}
+
+/* What is no UTF-8, or NUL, becomes U+FFFD. */
+static void put_text(struct gs_buf *buf, const char *text, size_t len, bool escape)
+{
+    bool room = true;
+    for (size_t i = 0; i < len && room;) {
+        size_t width = text[i] != '\0' ? gs_utf8_width(text + i, len - i) : 0;
+        room = width > 0 ? put(buf, text + i, width, escape)
+                         : put(buf, REPLACEMENT, strlen(REPLACEMENT), escape);
+        i += width > 0 ? width : 1;
+    }
 }
 
 void gs_grpc_message_encode(struct gs_buf *buf, const char *text, size_t len)
 {
-    bool room = true;
-    for (size_t i = 0; i < len && room;) {
-        size_t width = gs_utf8_width(text + i, len - i);
-        room = width > 0 ? put_escaped(buf, text + i, width)
-                         : put_escaped(buf, REPLACEMENT, REPLACEMENT_LEN);
-        i += width > 0 ? width : 1;
-    }
-}
-
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
-/* The result is never longer than the text. */
-static size_t unescape(char *out, const char *text, size_t len)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < len; i++) {
-        int high = text[i] == '%' && len - i > 2 ? hex_value(text[i + 1]) : -1;
-        int low = high >= 0 ? hex_value(text[i + 2]) : -1;
-        if (low >= 0) {
-            out[n++] = (char)(high << 4 | low);
-            i += 2;
-        } else {
-            out[n++] = text[i];
-        }
-    }
-    return n;
+    put_text(buf, text, len, true);
 }
 
 void gs_grpc_message_decode(struct gs_buf *buf, const char *text, size_t len)
 {
-    struct gs_buf raw = GS_BUF(len);
-    char *to = gs_buf_reserve(&raw, len);
-    if (!to) {
+    _cleanup_free_ char *raw = malloc(len + 1); /* never longer than the text */
+    size_t n = 0;
+    if (!raw) {
         buf->failed = GS_ENOMEM;
         return;
     }
-    size_t n = unescape(to, text, len);
-    bool room = true;
-    for (size_t i = 0; i < n && room;) {
-        size_t width = to[i] != '\0' ? gs_utf8_width(to + i, n - i) : 0;
-        room = width > 0 ? put(buf, to + i, width) : put(buf, REPLACEMENT, REPLACEMENT_LEN);
-        i += width > 0 ? width : 1;
+    for (size_t i = 0; i < len; i++) {
+        int high = text[i] == '%' && len - i > 2 ? gs_hex_value(text[i + 1]) : -1;
+        int low = high >= 0 ? gs_hex_value(text[i + 2]) : -1;
+        raw[n++] = (char)(low >= 0 ? high << 4 | low : text[i]);
+        i += low >= 0 ? 2 : 0;
     }
-    gs_buf_release(&raw);
+    put_text(buf, raw, n, false);
 }

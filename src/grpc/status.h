@@ -40,13 +40,8 @@ const char *gs_grpc_status_name(enum gs_grpc_status status);
  * GS_GRPC_UNKNOWN, as the specification asks. */
 enum gs_grpc_status gs_grpc_status_parse(const char *text, size_t len);
 
-/* What a gRPC client makes of an HTTP status when no grpc-status came
- * (https://github.com/grpc/grpc/blob/master/doc/http-grpc-status-mapping.md). */
-enum gs_grpc_status gs_grpc_status_from_http(unsigned http_status);
-
-/* Our codes to and from gRPC's, for services that answer an error and clients that got one. */
+/* Of our codes, for services that answer an error. */
 enum gs_grpc_status gs_grpc_status_from_code(enum gs_code code);
-enum gs_code gs_grpc_status_to_code(enum gs_grpc_status status);
 
 /* Appends text as grpc-message wants it: bytes outside ' '..'~', and '%', become %XX. Bytes that
  * are not UTF-8 become U+FFFD first: the kubelet puts the text into a pod's status, which must be

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "gpushare/base/clock.h"
 #include "gpushare/base/num.h"
 
 struct unit {
@@ -10,7 +11,6 @@ struct unit {
     int64_t ns;
 };
 
-/* From the finest on. */
 static const struct unit units[] = {
     {'n', 1},          {'u', 1000},        {'m', 1000000},
     {'S', 1000000000}, {'M', 60000000000}, {'H', 3600000000000},
@@ -39,13 +39,7 @@ bool gs_grpc_timeout_parse(const char *text, size_t len, int64_t *ret_ns)
 
 size_t gs_grpc_timeout_format(char out[GS_GRPC_TIMEOUT_CHARS], int64_t timeout_ns)
 {
-    int64_t ns = timeout_ns > 0 ? timeout_ns : 0;
-    const struct unit *unit = units;
-    int64_t value = ns;
-    for (size_t i = 1; value > MAX_VALUE && i < UNIT_COUNT; i++) {
-        unit = &units[i];
-        value = ns / unit->ns + (ns % unit->ns != 0);
-    }
-    int len = snprintf(out, GS_GRPC_TIMEOUT_CHARS, "%u%c", (unsigned)value, unit->letter);
-    return (size_t)len;
+    int64_t ms = timeout_ns > 0 ? (timeout_ns - 1) / GS_NS_PER_MS + 1 : 0;
+    return (size_t)snprintf(out, GS_GRPC_TIMEOUT_CHARS, "%um",
+                            (unsigned)(ms < MAX_VALUE ? ms : MAX_VALUE));
 }

@@ -58,7 +58,7 @@ static int clear_path(const char *path, struct gs_error *err)
     if (lstat(path, &st) < 0) {
         if (errno == ENOENT)
             return 0;
-        return gs_fail_errno(err, GS_EIO, errno, "cannot look at %s", path);
+        return gs_fail_errno(err, GS_EIO, errno, "cannot stat %s", path);
     }
     if (!S_ISSOCK(st.st_mode))
         return gs_fail(err, GS_EEXIST, "%s exists and is not a socket", path);
@@ -67,9 +67,9 @@ static int clear_path(const char *path, struct gs_error *err)
     if (errnum == 0 || errnum == EAGAIN)
         return gs_fail(err, GS_EEXIST, "another process serves %s", path);
     if (errnum != ECONNREFUSED && errnum != ENOENT)
-        return gs_fail_errno(err, GS_EEXIST, errnum, "cannot tell whether %s is in use", path);
+        return gs_fail_errno(err, GS_EEXIST, errnum, "cannot determine whether %s is in use", path);
     if (unlink(path) < 0 && errno != ENOENT)
-        return gs_fail_errno(err, GS_EIO, errno, "cannot remove the stale %s", path);
+        return gs_fail_errno(err, GS_EIO, errno, "cannot remove the stale socket %s", path);
     return 0;
 }
 
@@ -78,20 +78,20 @@ static int bind_and_listen(struct gs_unix_listener *next, const struct sockaddr_
 {
     next->fd = make_socket();
     if (next->fd < 0)
-        return gs_fail_errno(err, GS_EIO, errno, "cannot make a socket");
+        return gs_fail_errno(err, GS_EIO, errno, "cannot create a socket");
     /* On Linux bind(2) gives the file the mode of the socket's own inode, less the umask: nobody
      * can connect in between, and the process's umask stays as it is. */
     if (fchmod(next->fd, 0600) < 0)
-        return gs_fail_errno(err, GS_EIO, errno, "cannot restrict %s", next->path);
+        return gs_fail_errno(err, GS_EIO, errno, "cannot set the mode of %s", next->path);
     if (bind(next->fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
         return gs_fail_errno(err, errno == EADDRINUSE ? GS_EEXIST : GS_EIO, errno, "%s %s",
                              errno == ENOENT
-                                 ? "there is no folder, which a kubelet makes, for the socket"
-                                 : "cannot make the socket",
+                                 ? "the kubelet has not created the folder of the socket"
+                                 : "cannot create the socket",
                              next->path);
     struct stat st;
     if (lstat(next->path, &st) < 0)
-        return gs_fail_errno(err, GS_EIO, errno, "cannot look at %s", next->path);
+        return gs_fail_errno(err, GS_EIO, errno, "cannot stat %s", next->path);
     next->dev = st.st_dev;
     next->ino = st.st_ino;
     if (listen(next->fd, BACKLOG) < 0)
@@ -103,8 +103,9 @@ static int open_next(struct gs_unix_listener *next, struct gs_error *err)
 {
     struct sockaddr_un address;
     if (!make_address(next->path, &address))
-        return gs_fail(err, GS_EINVAL, "\"%s\" cannot be a socket's path: 1 to %zu bytes",
-                       next->path, sizeof(address.sun_path) - 1);
+        return gs_fail(err, GS_EINVAL,
+                       "\"%s\" is not valid as the path of a socket: 1 to %zu bytes", next->path,
+                       sizeof(address.sun_path) - 1);
     if (clear_path(next->path, err) < 0)
         return -1;
     return bind_and_listen(next, &address, err);

@@ -21,68 +21,55 @@ enum {
     TCP_STATE_CLOSE_WAIT = 8,
 };
 
-struct socket_state {
-    uint64_t received_bytes, acked_bytes;
-    bool peer_gone;
-};
-
 /* libmicrohttpd says nothing between two requests, nor while a connection sleeps: the kernel does.
  */
-static bool ask_socket(int fd, struct socket_state *ret)
+static bool ask_socket(int fd, struct tcp_info *ret)
 {
-    struct tcp_info info = {0};
-    socklen_t len = sizeof(info);
-    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
-        return false;
-    ret->received_bytes = info.tcpi_bytes_received;
-    ret->acked_bytes = info.tcpi_bytes_acked;
-    ret->peer_gone = info.tcpi_state == TCP_STATE_CLOSE_WAIT || info.tcpi_state == TCP_STATE_CLOSE;
-    return true;
+    socklen_t len = sizeof(*ret);
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, ret, &len) == 0;
 }
 
 static void check_idle(struct gs_http_conn *conn, int64_t now_ns)
 {
     struct gs_http_server *server = conn->loop->server;
-    struct socket_state now;
+    struct tcp_info now = {0};
     bool known = ask_socket(conn->fd, &now);
-    if (known && conn->received_known && now.received_bytes > conn->received_bytes) {
-        gs_conn_begin_locked(conn, now_ns);
+    if (known && now.tcpi_bytes_received > conn->received_bytes) {
+        gs_conn_set_state_locked(conn, GS_CONN_RECEIVING, now_ns); /* a request begins */
         return;
     }
-    if (known) {
-        conn->received_bytes = now.received_bytes;
-        conn->received_known = true;
-    }
+    if (known)
+        conn->received_bytes = now.tcpi_bytes_received;
     if (atomic_load(&server->stopping))
         gs_conn_cut_locked(conn, NULL);
     else if (now_ns - conn->since_ns > server->config.idle_timeout_ns)
-        gs_conn_cut_locked(conn, &server->counters.idle_timeouts);
+        gs_conn_cut_locked(conn, &server->stats.idle_timeouts);
 }
 
 /* Whether the client takes its answer is seen from one sweep to the next. */
 static void check_sending(struct gs_http_conn *conn, int64_t now_ns)
 {
     struct gs_http_server *server = conn->loop->server;
-    struct socket_state now;
+    struct tcp_info now = {0};
     if (now_ns - conn->since_ns > server->config.response_timeout_ns) {
-        gs_conn_cut_locked(conn, &server->counters.response_timeouts);
+        gs_conn_cut_locked(conn, &server->stats.response_timeouts);
     } else if (ask_socket(conn->fd, &now)) {
-        gs_conn_stalls_locked(conn, conn->acked_known && now.acked_bytes == conn->acked_bytes);
-        conn->acked_bytes = now.acked_bytes;
-        conn->acked_known = true;
+        gs_conn_stalls_locked(conn, now.tcpi_bytes_acked == conn->acked_bytes);
+        conn->acked_bytes = now.tcpi_bytes_acked;
     }
 }
 
 static void check_stream(struct gs_http_conn *conn)
 {
     struct gs_http_server *server = conn->loop->server;
-    struct socket_state now;
+    struct tcp_info now = {0};
     if (!conn->stream)
         return;
-    if (ask_socket(conn->fd, &now) && now.peer_gone)
-        gs_conn_cut_locked(conn, NULL);
+    if (ask_socket(conn->fd, &now) &&
+        (now.tcpi_state == TCP_STATE_CLOSE_WAIT || now.tcpi_state == TCP_STATE_CLOSE))
+        gs_conn_cut_locked(conn, NULL); /* the client is gone */
     else if (gs_stream_stalled(conn->stream, gs_now_ns() - server->config.response_timeout_ns))
-        gs_conn_cut_locked(conn, &server->counters.response_timeouts);
+        gs_conn_cut_locked(conn, &server->stats.response_timeouts);
     else if (atomic_load(&server->stopping))
         gs_http_stream_end(conn->stream);
 }
@@ -99,7 +86,7 @@ static void check(struct gs_http_conn *conn, int64_t now_ns)
         break;
     case GS_CONN_RECEIVING:
         if (age_ns > server->config.request_timeout_ns)
-            gs_conn_cut_locked(conn, &server->counters.request_timeouts);
+            gs_conn_cut_locked(conn, &server->stats.request_timeouts);
         break;
     case GS_CONN_SENDING:
         check_sending(conn, now_ns);
@@ -140,12 +127,7 @@ static void sweep(struct gs_http_server *server, int64_t now_ns)
     gs_linger_sweep(&server->linger, gs_now_ns());
     if (server->tls)
         gs_tls_poll(server);
-    gs_count(&server->counters.sweeps);
-}
-
-static uint64_t open_count(const struct gs_http_server *server)
-{
-    return gs_counted(&server->counters.accepted) - gs_counted(&server->counters.closed);
+    gs_count(&server->stats.sweeps);
 }
 
 static void poll_listener(struct gs_http_server *server, bool on)
@@ -165,7 +147,7 @@ static bool somebody_waits(const struct gs_http_server *server)
 static bool make_room(struct gs_http_server *server)
 {
     return gs_evict_one(server, NULL) &&
-           open_count(server) < (uint64_t)server->config.max_connections + CLOSING_SLACK;
+           gs_open_count(server) < (uint64_t)server->config.max_connections + CLOSING_SLACK;
 }
 
 /* The one with the fewest connections; in a burst, whose connections are not counted yet, each in
@@ -191,17 +173,17 @@ static struct gs_http_loop *choose_loop(struct gs_http_server *server)
 static void hand_over(struct gs_http_server *server, int fd, const struct sockaddr *addr,
                       socklen_t len)
 {
-    gs_count(&server->counters.accepted);
+    gs_count(&server->stats.connections);
     if (MHD_add_connection(choose_loop(server)->daemon, fd, addr, len) == MHD_YES)
         return;
-    gs_count(&server->counters.opened);
-    gs_count(&server->counters.closed); /* it has closed the socket */
+    gs_count(&server->opened);
+    gs_count(&server->closed); /* it has closed the socket */
 }
 
 static void accept_some(struct gs_http_server *server)
 {
     for (unsigned i = 0; i < ACCEPT_BATCH; i++) {
-        bool full = open_count(server) >= server->config.max_connections;
+        bool full = gs_open_count(server) >= server->config.max_connections;
         if (full && !somebody_waits(server))
             return; /* nobody is evicted for nobody */
         if (full && !make_room(server)) {
@@ -224,18 +206,9 @@ static void accept_some(struct gs_http_server *server)
     }
 }
 
-static void close_listener(struct gs_http_server *server)
-{
-    if (server->listening) {
-        close(server->listen_fd);
-        server->listen_fd = -1;
-        server->listening = false;
-    }
-}
-
 static int sleep_ms(const struct gs_http_server *server)
 {
-    if (atomic_load(&server->stopping) || (server->listening && !server->accepting))
+    if (atomic_load(&server->stopping) || (server->listen_fd >= 0 && !server->accepting))
         return PAUSE_MS;
     return (int)(server->tick_ns / GS_NS_PER_MS);
 }
@@ -246,7 +219,7 @@ static void handle_event(struct gs_http_server *server, uint32_t what)
     ssize_t got;
     switch (what) {
     case GS_EVENT_LISTEN:
-        if (server->listening && server->accepting)
+        if (server->accepting)
             accept_some(server);
         break;
     case GS_EVENT_WAKE:
@@ -268,29 +241,29 @@ static void *watch_main(void *arg)
         int count = epoll_wait(server->epoll_fd, events, 16, timeout_ms);
         for (int i = 0; i < count; i++)
             handle_event(server, events[i].data.u32);
-        if (atomic_load(&server->stopping))
-            close_listener(server);
+        if (atomic_load(&server->stopping)) {
+            gs_closep(&server->listen_fd);
+            server->listen_fd = -1;
+            server->accepting = false;
+        }
         if (gs_server_now_ns(server) - swept_ns < timeout_ms * GS_NS_PER_MS)
             continue;
         swept_ns = gs_server_now_ns(server);
         sweep(server, swept_ns);
-        if (server->listening && !server->accepting)
+        if (server->listen_fd >= 0 && !server->accepting)
             poll_listener(server, true);
     }
-    close_listener(server);
-    gs_linger_sweep(&server->linger, INT64_MAX);
     return NULL;
 }
 
 static int64_t choose_tick(const struct gs_http_config *config)
 {
+    const int64_t least_ns = PAUSE_MS * GS_NS_PER_MS;
     int64_t tick_ns = 4 * GS_NS_PER_S;
-    const int64_t limits[] = {config->request_timeout_ns, config->idle_timeout_ns,
-                              config->response_timeout_ns};
-    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
-        tick_ns = limits[i] < tick_ns ? limits[i] : tick_ns;
-    tick_ns /= 8;
-    return tick_ns < PAUSE_MS * GS_NS_PER_MS ? PAUSE_MS * GS_NS_PER_MS : tick_ns;
+    tick_ns = config->request_timeout_ns < tick_ns ? config->request_timeout_ns : tick_ns;
+    tick_ns = config->idle_timeout_ns < tick_ns ? config->idle_timeout_ns : tick_ns;
+    tick_ns = config->response_timeout_ns < tick_ns ? config->response_timeout_ns : tick_ns;
+    return tick_ns / 8 < least_ns ? least_ns : tick_ns / 8;
 }
 
 int gs_acceptor_start(struct gs_http_server *server, struct gs_error *err)
@@ -304,7 +277,6 @@ int gs_acceptor_start(struct gs_http_server *server, struct gs_error *err)
         epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, server->wake_fd, &wake) < 0 ||
         epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, server->listen_fd, &listener) < 0)
         return gs_fail_errno(err, GS_EIO, errno, "cannot watch the listening socket");
-    server->listening = true;
     server->accepting = true;
     int why = pthread_create(&server->watcher, NULL, watch_main, server);
     if (why != 0)

@@ -28,7 +28,7 @@ void gs_http_error(struct gs_http_response *res, unsigned status, const char *fm
     res->content_type = json_type;
     gs_buf_reset(&res->body);
     gs_buf_puts(&res->body, "{\"error\":");
-    gs_buf_json_string(&res->body, words, strlen(words));
+    gs_buf_json_text(&res->body, words);
     gs_buf_puts(&res->body, "}\n");
 }
 
@@ -69,18 +69,24 @@ void gs_answer_drop_stream(struct gs_http_response *res)
     }
 }
 
+/* Another answer in place of a handler's. */
+static void replace(struct gs_http_response *res, unsigned status, const char *words)
+{
+    gs_answer_drop_stream(res);
+    gs_buf_reset(&res->headers);
+    gs_buf_release(&res->body);
+    gs_http_error(res, status, "%s", words);
+}
+
 /* What its client leaves unread is memory like a request's body. */
 static void settle_size(struct gs_http_conn *conn)
 {
     struct gs_http_response *res = &conn->response;
     if (gs_conn_claim(conn, res->body.len, res->body.len))
         return;
-    gs_count(&conn->loop->server->counters.memory_full);
-    gs_answer_drop_stream(res);
-    gs_buf_reset(&res->headers);
-    gs_buf_release(&res->body);
+    gs_count(&conn->loop->server->stats.memory_full);
     gs_conn_drop_body(conn);
-    gs_http_error(res, 503, "too many answers at once are not read");
+    replace(res, 503, "too many responses are waiting for slow clients");
 }
 
 /* A handler's answer that cannot be sent as it is becomes one that can. */
@@ -88,16 +94,11 @@ static void settle(struct gs_http_response *res)
 {
     int failed =
         gs_buf_failed(&res->headers) ? gs_buf_failed(&res->headers) : gs_buf_failed(&res->body);
-    if (!failed && res->status >= 200 && res->status <= 599)
-        return;
-    gs_answer_drop_stream(res);
-    gs_buf_reset(&res->headers);
-    if (failed == GS_ENOMEM)
-        gs_buf_release(&res->body);
-    gs_http_error(res, 500,
-                  failed == GS_ETOOBIG  ? "the answer is too large"
-                  : failed == GS_ENOMEM ? "out of memory"
-                                        : "the answer is not valid");
+    if (failed || res->status < 200 || res->status > 599)
+        replace(res, 500,
+                failed == GS_ETOOBIG  ? "the response is too large"
+                : failed == GS_ENOMEM ? "out of memory"
+                                      : "the response is not valid");
 }
 
 static bool add_headers(struct MHD_Response *out, const struct gs_http_response *res, bool last)
@@ -142,7 +143,7 @@ enum MHD_Result gs_answer_send(struct gs_http_conn *conn)
         return MHD_NO;
     }
     conn->phase = GS_PHASE_ANSWERED;
-    gs_count(&server->counters.requests[res->status / 100]);
+    gs_count(&server->stats.requests[res->status / 100]);
     struct gs_http_stream *stream = res->stream;
     res->stream = NULL; /* the connection's now */
     if (stream)

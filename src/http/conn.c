@@ -14,52 +14,46 @@ enum {
     RESERVE_SHARE = 4, /* of it: kept for small ones */
 };
 
-static void leave_class(struct gs_http_conn *conn)
+/* GS_CLASS_COUNT: none, as those that are cut, handled or streamed. */
+static void move_to_class(struct gs_http_conn *conn, enum gs_conn_class class)
 {
-    if (conn->class_list) {
+    if (conn->class_list)
         TAILQ_REMOVE(conn->class_list, conn, in_class);
-        conn->class_list = NULL;
+    conn->class_list = class == GS_CLASS_COUNT || conn->cut ? NULL : &conn->loop->classes[class];
+    if (conn->class_list)
+        TAILQ_INSERT_TAIL(conn->class_list, conn, in_class);
+}
+
+static enum gs_conn_class class_of_state(const struct gs_http_conn *conn)
+{
+    switch (conn->state) {
+    case GS_CONN_IDLE:
+        return conn->used ? GS_CLASS_IDLE : GS_CLASS_FRESH;
+    case GS_CONN_RECEIVING:
+        return GS_CLASS_SLOW;
+    case GS_CONN_SENDING:
+        return GS_CLASS_SENDING;
+    default:
+        return GS_CLASS_COUNT;
     }
-}
-
-static void enter_class(struct gs_http_conn *conn, enum gs_conn_class class)
-{
-    if (conn->cut)
-        return;
-    conn->class_list = &conn->loop->classes[class];
-    TAILQ_INSERT_TAIL(conn->class_list, conn, in_class);
-}
-
-/* Those that are handled or streamed are in none. */
-static void enter_class_of_state(struct gs_http_conn *conn)
-{
-    if (conn->state == GS_CONN_IDLE)
-        enter_class(conn, conn->used ? GS_CLASS_IDLE : GS_CLASS_FRESH);
-    else if (conn->state == GS_CONN_RECEIVING)
-        enter_class(conn, GS_CLASS_SLOW);
-    else if (conn->state == GS_CONN_SENDING)
-        enter_class(conn, GS_CLASS_SENDING);
 }
 
 void gs_conn_stalls_locked(struct gs_http_conn *conn, bool stalls)
 {
     enum gs_conn_class class = stalls ? GS_CLASS_STALLED : GS_CLASS_SENDING;
-    if (conn->class_list == &conn->loop->classes[class])
-        return;
-    leave_class(conn);
-    enter_class(conn, class);
+    if (conn->class_list != &conn->loop->classes[class])
+        move_to_class(conn, class);
 }
 
-static void set_state_locked(struct gs_http_conn *conn, enum gs_conn_state state, int64_t now_ns)
+void gs_conn_set_state_locked(struct gs_http_conn *conn, enum gs_conn_state state, int64_t now_ns)
 {
-    leave_class(conn);
     conn->state = state;
     conn->since_ns = now_ns;
     if (state == GS_CONN_IDLE)
-        conn->received_known = false;
+        conn->received_bytes = UINT64_MAX;
     if (state == GS_CONN_SENDING)
-        conn->acked_known = false;
-    enter_class_of_state(conn);
+        conn->acked_bytes = UINT64_MAX;
+    move_to_class(conn, class_of_state(conn));
 }
 
 void gs_conn_set_state(struct gs_http_conn *conn, enum gs_conn_state state)
@@ -68,21 +62,16 @@ void gs_conn_set_state(struct gs_http_conn *conn, enum gs_conn_state state)
     pthread_mutex_lock(&conn->loop->lock);
     /* A request that the watcher saw begin keeps its deadline. */
     if (state != GS_CONN_RECEIVING || conn->state != GS_CONN_RECEIVING)
-        set_state_locked(conn, state, now_ns);
+        gs_conn_set_state_locked(conn, state, now_ns);
     pthread_mutex_unlock(&conn->loop->lock);
 }
 
-void gs_conn_begin_locked(struct gs_http_conn *conn, int64_t now_ns)
-{
-    set_state_locked(conn, GS_CONN_RECEIVING, now_ns);
-}
-
-void gs_conn_cut_locked(struct gs_http_conn *conn, atomic_uint_fast64_t *counter)
+void gs_conn_cut_locked(struct gs_http_conn *conn, uint64_t *counter)
 {
     if (conn->cut)
         return;
     conn->cut = true;
-    leave_class(conn);
+    move_to_class(conn, GS_CLASS_COUNT);
     if (counter)
         gs_count(counter);
     /* what such a client has not read would stay in the kernel's memory */
@@ -97,7 +86,7 @@ void gs_conn_cut_locked(struct gs_http_conn *conn, atomic_uint_fast64_t *counter
 void gs_conn_attach_stream(struct gs_http_conn *conn, struct gs_http_stream *stream)
 {
     struct gs_http_server *server = conn->loop->server;
-    gs_count(&server->counters.streams_open);
+    gs_count(&server->stats.streams_open);
     gs_stream_attach(stream, conn->mhd, conn->fd);
     gs_conn_set_state(conn, GS_CONN_STREAMING);
     pthread_mutex_lock(&conn->loop->lock);
@@ -111,16 +100,14 @@ void gs_conn_attach_stream(struct gs_http_conn *conn, struct gs_http_stream *str
 
 static void drop_stream(struct gs_http_conn *conn)
 {
-    struct gs_counters *counters = &conn->loop->server->counters;
     pthread_mutex_lock(&conn->loop->lock);
     struct gs_http_stream *stream = conn->stream;
     conn->stream = NULL;
     pthread_mutex_unlock(&conn->loop->lock);
     if (!stream)
         return;
-    if (gs_stream_detach(stream))
-        gs_count(&counters->streams_overrun);
-    atomic_fetch_sub_explicit(&counters->streams_open, 1, memory_order_relaxed);
+    gs_stream_detach(stream);
+    __atomic_fetch_sub(&conn->loop->server->stats.streams_open, 1, __ATOMIC_RELAXED);
     gs_http_stream_unref(stream);
 }
 
@@ -179,7 +166,7 @@ static void free_conn(struct gs_http_conn *conn)
 {
     struct gs_http_server *server = conn->loop->server;
     if (conn->tls && !gs_tls_conn_free(conn->tls))
-        gs_count(&server->counters.tls_refused);
+        gs_count(&server->stats.tls_refused);
     gs_conn_drop_body(conn);
     atomic_fetch_sub_explicit(&server->kept_bytes, conn->kept_bytes, memory_order_relaxed);
     gs_buf_release(&conn->body);
@@ -206,7 +193,7 @@ static void opened(struct gs_http_loop *loop, struct MHD_Connection *mhd, void *
 {
     struct gs_http_server *server = loop->server;
     struct gs_http_conn *conn = calloc(1, sizeof(*conn));
-    gs_count(&server->counters.opened);
+    gs_count(&server->opened);
     *socket_context = conn;
     if (!conn)
         return; /* its first request is refused by closing it */
@@ -222,15 +209,15 @@ static void opened(struct gs_http_loop *loop, struct MHD_Connection *mhd, void *
     pthread_mutex_lock(&loop->lock);
     TAILQ_INSERT_TAIL(&loop->all, conn, in_all);
     loop->count++;
-    set_state_locked(conn, GS_CONN_IDLE, gs_server_now_ns(server));
-    conn->received_known = true; /* nothing was read from it so far */
+    gs_conn_set_state_locked(conn, GS_CONN_IDLE, gs_server_now_ns(server));
+    conn->received_bytes = 0; /* nothing was read from it so far */
     pthread_mutex_unlock(&loop->lock);
     unsigned limit = server->config.max_connections_per_address;
     bool many =
         limit && gs_count_address(server, &conn->addr) > limit && !gs_evict_one(server, conn);
     if (many || (server->tls && !conn->tls)) {
         pthread_mutex_lock(&loop->lock);
-        gs_conn_cut_locked(conn, many ? &server->counters.refused : NULL);
+        gs_conn_cut_locked(conn, many ? &server->stats.connections_refused : NULL);
         pthread_mutex_unlock(&loop->lock);
     }
 }
@@ -240,7 +227,7 @@ static void closed(struct gs_http_loop *loop, struct gs_http_conn *conn)
     struct gs_http_server *server = loop->server;
     if (conn) {
         pthread_mutex_lock(&loop->lock);
-        leave_class(conn);
+        move_to_class(conn, GS_CLASS_COUNT);
         TAILQ_REMOVE(&loop->all, conn, in_all);
         loop->count--;
         pthread_mutex_unlock(&loop->lock);
@@ -249,7 +236,7 @@ static void closed(struct gs_http_loop *loop, struct gs_http_conn *conn)
         free_conn(conn);
     }
     pthread_mutex_lock(&server->closed_lock);
-    gs_count(&server->counters.closed);
+    gs_count(&server->closed);
     pthread_cond_signal(&server->closed_wake);
     pthread_mutex_unlock(&server->closed_lock);
 }
@@ -270,7 +257,7 @@ void gs_conn_completed(void *cls, struct MHD_Connection *mhd, void **request_con
     if (!conn)
         return;
     if (conn->phase != GS_PHASE_ANSWERED)
-        gs_count(&conn->loop->server->counters.requests[0]);
+        gs_count(&conn->loop->server->stats.requests[0]);
     drop_stream(conn);
     gs_answer_drop_stream(&conn->response);
     keep_buffers(conn);

@@ -74,7 +74,7 @@ bool gs_evict_one(struct gs_http_server *server, const struct gs_http_conn *newc
         pthread_mutex_lock(&from->lock);
         struct gs_http_conn *conn = first_of(from, class, newcomer); /* maybe another by now */
         if (conn)
-            gs_conn_cut_locked(conn, &server->counters.evicted);
+            gs_conn_cut_locked(conn, &server->stats.connections_evicted);
         pthread_mutex_unlock(&from->lock);
         if (conn)
             return true;

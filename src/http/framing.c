@@ -88,16 +88,16 @@ unsigned gs_framing_read(struct MHD_Connection *mhd, const char *method, const c
         (const size_t *)MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     *ret_length = 0;
     if (!old && strcmp(version, MHD_HTTP_VERSION_1_1) != 0)
-        return refuse(400, "neither HTTP/1.1 nor HTTP/1.0", ret_why);
+        return refuse(400, "unsupported HTTP version: use HTTP/1.1 or HTTP/1.0", ret_why);
     MHD_get_connection_values_n(mhd, MHD_HEADER_KIND, look_at, &head);
     if (head.broken || !size || (uintptr_t)method + *size != head.next + LINE_END)
-        return refuse(400, "a header is malformed", ret_why);
+        return refuse(400, "malformed header", ret_why);
     if (head.hosts > 1)
-        return refuse(400, "there are several Host headers", ret_why);
+        return refuse(400, "more than one Host header", ret_why);
     if (head.lengths + head.codings > 1 || (head.codings && old) ||
         (head.lengths && !gs_parse_u64(head.length, strlen(head.length), ret_length)))
-        return refuse(400, "the request's length is ambiguous", ret_why);
+        return refuse(400, "ambiguous request length (Content-Length, Transfer-Encoding)", ret_why);
     if (head.codings)
-        return refuse(411, "the body's length is not said: no Content-Length", ret_why);
+        return refuse(411, "missing Content-Length", ret_why);
     return 0;
 }

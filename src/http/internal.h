@@ -40,7 +40,7 @@
 
 struct gs_http_conn;
 struct gs_tls;
-struct gs_tls_conn;
+struct gs_tls_creds;
 TAILQ_HEAD(gs_conn_list, gs_http_conn);
 
 /* For the deadlines; guarded by loop.lock, changed by the loop's thread and the watcher. */
@@ -80,6 +80,17 @@ struct gs_http_loop {
     unsigned count;                              /* length of `all` */
 };
 
+/* What is known of a TLS connection. */
+enum { GS_TLS_NAME_BYTES = 128 };
+struct gs_tls_conn {
+    struct gs_tls_creds *creds;
+    const char *allowed;          /* gs_http_config.tls_allowed_names */
+    bool anybody;                 /* no certificate is asked of clients */
+    bool complete;                /* the handshake */
+    bool named;                   /* the client's certificate is verified */
+    char name[GS_TLS_NAME_BYTES]; /* "": it has no usable one */
+};
+
 struct gs_http_conn {
     struct gs_http_loop *loop;
     struct MHD_Connection *mhd;
@@ -91,11 +102,9 @@ struct gs_http_conn {
     struct gs_conn_list *class_list; /* where in_class hangs, or NULL */
     enum gs_conn_state state;
     int64_t since_ns;
-    uint64_t received_bytes; /* what the socket had received when it became idle */
-    bool received_known;
-    uint64_t acked_bytes; /* what the client had taken of its answers at the last sweep */
-    bool acked_known;
-    bool used; /* has completed a request */
+    uint64_t received_bytes; /* of the socket when it became idle; UINT64_MAX: not known */
+    uint64_t acked_bytes;    /* taken by the client at the last sweep; UINT64_MAX: not known */
+    bool used;               /* has completed a request */
     bool cut;
     struct gs_http_stream *stream; /* owns a reference while STREAMING */
 
@@ -113,7 +122,8 @@ struct gs_http_conn {
     bool head;                   /* the method is HEAD */
     bool last;                   /* nothing that comes after the request is read */
     bool linger;                 /* the client may still be sending when we close */
-    STAILQ_ENTRY(gs_http_conn) in_queue;
+    TAILQ_ENTRY(gs_http_conn) in_queue;
+    uint16_t group; /* of gs_http_response.worker_group */
 };
 
 /* One thread of several with one queue; guarded by their lock. */
@@ -128,11 +138,12 @@ struct gs_worker {
 struct gs_workers {
     unsigned queue_max;
     pthread_mutex_t lock;
-    STAILQ_HEAD(, gs_http_conn) queue;
-    unsigned queued;
+    TAILQ_HEAD(, gs_http_conn) queue;
+    unsigned queued, busy;
+    unsigned waiting[GS_WORKER_GROUPS], running[GS_WORKER_GROUPS]; /* of each group */
     bool stopping;
     struct gs_worker *all;
-    unsigned count;
+    unsigned count; /* threads */
     /* Who went to sleep last is called first: its stack and its heap are still in the caches. */
     SLIST_HEAD(, gs_worker) idle;
 };
@@ -148,15 +159,6 @@ struct gs_linger {
     } slots[GS_LINGER_MAX];
 };
 
-struct gs_counters {
-    atomic_uint_fast64_t accepted, opened, closed, refused, evicted;
-    atomic_uint_fast64_t requests[6];
-    atomic_uint_fast64_t request_timeouts, idle_timeouts, response_timeouts, sweeps;
-    atomic_uint_fast64_t too_large, queue_full, memory_full;
-    atomic_uint_fast64_t streams_open, streams_overrun;
-    atomic_uint_fast64_t tls_refused, tls_reload_failures;
-};
-
 struct gs_http_server {
     struct gs_http_config config;
     struct gs_http_loop *loops;
@@ -168,7 +170,8 @@ struct gs_http_server {
     struct gs_workers heavy;   /* one thread, for what takes long to compute: so the others never
                                   wait for more of it than the kernel's scheduler lets through */
     struct gs_linger linger;
-    struct gs_counters counters;
+    struct gs_http_stats stats;   /* counted here, atomically, but for what is looked up */
+    uint64_t opened, closed;      /* connections */
     atomic_size_t buffered_bytes; /* in all requests' bodies and their answers */
     atomic_size_t kept_bytes;     /* buffers that idle connections keep for their next request */
 
@@ -177,7 +180,6 @@ struct gs_http_server {
     pthread_t watcher;
     bool watcher_runs;
     unsigned next_loop;   /* the watcher's */
-    bool listening;       /* the watcher's: listen_fd is open */
     bool accepting;       /* the watcher's: listen_fd is polled */
     atomic_bool stopping; /* no new connections, idle ones go */
     atomic_bool hard;     /* grace is over: streams do not wait any more */
@@ -188,19 +190,24 @@ struct gs_http_server {
     pthread_cond_t closed_wake;
 };
 
-static inline void gs_count(atomic_uint_fast64_t *counter)
+static inline void gs_count(uint64_t *counter)
 {
-    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+    __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
 }
 
-static inline uint64_t gs_counted(const atomic_uint_fast64_t *counter)
+static inline uint64_t gs_counted(const uint64_t *counter)
 {
-    return atomic_load_explicit(counter, memory_order_relaxed);
+    return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }
 
 static inline int64_t gs_now_ns(void)
 {
     return gs_clock_now_ns(gs_clock_system());
+}
+
+static inline uint64_t gs_open_count(const struct gs_http_server *server)
+{
+    return gs_counted(&server->stats.connections) - gs_counted(&server->closed);
 }
 
 /* Of the connections' deadlines. */
@@ -228,13 +235,11 @@ void gs_conn_notify(void *cls, struct MHD_Connection *mhd, void **socket_context
 void gs_conn_completed(void *cls, struct MHD_Connection *mhd, void **request_context,
                        enum MHD_RequestTerminationCode why);
 void gs_conn_set_state(struct gs_http_conn *conn, enum gs_conn_state state);
-/* Takes what the idle connection's socket received meanwhile as a request's begin. Under
- * loop->lock. */
-void gs_conn_begin_locked(struct gs_http_conn *conn, int64_t now_ns);
+void gs_conn_set_state_locked(struct gs_http_conn *conn, enum gs_conn_state state, int64_t now_ns);
 /* Whether the client of one that sends takes nothing. Under loop->lock. */
 void gs_conn_stalls_locked(struct gs_http_conn *conn, bool stalls);
 /* Shuts the socket, so that the loop closes it; counts it once in *counter. Under loop->lock. */
-void gs_conn_cut_locked(struct gs_http_conn *conn, atomic_uint_fast64_t *counter);
+void gs_conn_cut_locked(struct gs_http_conn *conn, uint64_t *counter);
 /* Makes the stream this connection's answer. */
 void gs_conn_attach_stream(struct gs_http_conn *conn, struct gs_http_stream *stream);
 /* Counts so many bytes more for the request, of a body or an answer that has whole_bytes now.
@@ -260,15 +265,12 @@ size_t gs_request_unescape(void *cls, struct MHD_Connection *mhd, char *text);
 void gs_answer_prepare(struct gs_http_conn *conn);
 enum MHD_Result gs_answer_send(struct gs_http_conn *conn);
 void gs_answer_drop_stream(struct gs_http_response *res);
-/* The methods that path has, "GET, HEAD, POST". */
-void gs_route_allow(const struct gs_http_route *routes, size_t count, const char *path,
-                    struct gs_buf *out);
 
-/* workers.c: submit suspends the connection, and resumes it when the handler has run; false: the
- * queue is full or stopping, nothing happened. Stop answers 503 to what waits. */
+/* workers.c: submit suspends the connection unless it is, and resumes it when the handler has run;
+ * false: the queue is full or stopping, nothing happened. Stop answers 503 to what waits. */
 void gs_workers_init(struct gs_workers *workers, unsigned queue_max);
 int gs_workers_start(struct gs_workers *workers, unsigned count, struct gs_error *err);
-bool gs_workers_submit(struct gs_workers *workers, struct gs_http_conn *conn);
+bool gs_workers_submit(struct gs_workers *workers, struct gs_http_conn *conn, bool suspended);
 /* The handler has run where it may not sleep, and wants to: the answer is prepared anew. */
 bool gs_wants_worker(struct gs_http_conn *conn);
 unsigned gs_workers_queued(struct gs_workers *workers);
@@ -277,8 +279,8 @@ void gs_workers_destroy(struct gs_workers *workers);
 
 /* stream.c: what the connection does with it. */
 void gs_stream_attach(struct gs_http_stream *stream, struct MHD_Connection *mhd, int fd);
-/* Returns whether it was cut because of its ceiling; runs on_close; no lock held. */
-bool gs_stream_detach(struct gs_http_stream *stream);
+/* Runs on_close; no lock held. */
+void gs_stream_detach(struct gs_http_stream *stream);
 ssize_t gs_stream_read(void *stream, uint64_t pos, char *to, size_t max);
 /* Has bytes that were not taken since before_ns. */
 bool gs_stream_stalled(struct gs_http_stream *stream, int64_t before_ns);
@@ -298,9 +300,8 @@ int gs_tls_no_certificate(gnutls_session_t session, const struct gnutls_cert_ret
 struct gs_tls_conn *gs_tls_conn_new(struct gs_http_server *server, struct MHD_Connection *mhd);
 /* After the session is gone. Returns whether its handshake was complete. */
 bool gs_tls_conn_free(struct gs_tls_conn *conn);
-bool gs_tls_conn_allowed(const struct gs_http_server *server, const struct gs_tls_conn *conn);
-/* The verified client's, "" when its certificate has no usable one; NULL: not verified. */
-const char *gs_tls_conn_name(const struct gs_tls_conn *conn);
+/* The files have changed since its handshake. */
+bool gs_tls_conn_outdated(const struct gs_http_server *server, const struct gs_tls_conn *conn);
 
 /* linger.c */
 void gs_linger_init(struct gs_linger *linger);

@@ -93,7 +93,7 @@ static int listen_on(const union address *addr, const char *spec, int *ret_fd, u
     union address bound;
     socklen_t len = sizeof(bound);
     if (fd < 0 || set_options(fd, family) < 0)
-        return gs_fail_errno(err, GS_EIO, errno, "cannot make a socket for %s", spec);
+        return gs_fail_errno(err, GS_EIO, errno, "cannot create a socket for %s", spec);
     if (bind(fd, &addr->any, family == AF_INET6 ? sizeof(addr->v6) : sizeof(addr->v4)) < 0 ||
         listen(fd, SOMAXCONN) < 0) {
         int why = errno;

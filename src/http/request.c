@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <ctype.h>
 #include <stddef.h>
 #include <string.h>
 
+#include "gpushare/base/num.h"
 #include "internal.h"
 
 enum {
@@ -45,22 +45,14 @@ const char *gs_http_header(const struct gs_http_request *req, const char *name)
     return lookup(conn_of_request(req), MHD_HEADER_KIND, name);
 }
 
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)tolower((unsigned char)c);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* libmicrohttpd's own would turn "%00" into the end of the text, and "/healthz%00/x" into
  * "/healthz". */
 size_t gs_request_unescape(void *cls, struct MHD_Connection *mhd, char *text)
 {
     char *to = text;
     for (const char *from = text; *from; from++) {
-        int high = *from == '%' ? hex(from[1]) : -1;
-        int low = high >= 0 ? hex(from[2]) : -1;
+        int high = *from == '%' ? gs_hex_value(from[1]) : -1;
+        int low = high >= 0 ? gs_hex_value(from[2]) : -1;
         if (low >= 0 && high * 16 + low != 0) {
             *to++ = (char)(high * 16 + low);
             from += 2;
@@ -114,30 +106,34 @@ static void refuse(struct gs_http_conn *conn, unsigned status, const char *words
 
 static void refuse_too_large(struct gs_http_conn *conn)
 {
-    gs_count(&conn->loop->server->counters.too_large);
-    refuse(conn, 413, "the request's body is too large");
+    struct gs_http_server *server = conn->loop->server;
+    const uint64_t before = __atomic_fetch_add(&server->stats.too_large, 1, __ATOMIC_RELAXED);
+    if (server->config.on_too_large && (before & (before + 1)) == 0)
+        server->config.on_too_large(server->config.ctx, conn->body_claimed_bytes);
+    refuse(conn, 413, "the request body is too large");
 }
 
 static void refuse_full(struct gs_http_conn *conn)
 {
-    gs_count(&conn->loop->server->counters.memory_full);
-    refuse(conn, 503, "too many requests at once");
+    gs_count(&conn->loop->server->stats.memory_full);
+    refuse(conn, 503, "too many concurrent requests");
 }
 
 static void choose_route(struct gs_http_conn *conn, const char *method, const char *path)
 {
     const struct gs_http_config *config = &conn->loop->server->config;
-    bool known_path;
-    conn->route = gs_http_route_find(config->routes, config->route_count, method, path,
-                                     &conn->request.rest, &known_path);
+    conn->route =
+        gs_http_route_find(config->routes, config->route_count, method, path, &conn->request.rest);
     if (conn->route)
         return;
-    refuse(conn, known_path ? 405 : 404, known_path ? "method not allowed" : "no such path");
-    if (known_path) {
-        _cleanup_(gs_buf_release) struct gs_buf allow = GS_BUF(512);
-        gs_route_allow(config->routes, config->route_count, path, &allow);
-        gs_http_add_header(&conn->response, MHD_HTTP_HEADER_ALLOW, allow.data ? allow.data : "");
+    _cleanup_(gs_buf_release) struct gs_buf allow = GS_BUF(512);
+    gs_http_route_allow(config->routes, config->route_count, path, &allow);
+    if (!allow.len) {
+        refuse(conn, 404, "path not found");
+        return;
     }
+    refuse(conn, 405, "method not allowed");
+    gs_http_add_header(&conn->response, MHD_HTTP_HEADER_ALLOW, allow.data);
 }
 
 static size_t body_limit(const struct gs_http_conn *conn)
@@ -167,12 +163,12 @@ static enum MHD_Result begin(struct gs_http_conn *conn, const char *method, cons
         .method = conn->head ? "GET" : method,
         .path = path,
         .body = "",
-        .client_name = gs_tls_conn_name(conn->tls),
+        .client_name = conn->tls && conn->tls->named ? conn->tls->name : NULL,
     };
     unsigned unframed =
         gs_framing_read(conn->mhd, method, version, &conn->body_claimed_bytes, &why);
-    conn->last = unframed != 0;
-    if (server->tls && !gs_tls_conn_allowed(server, conn->tls))
+    conn->last = unframed || (conn->tls && gs_tls_conn_outdated(server, conn->tls));
+    if (conn->tls && !(conn->tls->complete && (conn->tls->named || conn->tls->anybody)))
         refuse(conn, 403, "no valid client certificate");
     else if (unframed)
         refuse(conn, unframed, why);
@@ -223,6 +219,9 @@ static struct gs_workers *workers_for(const struct gs_http_conn *conn)
 static enum MHD_Result dispatch(struct gs_http_conn *conn)
 {
     struct gs_http_server *server = conn->loop->server;
+    /* Accepted while everything else was closed: the client connects again, elsewhere. */
+    if (atomic_load(&server->hard))
+        return MHD_NO;
     if (conn->body.len) {
         conn->request.body = conn->body.data;
         conn->request.body_len = conn->body.len;
@@ -230,16 +229,17 @@ static enum MHD_Result dispatch(struct gs_http_conn *conn)
     gs_conn_set_state(conn, GS_CONN_HANDLING);
     struct gs_workers *workers = workers_for(conn);
     conn->request.may_block = workers == &server->workers;
+    conn->group = 0;
     if (!workers) {
         conn->route->handler(server->config.ctx, &conn->request, &conn->response);
         if (!gs_wants_worker(conn))
             return gs_answer_send(conn);
         workers = &server->workers;
     }
-    if (gs_workers_submit(workers, conn))
+    if (gs_workers_submit(workers, conn, false))
         return MHD_YES;
-    gs_count(&server->counters.queue_full);
-    gs_http_error(&conn->response, 503, "too many requests at once");
+    gs_count(&server->stats.queue_full);
+    gs_http_error(&conn->response, 503, "too many concurrent requests");
     return gs_answer_send(conn);
 }
 

@@ -18,40 +18,26 @@ static const char *match_path(const struct gs_http_route *route, const char *pat
 
 const struct gs_http_route *gs_http_route_find(const struct gs_http_route *routes, size_t count,
                                                const char *method, const char *path,
-                                               const char **ret_rest, bool *ret_known_path)
+                                               const char **ret_rest)
 {
     if (strcmp(method, "HEAD") == 0)
         method = "GET";
-    bool known = false;
     for (size_t i = 0; i < count; i++) {
         const char *rest = match_path(&routes[i], path);
-        if (!rest)
+        if (!rest || (routes[i].method && strcmp(routes[i].method, method) != 0))
             continue;
-        known = true;
-        if (!routes[i].method || strcmp(routes[i].method, method) == 0) {
-            *ret_rest = rest;
-            return &routes[i];
-        }
+        *ret_rest = rest;
+        return &routes[i];
     }
-    *ret_known_path = known;
     return NULL;
 }
 
-/* Several rows may have one path and one method (an exact row and a prefix). */
-static bool seen_before(const struct gs_http_route *routes, size_t at, const char *path)
-{
-    for (size_t i = 0; i < at; i++) {
-        if (match_path(&routes[i], path) && strcmp(routes[i].method, routes[at].method) == 0)
-            return true;
-    }
-    return false;
-}
-
-void gs_route_allow(const struct gs_http_route *routes, size_t count, const char *path,
-                    struct gs_buf *out)
+void gs_http_route_allow(const struct gs_http_route *routes, size_t count, const char *path,
+                         struct gs_buf *out)
 {
     for (size_t i = 0; i < count; i++) {
-        if (!match_path(&routes[i], path) || seen_before(routes, i, path))
+        /* Several rows may have one path and one method (an exact row and a prefix). */
+        if (!match_path(&routes[i], path) || (out->len && strstr(out->data, routes[i].method)))
             continue;
         if (out->len)
             gs_buf_puts(out, ", ");

@@ -16,44 +16,6 @@
     "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:-CIPHER-ALL:"      \
     "+AES-256-GCM:+CHACHA20-POLY1305:+AES-128-GCM:-MAC-ALL:+AEAD:%SERVER_PRECEDENCE"
 
-enum { HEAD_MIN = 4 << 10, HEAD_MAX = 1 << 20, THREADS_MAX = 256 };
-
-static int check_routes(const struct gs_http_config *config, struct gs_error *err)
-{
-    for (size_t i = 0; i < config->route_count; i++) {
-        const struct gs_http_route *route = &config->routes[i];
-        size_t len = strlen(route->path);
-        bool prefix = route->flags & GS_HTTP_PREFIX;
-        if (route->path[0] != '/' || (prefix && route->path[len - 1] != '/'))
-            return gs_fail(err, GS_EINVAL, "route \"%s\" does not start with / or end with it",
-                           route->path);
-        if ((route->flags & GS_HTTP_BLOCKING) && config->workers == 0)
-            return gs_fail(err, GS_EINVAL, "route \"%s\" blocks and there are no workers",
-                           route->path);
-    }
-    return 0;
-}
-
-static int check_config(const struct gs_http_config *config, struct gs_error *err)
-{
-    if (config->threads < 1 || config->threads > THREADS_MAX)
-        return gs_fail(err, GS_EINVAL, "threads must be 1 to %d", THREADS_MAX);
-    if (config->workers > THREADS_MAX)
-        return gs_fail(err, GS_EINVAL, "workers must be at most %d", THREADS_MAX);
-    if (config->workers > 0 && config->queue_max == 0)
-        return gs_fail(err, GS_EINVAL, "the queue of blocking requests must hold at least one");
-    if (config->max_head_bytes < HEAD_MIN || config->max_head_bytes > HEAD_MAX)
-        return gs_fail(err, GS_EINVAL, "head limit must be %d to %d bytes", HEAD_MIN, HEAD_MAX);
-    if (config->max_connections == 0)
-        return gs_fail(err, GS_EINVAL, "the connection limit must be at least 1");
-    if (config->max_response_bytes < HEAD_MIN)
-        return gs_fail(err, GS_EINVAL, "response limit must be at least %d bytes", HEAD_MIN);
-    if (config->request_timeout_ns <= 0 || config->idle_timeout_ns <= 0 ||
-        config->response_timeout_ns <= 0)
-        return gs_fail(err, GS_EINVAL, "timeouts must be positive");
-    return check_routes(config, err);
-}
-
 /* Other parts of the program need descriptors as well. */
 static unsigned connection_limit(unsigned wanted)
 {
@@ -130,8 +92,6 @@ static struct gs_http_server *new_server(const struct gs_http_config *config)
 int gs_http_server_start(const struct gs_http_config *config, struct gs_http_server **ret_server,
                          struct gs_error *err)
 {
-    if (check_config(config, err) < 0)
-        return -1;
     _cleanup_(gs_http_server_freep) struct gs_http_server *server = new_server(config);
     if (!server)
         return gs_fail_nomem(err);
@@ -155,17 +115,12 @@ uint16_t gs_http_server_port(const struct gs_http_server *server)
     return server->port;
 }
 
-static uint64_t open_count(const struct gs_http_server *server)
-{
-    return gs_counted(&server->counters.accepted) - gs_counted(&server->counters.closed);
-}
-
 static void wait_closed(struct gs_http_server *server, int64_t grace_ns)
 {
     struct timespec until = gs_clock_wait_until(gs_now_ns() + grace_ns);
     pthread_mutex_lock(&server->closed_lock);
     int why = 0;
-    while (open_count(server) > 0 && why == 0)
+    while (gs_open_count(server) > 0 && why == 0)
         why = pthread_cond_timedwait(&server->closed_wake, &server->closed_lock, &until);
     pthread_mutex_unlock(&server->closed_lock);
 }
@@ -199,14 +154,16 @@ void gs_http_server_stop(struct gs_http_server *server, int64_t grace_ns)
     gs_workers_stop(&server->workers);
     gs_workers_stop(&server->heavy);
     gs_acceptor_stop(server);
+    gs_closep(&server->listen_fd);
+    server->listen_fd = -1;
     for (unsigned i = 0; i < server->loop_count; i++) {
         MHD_stop_daemon(server->loops[i].daemon);
         server->loops[i].daemon = NULL;
     }
     /* A loop that stops closes what was handed over and not yet opened, and tells nobody. */
-    while (gs_counted(&server->counters.opened) < gs_counted(&server->counters.accepted)) {
-        gs_count(&server->counters.opened);
-        gs_count(&server->counters.closed);
+    while (gs_counted(&server->opened) < gs_counted(&server->stats.connections)) {
+        gs_count(&server->opened);
+        gs_count(&server->closed);
     }
     gs_linger_sweep(&server->linger, INT64_MAX);
 }
@@ -233,30 +190,17 @@ void gs_http_server_free(struct gs_http_server *server)
 
 void gs_http_server_stats(struct gs_http_server *server, struct gs_http_stats *ret_stats)
 {
-    const struct gs_counters *from = &server->counters;
-    uint64_t closed = gs_counted(&from->closed); /* first, so that `open` is never negative */
-    struct gs_http_stats stats = {
-        .connections = gs_counted(&from->accepted),
-        .connections_refused = gs_counted(&from->refused),
-        .connections_evicted = gs_counted(&from->evicted),
-        .request_timeouts = gs_counted(&from->request_timeouts),
-        .idle_timeouts = gs_counted(&from->idle_timeouts),
-        .response_timeouts = gs_counted(&from->response_timeouts),
-        .too_large = gs_counted(&from->too_large),
-        .queued = gs_workers_queued(&server->workers),
-        .queue_full = gs_counted(&from->queue_full),
-        .memory_full = gs_counted(&from->memory_full),
-        .streams_open = gs_counted(&from->streams_open),
-        .streams_overrun = gs_counted(&from->streams_overrun),
-        .tls_refused = gs_counted(&from->tls_refused),
-        .tls_reload_failures = gs_counted(&from->tls_reload_failures),
-        .buffered_bytes = atomic_load_explicit(&server->buffered_bytes, memory_order_relaxed),
-        .sweeps = gs_counted(&from->sweeps),
-    };
+    const uint64_t closed =
+        gs_counted(&server->closed); /* first, so that `open` is never negative */
+    const uint64_t *from = (const uint64_t *)&server->stats;
+    struct gs_http_stats stats = {0};
+    uint64_t *to = (uint64_t *)&stats;
+    for (size_t i = 0; i < offsetof(struct gs_http_stats, tls_stale) / sizeof(*to); i++)
+        to[i] = gs_counted(&from[i]);
+    stats.connections_open = stats.connections - closed;
+    stats.queued = gs_workers_queued(&server->workers);
+    stats.buffered_bytes = atomic_load_explicit(&server->buffered_bytes, memory_order_relaxed);
     if (server->tls)
         gs_tls_status(server->tls, &stats.tls_stale, &stats.tls_expires_s);
-    stats.connections_open = stats.connections - closed;
-    for (size_t i = 0; i < sizeof(stats.requests) / sizeof(stats.requests[0]); i++)
-        stats.requests[i] = gs_counted(&from->requests[i]);
     *ret_stats = stats;
 }

@@ -19,7 +19,6 @@ struct gs_http_stream {
     pthread_mutex_t lock;
     /* Guarded by lock. */
     enum stream_state state;
-    bool overrun;
     struct gs_buf bytes;
     size_t sent_bytes;          /* of `bytes`, at its begin */
     struct MHD_Connection *mhd; /* NULL: not attached */
@@ -34,10 +33,7 @@ struct gs_http_stream *gs_http_stream_new(size_t ceiling_bytes, gs_http_stream_o
     struct gs_http_stream *stream = calloc(1, sizeof(*stream));
     if (!stream)
         return NULL;
-    if (pthread_mutex_init(&stream->lock, NULL) != 0) {
-        free(stream);
-        return NULL;
-    }
+    pthread_mutex_init(&stream->lock, NULL);
     atomic_init(&stream->refs, 1);
     stream->on_close = on_close;
     stream->ctx = ctx;
@@ -97,40 +93,37 @@ static void compact(struct gs_http_stream *stream)
         gs_buf_release(&stream->bytes);
 }
 
+static int write_locked(struct gs_http_stream *stream, const void *bytes, size_t len,
+                        struct gs_error *err)
+{
+    if (stream->state != STREAM_OPEN)
+        return gs_fail(err, GS_ECANCELED, "the stream has ended");
+    if (len == 0)
+        return 0;
+    if (pending(stream) == 0)
+        stream->progress_ns = gs_now_ns();
+    if (len > stream->bytes.max - stream->bytes.len) {
+        gs_buf_consume(&stream->bytes, stream->sent_bytes);
+        stream->sent_bytes = 0;
+    }
+    gs_buf_append(&stream->bytes, bytes, len);
+    const int failed = gs_buf_failed(&stream->bytes);
+    if (!failed) {
+        wake(stream);
+        return 0;
+    }
+    kill_locked(stream);
+    return failed == GS_ETOOBIG ? gs_fail(err, GS_ETOOBIG, "the client reads too slowly")
+                                : gs_fail_nomem(err);
+}
+
 int gs_http_stream_write(struct gs_http_stream *stream, const void *bytes, size_t len,
                          struct gs_error *err)
 {
-    enum gs_code code = GS_OK;
     pthread_mutex_lock(&stream->lock);
-    if (stream->state != STREAM_OPEN) {
-        code = GS_ECANCELED;
-    } else if (len > 0) {
-        if (pending(stream) == 0)
-            stream->progress_ns = gs_now_ns();
-        if (len > stream->bytes.max - stream->bytes.len) {
-            gs_buf_consume(&stream->bytes, stream->sent_bytes);
-            stream->sent_bytes = 0;
-        }
-        gs_buf_append(&stream->bytes, bytes, len);
-        code = (enum gs_code)gs_buf_failed(&stream->bytes);
-        if (code == GS_OK) {
-            wake(stream);
-        } else {
-            stream->overrun = code == GS_ETOOBIG;
-            kill_locked(stream);
-        }
-    }
+    int result = write_locked(stream, bytes, len, err);
     pthread_mutex_unlock(&stream->lock);
-    switch (code) {
-    case GS_OK:
-        return 0;
-    case GS_ETOOBIG:
-        return gs_fail(err, code, "the client reads too slowly");
-    case GS_ENOMEM:
-        return gs_fail_nomem(err);
-    default:
-        return gs_fail(err, code, "the stream has ended");
-    }
+    return result;
 }
 
 void gs_http_stream_end(struct gs_http_stream *stream)
@@ -179,17 +172,15 @@ void gs_stream_attach(struct gs_http_stream *stream, struct MHD_Connection *mhd,
     pthread_mutex_unlock(&stream->lock);
 }
 
-bool gs_stream_detach(struct gs_http_stream *stream)
+void gs_stream_detach(struct gs_http_stream *stream)
 {
     pthread_mutex_lock(&stream->lock);
     stream->state = STREAM_DEAD;
     stream->mhd = NULL;
     stream->fd = -1;
-    bool overrun = stream->overrun;
     pthread_mutex_unlock(&stream->lock);
     if (stream->on_close)
         stream->on_close(stream->ctx);
-    return overrun;
 }
 
 ssize_t gs_stream_read(void *cls, uint64_t pos, char *to, size_t max)

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
-#include <fcntl.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "gpushare/base/file.h"
 #include "internal.h"
 
 /*
@@ -16,36 +14,21 @@
  * has none fails in the handshake, before a byte of HTTP.
  */
 
-enum { FILE_MAX_BYTES = 1 << 20, NAME_BYTES = 128, FILES = 3 };
+enum { FILE_MAX_BYTES = 1 << 20, FILES = 3 };
 
-struct creds {
+struct gs_tls_creds {
     atomic_uint refs;
     gnutls_certificate_credentials_t gnutls;
     int64_t expires_s;
-};
-
-struct file_stamp {
-    dev_t dev;
-    ino_t ino;
-    off_t size;
-    struct timespec changed;
 };
 
 struct gs_tls {
     const char *paths[FILES]; /* certificate, key, client CA (may be NULL) */
     pthread_mutex_t lock;
     /* Guarded by lock. */
-    struct creds *creds;             /* the newest that could be read */
-    struct file_stamp stamps[FILES]; /* of the files last tried */
-    bool stale;                      /* they could not be used */
-};
-
-struct gs_tls_conn {
-    struct creds *creds;
-    const char *allowed; /* gs_http_config.tls_allowed_names */
-    bool complete;       /* the handshake */
-    bool named;
-    char name[NAME_BYTES];
+    struct gs_tls_creds *creds;       /* the newest that could be read */
+    struct gs_file_mark marks[FILES]; /* of the files last tried */
+    bool stale;                       /* they could not be used */
 };
 
 static int fail_gnutls(struct gs_error *err, int code, const char *what)
@@ -54,46 +37,27 @@ static int fail_gnutls(struct gs_error *err, int code, const char *what)
                    gnutls_strerror(code));
 }
 
-static int read_all(int fd, const char *path, struct gs_buf *out, struct gs_error *err)
+static int read_pem(const char *path, gnutls_datum_t *ret, struct gs_error *err)
 {
-    ssize_t got;
-    do {
-        char *to = gs_buf_reserve(out, 4096);
-        if (!to)
-            return gs_fail(err, (enum gs_code)gs_buf_failed(out), "%s is too large", path);
-        got = read(fd, to, 4096);
-        if (got > 0)
-            gs_buf_advance(out, (size_t)got);
-    } while (got > 0 || (got < 0 && errno == EINTR));
-    return got < 0 ? gs_fail_errno(err, GS_EIO, errno, "cannot read %s", path) : 0;
+    char *text;
+    size_t len;
+    if (gs_file_read(path, FILE_MAX_BYTES, &text, &len, err) < 0)
+        return -1;
+    *ret = (gnutls_datum_t){.data = (unsigned char *)text, .size = (unsigned)len};
+    return 0;
 }
 
-static int read_file(const char *path, struct gs_buf *out, struct gs_error *err)
+static void free_pem(gnutls_datum_t *pem)
 {
-    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat info;
-    if (fd < 0)
-        return gs_fail_errno(err, errno == ENOENT ? GS_ENOENT : GS_EIO, errno, "cannot open %s",
-                             path);
-    /* All at once: growing would leave copies of the key behind. */
-    if (fstat(fd, &info) == 0 && info.st_size > 0 && info.st_size < FILE_MAX_BYTES)
-        gs_buf_reserve(out, (size_t)info.st_size + 4096);
-    return read_all(fd, path, out, err);
+    gs_secret_free((char *)pem->data, pem->size);
 }
 
-static void unref_creds(struct creds *creds)
+static void unref_creds(struct gs_tls_creds *creds)
 {
     if (atomic_fetch_sub_explicit(&creds->refs, 1, memory_order_acq_rel) > 1)
         return;
     gnutls_certificate_free_credentials(creds->gnutls);
     free(creds);
-}
-GS_DEFINE_CLEANUP(struct creds *, unref_creds)
-
-static gnutls_datum_t as_datum(struct gs_buf *buf)
-{
-    gs_buf_append(buf, "", 0);
-    return (gnutls_datum_t){.data = (unsigned char *)buf->data, .size = (unsigned)buf->len};
 }
 
 /* Whether the chain is whole, and when the server's own certificate ends. GnuTLS's function that
@@ -113,69 +77,63 @@ static int check_chain(const char *path, const gnutls_datum_t *pem, int64_t *ret
     return 0;
 }
 
-static int set_key(const struct gs_tls *tls, struct creds *creds, struct gs_error *err)
+static int set_key(const struct gs_tls *tls, struct gs_tls_creds *creds, struct gs_error *err)
 {
-    _cleanup_(gs_buf_wipe) struct gs_buf cert = GS_BUF(FILE_MAX_BYTES);
-    _cleanup_(gs_buf_wipe) struct gs_buf key = GS_BUF(FILE_MAX_BYTES);
-    if (read_file(tls->paths[0], &cert, err) < 0 || read_file(tls->paths[1], &key, err) < 0)
+    _cleanup_(free_pem) gnutls_datum_t cert = {0};
+    _cleanup_(free_pem) gnutls_datum_t key = {0};
+    if (read_pem(tls->paths[0], &cert, err) < 0 || read_pem(tls->paths[1], &key, err) < 0 ||
+        check_chain(tls->paths[0], &cert, &creds->expires_s, err) < 0)
         return -1;
-    gnutls_datum_t cert_datum = as_datum(&cert), key_datum = as_datum(&key);
-    if (check_chain(tls->paths[0], &cert_datum, &creds->expires_s, err) < 0)
-        return -1;
-    int code = gnutls_certificate_set_x509_key_mem2(creds->gnutls, &cert_datum, &key_datum,
-                                                    GNUTLS_X509_FMT_PEM, NULL, 0);
+    int code = gnutls_certificate_set_x509_key_mem2(creds->gnutls, &cert, &key, GNUTLS_X509_FMT_PEM,
+                                                    NULL, 0);
     return code < 0 ? fail_gnutls(err, code, tls->paths[0]) : 0;
 }
 
-static int set_client_ca(const struct gs_tls *tls, struct creds *creds, struct gs_error *err)
+static int set_client_ca(const struct gs_tls *tls, struct gs_tls_creds *creds, struct gs_error *err)
 {
-    _cleanup_(gs_buf_wipe) struct gs_buf ca = GS_BUF(FILE_MAX_BYTES);
+    _cleanup_(free_pem) gnutls_datum_t ca = {0};
     if (!tls->paths[2])
         return 0;
-    if (read_file(tls->paths[2], &ca, err) < 0)
+    if (read_pem(tls->paths[2], &ca, err) < 0)
         return -1;
-    gnutls_datum_t datum = as_datum(&ca);
-    int count = gnutls_certificate_set_x509_trust_mem(creds->gnutls, &datum, GNUTLS_X509_FMT_PEM);
+    int count = gnutls_certificate_set_x509_trust_mem(creds->gnutls, &ca, GNUTLS_X509_FMT_PEM);
     if (count < 0)
         return fail_gnutls(err, count, tls->paths[2]);
-    return count == 0 ? gs_fail(err, GS_EINVAL, "%s holds no certificate", tls->paths[2]) : 0;
+    return count == 0 ? gs_fail(err, GS_EINVAL, "%s contains no certificate", tls->paths[2]) : 0;
 }
 
-static int load(const struct gs_tls *tls, struct creds **ret, struct gs_error *err)
+static int load(const struct gs_tls *tls, struct gs_tls_creds **ret, struct gs_error *err)
 {
     gnutls_certificate_credentials_t gnutls;
     int code = gnutls_certificate_allocate_credentials(&gnutls);
     if (code < 0)
         return fail_gnutls(err, code, "TLS");
-    struct creds *fresh = calloc(1, sizeof(*fresh));
-    if (!fresh) {
+    struct gs_tls_creds *creds = calloc(1, sizeof(*creds));
+    if (!creds) {
         gnutls_certificate_free_credentials(gnutls);
         return gs_fail_nomem(err);
     }
-    _cleanup_(unref_credsp) struct creds *creds = fresh;
     atomic_init(&creds->refs, 1);
     creds->gnutls = gnutls;
-    if (set_key(tls, creds, err) < 0 || set_client_ca(tls, creds, err) < 0)
+    if (set_key(tls, creds, err) < 0 || set_client_ca(tls, creds, err) < 0) {
+        unref_creds(creds);
         return -1;
-    *ret = gs_steal(&creds);
+    }
+    *ret = creds;
     return 0;
 }
 
 /* True when the files are not those of the last call. */
 static bool changed(struct gs_tls *tls)
 {
-    struct file_stamp now[FILES] = {0};
+    bool differs = false;
     for (int i = 0; i < FILES; i++) {
-        struct stat info;
-        if (!tls->paths[i] || stat(tls->paths[i], &info) < 0)
-            continue;
-        now[i].dev = info.st_dev;
-        now[i].ino = info.st_ino;
-        now[i].size = info.st_size;
-        now[i].changed = info.st_mtim;
+        struct gs_file_mark now = {0};
+        if (tls->paths[i])
+            gs_file_mark(tls->paths[i], &now);
+        differs |= !gs_file_mark_eq(&now, &tls->marks[i]);
+        tls->marks[i] = now;
     }
-    bool differs = memcmp(now, tls->stamps, sizeof(now)) != 0;
-    memcpy(tls->stamps, now, sizeof(now));
     return differs;
 }
 
@@ -185,8 +143,6 @@ int gs_tls_new(const struct gs_http_config *config, struct gs_tls **ret, struct 
         return 0;
     if (!config->tls_cert || !config->tls_key)
         return gs_fail(err, GS_EINVAL, "TLS needs a certificate and its key");
-    if (config->tls_allowed_names && !config->tls_client_ca)
-        return gs_fail(err, GS_EINVAL, "names of clients need the CA that signed them");
     struct gs_tls *tls = calloc(1, sizeof(*tls));
     if (!tls)
         return gs_fail_nomem(err);
@@ -217,7 +173,7 @@ void gs_tls_free(struct gs_tls *tls)
 static void reload(struct gs_http_server *server, bool retry)
 {
     struct gs_tls *tls = server->tls;
-    struct creds *fresh = NULL;
+    struct gs_tls_creds *fresh = NULL;
     struct gs_error err = {0};
     bool news = changed(tls);
     if (!news && !(retry && tls->stale))
@@ -227,7 +183,7 @@ static void reload(struct gs_http_server *server, bool retry)
         unref_creds(tls->creds);
         tls->creds = fresh;
     } else if (news) {
-        gs_count(&server->counters.tls_reload_failures);
+        gs_count(&server->stats.tls_reload_failures);
     }
     news = news || failed != tls->stale;
     tls->stale = failed;
@@ -251,12 +207,12 @@ void gs_tls_status(struct gs_tls *tls, bool *ret_stale, int64_t *ret_expires_s)
 }
 
 /* What new connections use. */
-static struct creds *current(struct gs_http_server *server)
+static struct gs_tls_creds *current(struct gs_http_server *server)
 {
     struct gs_tls *tls = server->tls;
     pthread_mutex_lock(&tls->lock);
     reload(server, false);
-    struct creds *creds = tls->creds;
+    struct gs_tls_creds *creds = tls->creds;
     atomic_fetch_add_explicit(&creds->refs, 1, memory_order_relaxed);
     pthread_mutex_unlock(&tls->lock);
     return creds;
@@ -274,7 +230,7 @@ static struct gs_tls_conn *conn_of_session(gnutls_session_t session)
  * certificate has no such one. */
 static bool common_name(gnutls_x509_crt_t cert, char *out)
 {
-    size_t size = NAME_BYTES;
+    size_t size = GS_TLS_NAME_BYTES;
     return gnutls_x509_crt_get_dn_by_oid(cert, GNUTLS_OID_X520_COMMON_NAME, 0, 0, out, &size) ==
                0 &&
            strlen(out) == size;
@@ -282,8 +238,8 @@ static bool common_name(gnutls_x509_crt_t cert, char *out)
 
 static bool dns_name(gnutls_x509_crt_t cert, unsigned i, char *out)
 {
-    size_t size = NAME_BYTES - 1;
-    memset(out, 0, NAME_BYTES);
+    size_t size = GS_TLS_NAME_BYTES - 1;
+    memset(out, 0, GS_TLS_NAME_BYTES);
     return gnutls_x509_crt_get_subject_alt_name(cert, i, out, &size, NULL) == GNUTLS_SAN_DNSNAME &&
            strlen(out) == size;
 }
@@ -370,6 +326,7 @@ struct gs_tls_conn *gs_tls_conn_new(struct gs_http_server *server, struct MHD_Co
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session;
     conn->creds = current(server);
     conn->allowed = server->config.tls_allowed_names;
+    conn->anybody = !server->config.tls_client_ca;
     gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, conn->creds->gnutls);
     gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_FINISHED, GNUTLS_HOOK_POST,
                                        finished);
@@ -380,20 +337,19 @@ struct gs_tls_conn *gs_tls_conn_new(struct gs_http_server *server, struct MHD_Co
     return conn;
 }
 
+bool gs_tls_conn_outdated(const struct gs_http_server *server, const struct gs_tls_conn *conn)
+{
+    struct gs_tls *tls = server->tls;
+    pthread_mutex_lock(&tls->lock);
+    bool outdated = tls->creds != conn->creds;
+    pthread_mutex_unlock(&tls->lock);
+    return outdated;
+}
+
 bool gs_tls_conn_free(struct gs_tls_conn *conn)
 {
     bool complete = conn->complete;
     unref_creds(conn->creds);
     free(conn);
     return complete;
-}
-
-bool gs_tls_conn_allowed(const struct gs_http_server *server, const struct gs_tls_conn *conn)
-{
-    return conn->complete && (conn->named || !server->tls->paths[2]);
-}
-
-const char *gs_tls_conn_name(const struct gs_tls_conn *conn)
-{
-    return conn && conn->named ? conn->name : NULL;
 }

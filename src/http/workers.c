@@ -13,25 +13,24 @@ static void call_one(struct gs_workers *workers)
     pthread_cond_signal(&worker->wake);
 }
 
-static bool enqueue(struct gs_workers *workers, struct gs_http_conn *conn, bool suspended)
+bool gs_workers_submit(struct gs_workers *workers, struct gs_http_conn *conn, bool suspended)
 {
     pthread_mutex_lock(&workers->lock);
-    bool room = !workers->stopping && workers->queued < workers->queue_max;
+    const unsigned waiting = workers->waiting[conn->group];
+    const unsigned part = waiting == workers->queued ? 2 : GS_GROUP_SHARE; /* alone it has half */
+    bool room = !workers->stopping && workers->queued < workers->queue_max &&
+                (!conn->group || waiting < workers->queue_max / part);
     if (room) {
         /* First, or a fast worker would resume what does not sleep yet. */
         if (!suspended)
             MHD_suspend_connection(conn->mhd);
-        STAILQ_INSERT_TAIL(&workers->queue, conn, in_queue);
+        TAILQ_INSERT_TAIL(&workers->queue, conn, in_queue);
         workers->queued++;
+        workers->waiting[conn->group]++;
         call_one(workers);
     }
     pthread_mutex_unlock(&workers->lock);
     return room;
-}
-
-bool gs_workers_submit(struct gs_workers *workers, struct gs_http_conn *conn)
-{
-    return enqueue(workers, conn, false);
 }
 
 bool gs_wants_worker(struct gs_http_conn *conn)
@@ -39,6 +38,7 @@ bool gs_wants_worker(struct gs_http_conn *conn)
     if (!conn->response.wants_worker || conn->request.may_block ||
         !conn->loop->server->config.workers)
         return false;
+    conn->group = conn->response.worker_group;
     gs_answer_prepare(conn);
     conn->request.may_block = true;
     return true;
@@ -49,13 +49,13 @@ static void run(struct gs_http_conn *conn)
     const struct gs_http_server *server = conn->loop->server;
     /* Cut off before its turn: nobody would learn what became of it. */
     if (atomic_load(&server->hard))
-        gs_http_error(&conn->response, 503, "stopping");
+        gs_http_error(&conn->response, 503, "the server is stopping");
     else
         conn->route->handler(server->config.ctx, &conn->request, &conn->response);
     if (gs_wants_worker(conn)) {
-        if (enqueue(&conn->loop->server->workers, conn, true))
+        if (gs_workers_submit(&conn->loop->server->workers, conn, true))
             return;
-        gs_http_error(&conn->response, 503, "too many requests at once");
+        gs_http_error(&conn->response, 503, "too many concurrent requests");
     }
     conn->phase = GS_PHASE_HANDLED;
     /* From here on the connection is its loop's again. */
@@ -70,22 +70,43 @@ static void sleep_until_called(struct gs_workers *workers, struct gs_worker *wor
         pthread_cond_wait(&worker->wake, &workers->lock);
 }
 
+/* The first of a group that has fewer than are free: with n busy groups each has an n + 1st part at
+ * most, and who comes next finds one free. NULL: there is none. */
+static struct gs_http_conn *next_conn(const struct gs_workers *workers)
+{
+    struct gs_http_conn *conn;
+    TAILQ_FOREACH(conn, &workers->queue, in_queue)
+    {
+        if ((conn->group ? workers->running[conn->group] : 0) + workers->busy < workers->count)
+            return conn;
+    }
+    return NULL;
+}
+
 static void *worker_main(void *arg)
 {
     struct gs_worker *worker = arg;
     struct gs_workers *workers = worker->workers;
     pthread_mutex_lock(&workers->lock);
     for (;;) {
-        while (!workers->stopping && STAILQ_EMPTY(&workers->queue))
+        struct gs_http_conn *conn = NULL;
+        while (!workers->stopping && !(conn = next_conn(workers)))
             sleep_until_called(workers, worker);
-        if (workers->stopping)
+        if (!conn)
             break;
-        struct gs_http_conn *conn = STAILQ_FIRST(&workers->queue);
-        STAILQ_REMOVE_HEAD(&workers->queue, in_queue);
+        const uint16_t group = conn->group;
+        TAILQ_REMOVE(&workers->queue, conn, in_queue);
         workers->queued--;
+        workers->waiting[group]--;
+        workers->running[group]++;
+        workers->busy++;
+        if (workers->queued)
+            call_one(workers); /* it may be the next one's turn by now */
         pthread_mutex_unlock(&workers->lock);
         run(conn);
         pthread_mutex_lock(&workers->lock);
+        workers->running[group]--;
+        workers->busy--;
     }
     pthread_mutex_unlock(&workers->lock);
     return NULL;
@@ -95,7 +116,7 @@ void gs_workers_init(struct gs_workers *workers, unsigned queue_max)
 {
     workers->queue_max = queue_max;
     pthread_mutex_init(&workers->lock, NULL);
-    STAILQ_INIT(&workers->queue);
+    TAILQ_INIT(&workers->queue);
     SLIST_INIT(&workers->idle);
 }
 
@@ -137,10 +158,10 @@ void gs_workers_stop(struct gs_workers *workers)
     workers->stopping = true;
     for (unsigned i = 0; i < workers->count; i++)
         pthread_cond_signal(&workers->all[i].wake);
-    while (!STAILQ_EMPTY(&workers->queue)) {
-        struct gs_http_conn *conn = STAILQ_FIRST(&workers->queue);
-        STAILQ_REMOVE_HEAD(&workers->queue, in_queue);
-        gs_http_error(&conn->response, 503, "stopping");
+    while (!TAILQ_EMPTY(&workers->queue)) {
+        struct gs_http_conn *conn = TAILQ_FIRST(&workers->queue);
+        TAILQ_REMOVE(&workers->queue, conn, in_queue);
+        gs_http_error(&conn->response, 503, "the server is stopping");
         conn->phase = GS_PHASE_HANDLED;
         MHD_resume_connection(conn->mhd);
     }

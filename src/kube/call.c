@@ -9,9 +9,6 @@ enum { THROTTLED_MAX = 4, FAILED_MAX = 3 };
 #define RETRY_MIN_NS (50 * GS_NS_PER_MS)
 #define RETRY_MAX_NS (2 * GS_NS_PER_S)
 
-/* at whether anybody still waits for it */
-#define LOOK_EVERY_NS (200 * GS_NS_PER_MS)
-
 /* One call with all its attempts. */
 struct call {
     struct gs_kube_client *client;
@@ -22,25 +19,13 @@ struct call {
     bool refused;
 };
 
-static bool is_stopped(const struct call *call)
-{
-    return gs_runner_stopped(call->runner) || gs_client_canceled(call->client);
-}
-
 /* Waits if there is time for it and something after it. */
 static bool wait_within(struct call *call, int64_t ns)
 {
-    int64_t now_ns = gs_clock_now_ns(call->client->options.clock);
-    if (ns >= call->exchange.deadline_ns - now_ns)
+    if (ns >= call->exchange.deadline_ns - gs_clock_now_ns(call->client->options.clock))
         return false;
-    for (int64_t part_ns; ns > 0 && !is_stopped(call); ns -= part_ns) {
-        part_ns = ns < LOOK_EVERY_NS ? ns : LOOK_EVERY_NS;
-        if (call->runner)
-            gs_runner_sleep(call->runner, part_ns);
-        else
-            gs_clock_sleep(call->client->options.clock, part_ns);
-    }
-    return !is_stopped(call);
+    gs_client_wait(call->client, call->runner, ns);
+    return !gs_client_stopped(call->client, call->runner);
 }
 
 static bool wait_backoff(struct call *call)
@@ -68,15 +53,14 @@ static bool again_after_answer(struct call *call)
     bool get = strcmp(call->exchange.request->method, "GET") == 0;
     switch (call->exchange.status) {
     case 401:
-        GS_COUNT(call->client, unauthorized, 1);
         if (call->refused)
             return false;
         call->refused = true;
-        return gs_auth_refused(call->client->auth, call->exchange.creds);
+        return gs_auth_refused(call->client->auth, call->exchange.shown);
     case 429:
-        GS_COUNT(call->client, throttled, 1);
         return wait_throttled(call);
-    case 500:
+    case 500: /* of kubectl proxy: a credential plugin may have failed, which is not to run twice */
+        return get && !call->client->config.unix_socket && wait_backoff(call);
     case 502:
     case 503:
     case 504:
@@ -115,23 +99,21 @@ static bool wait_for_turn(struct call *call)
 
 static int run(struct call *call, struct gs_error *err)
 {
-    for (;;) {
+    for (bool again = true; again;) {
         struct gs_error why = {0};
-        if (gs_client_canceled(call->client))
+        if (gs_client_stopped(call->client, NULL))
             return gs_fail(err, GS_ECANCELED, "stopped");
         if (!wait_for_turn(call))
-            return gs_fail(err, GS_EBUSY, "too many requests to %s: see --kube-api-qps",
+            return gs_fail(err, GS_EBUSY, "%s: client-side rate limit reached, see --kube-api-qps",
                            call->client->config.server);
-        bool again;
-        if (gs_exchange_run(call->client, call->runner, &call->exchange, &why) == 0) {
+        if (gs_exchange_run(call->client, call->runner, &call->exchange, &why) == 0)
             again = again_after_answer(call);
-            if (!again)
-                return 0;
-        } else if (!again_after_failure(call, &why)) {
+        else if (!again_after_failure(call, &why))
             return gs_fail(err, why.code, "%s", why.msg);
-        }
-        GS_COUNT(call->client, retries, 1);
+        if (again)
+            GS_COUNT(call->client, retries, 1);
     }
+    return 0;
 }
 
 int gs_call(struct gs_kube_client *client, struct gs_runner *runner,
@@ -149,8 +131,6 @@ int gs_call(struct gs_kube_client *client, struct gs_runner *runner,
         .exchange = {.request = request, .deadline_ns = deadline_ns, .body = body},
     };
     int result = run(&call, err);
-    if (call.exchange.creds)
-        gs_creds_unref(call.exchange.creds);
     if (result == 0)
         *ret_status = call.exchange.status;
     return result;
@@ -194,7 +174,8 @@ int gs_kube_fail_status(int status, const char *body, size_t len, struct gs_erro
         told.message[0])
         return gs_fail(err, code_of(status), "%s", told.message);
     if (status >= 300 && status < 400)
-        return gs_fail(err, GS_EPROTO, "the server redirects (HTTP %d), which is not followed",
+        return gs_fail(err, GS_EPROTO,
+                       "the API server redirects (HTTP %d), and redirects are not followed",
                        status);
-    return gs_fail(err, code_of(status), "the server answered HTTP %d", status);
+    return gs_fail(err, code_of(status), "the API server returned HTTP %d", status);
 }

@@ -7,7 +7,6 @@
 #include <time.h>
 
 #include "client_private.h"
-#include "kubeconfig_private.h"
 
 static void default_ns(int64_t *value, int64_t otherwise)
 {
@@ -17,14 +16,12 @@ static void default_ns(int64_t *value, int64_t otherwise)
 
 static void fill_defaults(struct gs_kube_options *options)
 {
-    if (!options->program)
-        options->program = "client";
     if (!options->clock)
         options->clock = gs_clock_system();
-    if (options->body_max_bytes == 0)
-        options->body_max_bytes = 64u << 20;
-    if (options->event_max_bytes == 0)
-        options->event_max_bytes = 16u << 20;
+    if (options->object_max_bytes == 0)
+        options->object_max_bytes = GS_OBJECT_BYTES_MAX;
+    if (options->page_max_bytes == 0)
+        options->page_max_bytes = options->object_max_bytes;
     if (options->page_limit == 0)
         options->page_limit = 500;
     default_ns(&options->connect_timeout_ns, 5 * GS_NS_PER_S);
@@ -35,7 +32,6 @@ static void fill_defaults(struct gs_kube_options *options)
     default_ns(&options->backoff_max_ns, 30 * GS_NS_PER_S);
     default_ns(&options->watch_timeout_ns, 300 * GS_NS_PER_S);
     default_ns(&options->stall_timeout_ns, 150 * GS_NS_PER_S);
-    default_ns(&options->exec_timeout_ns, 60 * GS_NS_PER_S);
 }
 
 /* Requests go to the server's own address, or, with tls-server-name, to a URL with that name and
@@ -48,57 +44,54 @@ static int build_base(struct gs_kube_client *client, struct gs_error *err)
         client->base = strdup(client->config.server);
         return client->base ? 0 : gs_fail_nomem(err);
     }
-    const char *open = strchr(url->host, ':') ? "[" : "", *close = open[0] ? "]" : "";
-    const char *name_open = strchr(name, ':') ? "[" : "", *name_close = name_open[0] ? "]" : "";
-    char target[800];
-    snprintf(target, sizeof(target), "%s%s%s:%u:%s%s%s:%u", name_open, name, name_close, url->port,
-             open, url->host, close, url->port);
+    const bool ipv6 = strchr(url->host, ':') != NULL, ipv6_name = strchr(name, ':') != NULL;
+    char host[300], target[320];
+    snprintf(host, sizeof(host), ipv6 ? "[%s]:%u" : "%s:%u", url->host, url->port);
+    snprintf(target, sizeof(target), "::%s", host); /* whatever the URL's name and port */
     client->connect_to = curl_slist_append(NULL, target);
-    if (!client->connect_to || asprintf(&client->base, "https://%s%s%s:%u%s", name_open, name,
-                                        name_close, url->port, url->prefix) < 0) {
+    client->host_header = strdup(host);
+    if (asprintf(&client->base, ipv6_name ? "https://[%s]:%u" : "https://%s:%u", name, url->port) <
+        0)
         client->base = NULL;
+    if (!client->connect_to || !client->host_header || !client->base)
         return gs_fail_nomem(err);
-    }
-    if (asprintf(&client->host_header, "%s%s%s:%u", open, url->host, close, url->port) < 0) {
-        client->host_header = NULL;
-        return gs_fail_nomem(err);
-    }
     struct gs_url checked;
     if (gs_url_parse(client->base, &checked, NULL) < 0)
-        return gs_fail(err, GS_EINVAL, "%s: tls-server-name \"%.100s\" is no host name",
+        return gs_fail(err, GS_EINVAL, "%s: tls-server-name \"%.100s\" is not a host name",
                        client->config.source, name);
     return 0;
 }
 
-static int init(struct gs_kube_client *client, const struct gs_kube_config *config,
-                struct gs_error *err)
+static int init(struct gs_kube_client *client, struct gs_error *err)
 {
-    if (gs_kube_config_copy(config, &client->config, err) < 0 ||
-        gs_url_parse(client->config.server, &client->url, err) < 0 || build_base(client, err) < 0)
+    if (gs_url_parse(client->config.server, &client->url, err) < 0 || build_base(client, err) < 0)
         return -1;
     snprintf(client->user_agent, sizeof(client->user_agent), "gpushare-%s/%s",
              client->options.program, GS_VERSION);
-    client->options.program = NULL; /* copied above */
     gs_random_init(&client->random);
     gs_rate_init(&client->rate, client->options.qps, client->options.burst);
-    return gs_auth_new(&client->config, client->options.clock, client->options.exec_timeout_ns,
-                       &client->auth, err);
+    return gs_auth_new(&client->config, client->options.clock, &client->auth, err);
 }
 
-int gs_kube_client_new(const struct gs_kube_config *config, const struct gs_kube_options *options,
+int gs_kube_client_new(struct gs_kube_config *config, const struct gs_kube_options *options,
                        struct gs_kube_client **ret_client, struct gs_error *err)
 {
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return gs_fail(err, GS_EINTERNAL, "libcurl cannot be initialised");
-    struct gs_kube_client *client = calloc(1, sizeof(*client));
-    if (!client) {
+    struct gs_kube_client *client = NULL;
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+        gs_kube_config_release(config);
+        return gs_fail(err, GS_EINTERNAL, "cannot initialize libcurl");
+    }
+    if (!(client = calloc(1, sizeof(*client)))) {
         curl_global_cleanup();
+        gs_kube_config_release(config);
         return gs_fail_nomem(err);
     }
+    client->config = *config;
+    *config = (struct gs_kube_config){0};
     pthread_mutex_init(&client->lock, NULL);
     client->options = *options;
     fill_defaults(&client->options);
-    if (init(client, config, err) < 0) {
+    if (init(client, err) < 0) {
         gs_kube_client_free(client);
         return -1;
     }
@@ -141,9 +134,12 @@ void gs_kube_client_stats(struct gs_kube_client *client, struct gs_kube_stats *r
 void gs_client_broken(struct gs_kube_client *client, const struct gs_error *why)
 {
     pthread_mutex_lock(&client->lock);
+    bool known = strcmp(client->stats.last_broken, why->msg) == 0;
     client->stats.broken_objects++;
     snprintf(client->stats.last_broken, sizeof(client->stats.last_broken), "%s", why->msg);
     pthread_mutex_unlock(&client->lock);
+    if (client->options.passed_over && !known)
+        client->options.passed_over(NULL, why);
 }
 
 int64_t gs_client_backoff_ns(struct gs_kube_client *client, uint32_t attempt, int64_t min_ns,
@@ -154,9 +150,6 @@ int64_t gs_client_backoff_ns(struct gs_kube_client *client, uint32_t attempt, in
     pthread_mutex_unlock(&client->lock);
     return wait_ns;
 }
-
-/* No sleep is longer than this without a look at the flag, whoever forgets to wake us. */
-enum { LOOK_MS = 1000 };
 
 int gs_runner_open(struct gs_kube_client *client, const atomic_bool *stop, struct gs_runner *runner,
                    struct gs_error *err)
@@ -188,14 +181,20 @@ void gs_runner_close(struct gs_kube_client *client, struct gs_runner *runner)
     curl_multi_cleanup(runner->multi);
 }
 
-void gs_runner_sleep(const struct gs_runner *runner, int64_t ns)
+/* No wait is longer than this without a look at the flags, whoever forgets to wake us. */
+#define LOOK_EVERY_NS (200 * GS_NS_PER_MS)
+
+void gs_client_wait(struct gs_kube_client *client, const struct gs_runner *runner, int64_t ns)
 {
-    const struct gs_clock *clock = gs_clock_system();
-    int64_t until_ns = gs_clock_now_ns(clock) + ns;
-    for (int64_t left = ns;
-         left > 0 && !gs_runner_stopped(runner) && !gs_runner_list_wanted(runner);
-         left = until_ns - gs_clock_now_ns(clock)) {
-        int64_t ms = left / GS_NS_PER_MS + 1;
-        curl_multi_poll(runner->multi, NULL, 0, ms > LOOK_MS ? LOOK_MS : (int)ms, NULL);
+    while (ns > 0 && !gs_client_stopped(client, runner) && !gs_runner_list_wanted(runner)) {
+        const int64_t part_ns = ns < LOOK_EVERY_NS ? ns : LOOK_EVERY_NS;
+        const int64_t begun_ns = gs_clock_now_ns(gs_clock_system());
+        if (runner) { /* woken it goes on early */
+            curl_multi_poll(runner->multi, NULL, 0, (int)(part_ns / GS_NS_PER_MS) + 1, NULL);
+            ns -= gs_clock_now_ns(gs_clock_system()) - begun_ns;
+        } else {
+            gs_clock_sleep(client->options.clock, part_ns);
+            ns -= part_ns;
+        }
     }
 }

@@ -19,7 +19,7 @@
 struct gs_connection {
     struct gs_connection *next; /* in the pool */
     CURL *easy;
-    struct gs_creds *creds; /* whose certificates are set, NULL: none yet */
+    uint64_t shown; /* of gs_auth_show() */
     char error[CURL_ERROR_SIZE];
 };
 
@@ -77,17 +77,20 @@ int gs_runner_open(struct gs_kube_client *client, const atomic_bool *stop, struc
                    struct gs_error *err);
 void gs_runner_close(struct gs_kube_client *client, struct gs_runner *runner);
 
-/* Waits; the runner's flags end it early. */
-void gs_runner_sleep(const struct gs_runner *runner, int64_t ns);
-
-static inline bool gs_client_canceled(const struct gs_kube_client *client)
-{
-    return atomic_load_explicit(&client->canceled, memory_order_relaxed);
-}
+/* Waits; cancel and the runner's flags end it early. runner: NULL for none. */
+void gs_client_wait(struct gs_kube_client *client, const struct gs_runner *runner, int64_t ns);
 
 static inline bool gs_runner_stopped(const struct gs_runner *runner)
 {
     return runner && atomic_load_explicit(runner->stop, memory_order_acquire);
+}
+
+/* runner: NULL for none. */
+static inline bool gs_client_stopped(const struct gs_kube_client *client,
+                                     const struct gs_runner *runner)
+{
+    return atomic_load_explicit(&client->canceled, memory_order_relaxed) ||
+           gs_runner_stopped(runner);
 }
 
 /* Its request, or its wait for the next, is to end: a new list is to begin. */
@@ -115,7 +118,14 @@ struct gs_exchange {
     bool sent;              /* it may have gone out */
     bool headed;            /* the answer's head is complete */
     bool stalled;
-    struct gs_creds *creds; /* what was shown; the caller unrefs */
+    uint64_t shown; /* of gs_auth_show() */
+    /* While it runs: */
+    struct gs_kube_client *client;
+    CURL *easy;
+    int64_t heard_ns;      /* when the last byte arrived */
+    uint64_t bytes;        /* of the body */
+    bool enough;           /* of it */
+    struct gs_error error; /* why a callback ended it */
 };
 
 /*
@@ -132,31 +142,10 @@ int gs_call(struct gs_kube_client *client, struct gs_runner *runner,
             const struct gs_kube_request *request, int *ret_status, struct gs_buf *body,
             struct gs_error *err);
 
-/*
- * list.c: a list in pages, the first of options.page_limit objects, later ones by weight.
- */
-struct gs_listing {
-    const char *path;
-    const char *field_selector; /* "spec.nodeName=n1", or NULL */
-    int64_t page_timeout_ns;
-    int64_t deadline_ns; /* of all pages together */
-    /* Before the first item, and again when the server lost the list in its middle (410). NULL:
-     * that is GS_EGONE then. */
-    int (*begin)(void *ctx, struct gs_error *err);
-    int (*item)(void *ctx, struct gs_scan *scan, struct gs_error *err); /* takes the item */
-    void *ctx;
-};
-
-/* ret_rv: the list's resourceVersion. Errors as port/kube.h lists them, or the callbacks' own. */
-int gs_list_pages(struct gs_kube_client *client, struct gs_runner *runner,
-                  const struct gs_listing *listing, char ret_rv[GS_RV_BYTES], struct gs_error *err);
-
+/* list.c */
 int gs_op_list_pods(void *ctx, const char *node, int64_t timeout_ns,
                     int (*each)(void *each_ctx, const struct gs_pod *pod), void *each_ctx,
                     struct gs_error *err);
-int gs_op_list_nodes(void *ctx, int64_t timeout_ns,
-                     int (*each)(void *each_ctx, const struct gs_node *node), void *each_ctx,
-                     struct gs_error *err);
 
 /* watch.c */
 int gs_op_watch(void *ctx, const struct gs_watch_spec *spec, const struct gs_watch_sink *sink,

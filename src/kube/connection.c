@@ -39,83 +39,71 @@ static int on_close(void *ctx, curl_socket_t fd)
     return close(fd);
 }
 
+/* What holds for every request to every server. */
+static const struct {
+    CURLoption option;
+    long value;
+} numbers[] = {
+    {CURLOPT_NOSIGNAL, 1},
+    {CURLOPT_FOLLOWLOCATION, 0},
+    {CURLOPT_PATH_AS_IS, 1}, /* no object is called ".." */
+    {CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1},
+    {CURLOPT_BUFFERSIZE, 128 << 10},
+    {CURLOPT_TCP_NODELAY, 1},
+    {CURLOPT_TCP_KEEPALIVE, 1},
+    {CURLOPT_TCP_KEEPIDLE, PROBE_AFTER_S},
+    {CURLOPT_TCP_KEEPINTVL, PROBE_EVERY_S},
+    {CURLOPT_MAXAGE_CONN, IDLE_CONNECTION_MAX_S},
+    {CURLOPT_QUICK_EXIT, 1}, /* a resolver that hangs holds nobody up */
+    {CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2},
+};
+static const struct {
+    CURLoption option;
+    const char *value;
+} texts[] = {
+    {CURLOPT_PROTOCOLS_STR, "http,https"},
+    {CURLOPT_PROXY, ""}, /* also not what libcurl finds in the environment */
+    {CURLOPT_SSLCERTTYPE, "PEM"},
+    {CURLOPT_SSLKEYTYPE, "PEM"},
+    {CURLOPT_KEYPASSWD, ""}, /* 7.88 reads through a NULL when PEM is encrypted */
+};
+
 /* An option that did not take, for want of memory, may be the one that keeps a connection safe. */
-#define SET(easy, ok, option, value)                                                               \
-    do {                                                                                           \
-        *(ok) = curl_easy_setopt((easy), (option), (value)) == CURLE_OK && *(ok);                  \
-    } while (0)
-
-static void set_proxy(const struct gs_kube_client *client, CURL *easy, bool *ok)
+static bool set_options(const struct gs_kube_client *client, struct gs_connection *connection)
 {
-    const struct gs_kube_config *config = &client->config;
-    /* Never what curl itself finds in the environment: the configuration has decided. */
-    SET(easy, ok, CURLOPT_PROXY, config->proxy_url ? config->proxy_url : "");
-    SET(easy, ok, CURLOPT_NOPROXY, config->no_proxy ? config->no_proxy : "");
-    SET(easy, ok, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-}
-
-static void set_tls(const struct gs_kube_client *client, CURL *easy, bool *ok)
-{
-    SET(easy, ok, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    SET(easy, ok, CURLOPT_SSLCERTTYPE, "PEM");
-    SET(easy, ok, CURLOPT_SSLKEYTYPE, "PEM");
-    SET(easy, ok, CURLOPT_SSL_VERIFYPEER, client->config.insecure ? 0L : 1L);
-    SET(easy, ok, CURLOPT_SSL_VERIFYHOST, client->config.insecure ? 0L : 2L);
-    if (client->connect_to)
-        SET(easy, ok, CURLOPT_CONNECT_TO, client->connect_to);
-}
-
-static void set_http(const struct gs_kube_client *client, CURL *easy, bool *ok)
-{
-    SET(easy, ok, CURLOPT_FOLLOWLOCATION, 0L);
-    SET(easy, ok, CURLOPT_PATH_AS_IS, 1L); /* no object is called ".." */
-    SET(easy, ok, CURLOPT_PROTOCOLS_STR, "http,https");
-    SET(easy, ok, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    SET(easy, ok, CURLOPT_USERAGENT, client->user_agent);
-    SET(easy, ok, CURLOPT_BUFFERSIZE, 128L << 10);
-}
-
-static void set_tcp(const struct gs_kube_client *client, CURL *easy, bool *ok)
-{
-    SET(easy, ok, CURLOPT_TCP_NODELAY, 1L);
-    SET(easy, ok, CURLOPT_TCP_KEEPALIVE, 1L);
-    SET(easy, ok, CURLOPT_TCP_KEEPIDLE, (long)PROBE_AFTER_S);
-    SET(easy, ok, CURLOPT_TCP_KEEPINTVL, (long)PROBE_EVERY_S);
-    SET(easy, ok, CURLOPT_SOCKOPTFUNCTION, on_socket);
-    SET(easy, ok, CURLOPT_CLOSESOCKETFUNCTION, on_close);
-    SET(easy, ok, CURLOPT_MAXAGE_CONN, (long)IDLE_CONNECTION_MAX_S);
-    SET(easy, ok, CURLOPT_QUICK_EXIT, 1L); /* a resolver that hangs holds nobody up */
-    SET(easy, ok, CURLOPT_CONNECTTIMEOUT_MS,
-        (long)(client->options.connect_timeout_ns / GS_NS_PER_MS));
+    CURL *easy = connection->easy;
+    const bool verify = !client->config.insecure;
+    CURLcode failed = CURLE_OK;
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+        failed |= curl_easy_setopt(easy, numbers[i].option, numbers[i].value);
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+        failed |= curl_easy_setopt(easy, texts[i].option, texts[i].value);
+    failed |= curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, connection->error);
+    failed |= curl_easy_setopt(easy, CURLOPT_USERAGENT, client->user_agent);
+    failed |= curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_socket);
+    failed |= curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, on_close);
+    failed |= curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, client->config.unix_socket);
+    failed |= curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
+                               (long)(client->options.connect_timeout_ns / GS_NS_PER_MS));
+    failed |= curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, verify ? 1L : 0L);
+    failed |= curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, verify ? 2L : 0L);
+    failed |= curl_easy_setopt(easy, CURLOPT_CONNECT_TO, client->connect_to);
+    return failed == CURLE_OK;
 }
 
 struct gs_connection *gs_connection_new(struct gs_kube_client *client)
 {
     struct gs_connection *connection = calloc(1, sizeof(*connection));
-    CURL *easy = connection ? curl_easy_init() : NULL;
-    bool ok = true;
-    if (!easy) {
-        free(connection);
-        return NULL;
-    }
-    connection->easy = easy;
-    SET(easy, &ok, CURLOPT_ERRORBUFFER, connection->error);
-    SET(easy, &ok, CURLOPT_NOSIGNAL, 1L);
-    set_http(client, easy, &ok);
-    set_tcp(client, easy, &ok);
-    set_proxy(client, easy, &ok);
-    set_tls(client, easy, &ok);
-    if (ok)
+    if (connection && (connection->easy = curl_easy_init()) && set_options(client, connection))
         return connection;
-    gs_connection_free(connection);
+    if (connection)
+        gs_connection_free(connection);
     return NULL;
 }
 
 void gs_connection_free(struct gs_connection *connection)
 {
     curl_easy_cleanup(connection->easy);
-    if (connection->creds)
-        gs_creds_unref(connection->creds);
     free(connection);
 }
 

@@ -3,12 +3,7 @@
 
 #include <string.h>
 
-static int fail_rest(const struct gs_lines *lines, struct gs_error *err)
-{
-    if (gs_buf_failed(&lines->rest) == GS_ETOOBIG)
-        return gs_fail(err, GS_ETOOBIG, "a watch event is longer than %zu bytes", lines->rest.max);
-    return gs_fail_nomem(err);
-}
+enum { KEPT_BYTES_MAX = 1 << 20 };
 
 static int hand_on(const char *line, size_t len, gs_line_fn *fn, void *ctx, struct gs_error *err)
 {
@@ -27,13 +22,16 @@ int gs_lines_feed(struct gs_lines *lines, const char *bytes, size_t len, gs_line
         if (part > lines->rest.max || !newline || lines->rest.len > 0) {
             gs_buf_append(&lines->rest, bytes, part);
             if (gs_buf_failed(&lines->rest))
-                return fail_rest(lines, err);
+                return gs_buf_failed(&lines->rest) == GS_ETOOBIG
+                           ? gs_fail(err, GS_ETOOBIG, "a watch event is longer than %zu bytes",
+                                     lines->rest.max)
+                           : gs_fail_nomem(err);
         }
         if (!newline)
             return 0;
         if (lines->rest.len > 0) {
             int result = hand_on(lines->rest.data, lines->rest.len, line, ctx, err);
-            gs_buf_reset(&lines->rest);
+            gs_lines_reset(lines);
             if (result < 0)
                 return -1;
         } else if (hand_on(bytes, part, line, ctx, err) < 0) {
@@ -44,7 +42,10 @@ int gs_lines_feed(struct gs_lines *lines, const char *bytes, size_t len, gs_line
     return 0;
 }
 
+/* A large object's memory is not kept for the next. */
 void gs_lines_reset(struct gs_lines *lines)
 {
+    if (lines->rest.cap > KEPT_BYTES_MAX)
+        gs_buf_release(&lines->rest);
     gs_buf_reset(&lines->rest);
 }

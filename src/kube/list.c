@@ -1,139 +1,94 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-
-#include "client_private.h"
-#include "gpushare/codec/node.h"
-#include "gpushare/codec/pod.h"
 #include "gpushare/kube/pages.h"
-
-/* A list of the client's: who asks, and whose items these are. */
-struct asker {
-    struct gs_kube_client *client;
-    struct gs_runner *runner;
-    const struct gs_listing *listing;
-};
+#include "watch_private.h"
 
 static int ask(void *ctx, const struct gs_kube_request *request, int *ret_status,
                struct gs_buf *body, struct gs_error *err)
 {
-    struct asker *asker = ctx;
-    return gs_call(asker->client, asker->runner, request, ret_status, body, err);
-}
-
-static int begin_list(void *ctx, struct gs_error *err)
-{
-    const struct gs_listing *listing = ((struct asker *)ctx)->listing;
-    return listing->begin(listing->ctx, err);
-}
-
-static int take_item(void *ctx, struct gs_scan *scan, struct gs_error *err)
-{
-    const struct gs_listing *listing = ((struct asker *)ctx)->listing;
-    return listing->item(listing->ctx, scan, err);
+    struct gs_watcher *watcher = ctx;
+    return gs_call(watcher->client, watcher->runner.multi ? &watcher->runner : NULL, request,
+                   ret_status, body, err);
 }
 
 static void count_page(void *ctx, const struct gs_list_meta *meta)
 {
-    GS_COUNT(((struct asker *)ctx)->client, pages, 1);
+    GS_COUNT(((struct gs_watcher *)ctx)->client, pages, 1);
+}
+
+static void count_passed_over(void *ctx, const struct gs_error *why)
+{
+    gs_client_broken(((struct gs_watcher *)ctx)->client, why);
+}
+
+int gs_watcher_prepare(struct gs_watcher *watcher, struct gs_error *err)
+{
+    const char *node = watcher->spec->node;
+    const bool pods = watcher->spec->kind == GS_KIND_POD;
+    _cleanup_(gs_buf_release) struct gs_buf selector = GS_BUF(1024);
+    watcher->path = pods ? "/api/v1/pods" : "/api/v1/nodes";
+    if (!node)
+        return 0;
+    /* Those that ended are as many as anybody likes. */
+    gs_buf_printf(&selector,
+                  pods ? "spec.nodeName=%s,status.phase!=Succeeded,status.phase!=Failed"
+                       : "metadata.name=%s",
+                  node);
+    if (gs_buf_failed(&selector))
+        return gs_fail_nomem(err);
+    gs_buf_puts(&watcher->query, "fieldSelector=");
+    gs_url_escape(&watcher->query, selector.data);
+    return gs_buf_failed(&watcher->query) ? gs_fail_nomem(err) : 0;
+}
+
+void gs_watcher_release(struct gs_watcher *watcher)
+{
+    gs_pod_release(&watcher->pod);
+    gs_node_release(&watcher->node);
+    gs_buf_release(&watcher->lines.rest);
+    gs_buf_release(&watcher->body);
+    gs_buf_release(&watcher->query);
 }
 
 /* Only the runner of a watch can be woken while it fetches, so that stopping waits for nothing:
  * other lists do not fetch ahead. */
-int gs_list_pages(struct gs_kube_client *client, struct gs_runner *runner,
-                  const struct gs_listing *listing, char ret_rv[GS_RV_BYTES], struct gs_error *err)
+int gs_watcher_list(struct gs_watcher *watcher, int (*begin)(void *ctx, struct gs_error *err),
+                    int64_t page_timeout_ns, int64_t deadline_ns, char ret_rv[GS_RV_BYTES],
+                    struct gs_error *err)
 {
-    struct asker asker = {client, runner, listing};
-    _cleanup_(gs_buf_release) struct gs_buf query = GS_BUF(16 << 10);
-    if (listing->field_selector) {
-        gs_buf_puts(&query, "fieldSelector=");
-        gs_url_escape(&query, listing->field_selector);
-    }
-    if (gs_buf_failed(&query))
-        return gs_fail_nomem(err);
+    const struct gs_kube_options *options = &watcher->client->options;
     const struct gs_pages pages = {
         .ask = ask,
-        .ask_ctx = &asker,
-        .path = listing->path,
-        .query = query.data,
-        .page_limit = client->options.page_limit,
-        .body_max_bytes = client->options.body_max_bytes,
-        .clock = client->options.clock,
-        .deadline_ns = listing->deadline_ns,
-        .page_timeout_ns = listing->page_timeout_ns,
-        .ahead = runner != NULL,
-        .begin = listing->begin ? begin_list : NULL,
-        .item = take_item,
+        .ask_ctx = watcher,
+        .path = watcher->path,
+        .query = watcher->query.data,
+        .page_limit = options->page_limit,
+        .page_max_bytes = options->page_max_bytes,
+        .object_max_bytes = options->object_max_bytes,
+        .clock = options->clock,
+        .deadline_ns = deadline_ns,
+        .page_timeout_ns = page_timeout_ns,
+        .ahead = watcher->runner.multi != NULL,
+        .begin = begin,
+        .item = gs_watcher_item,
         .page = count_page,
-        .ctx = &asker,
+        .passed_over = count_passed_over,
+        .ctx = watcher,
     };
     return gs_pages_read(&pages, ret_rv, err);
-}
-
-/* What list_pods and list_nodes hand on. */
-struct receiver {
-    struct gs_kube_client *client;
-    int (*each_pod)(void *ctx, const struct gs_pod *pod);
-    int (*each_node)(void *ctx, const struct gs_node *node);
-    void *each_ctx;
-    struct gs_pod pod;
-    struct gs_node node;
-};
-
-static int on_object(void *ctx, struct gs_scan *scan, struct gs_error *err)
-{
-    struct receiver *receiver = ctx;
-    const struct gs_names *names = receiver->client->options.names;
-    struct gs_error why = {0};
-    int result = receiver->each_pod ? gs_codec_pod_take(names, scan, &receiver->pod, &why)
-                                    : gs_codec_node_take(names, scan, &receiver->node, &why);
-    if (result < 0 && why.code == GS_ENOMEM)
-        return gs_fail_nomem(err);
-    if (scan->failed)
-        return 0; /* the list itself is broken, and says so */
-    if (result < 0) {
-        gs_client_broken(receiver->client, &why);
-        return 0;
-    }
-    result = receiver->each_pod ? receiver->each_pod(receiver->each_ctx, &receiver->pod)
-                                : receiver->each_node(receiver->each_ctx, &receiver->node);
-    return result < 0 ? gs_fail(err, GS_ECANCELED, "the receiver of the list ended it") : 0;
-}
-
-static int list(struct receiver *receiver, const char *path, const char *selector,
-                int64_t timeout_ns, struct gs_error *err)
-{
-    struct gs_kube_client *client = receiver->client;
-    const struct gs_listing listing = {
-        .path = path,
-        .field_selector = selector,
-        .page_timeout_ns = timeout_ns,
-        .deadline_ns = gs_clock_now_ns(client->options.clock) + timeout_ns,
-        .item = on_object,
-        .ctx = receiver,
-    };
-    int result = gs_list_pages(client, NULL, &listing, NULL, err);
-    gs_pod_release(&receiver->pod);
-    gs_node_release(&receiver->node);
-    return result;
 }
 
 int gs_op_list_pods(void *ctx, const char *node, int64_t timeout_ns,
                     int (*each)(void *each_ctx, const struct gs_pod *pod), void *each_ctx,
                     struct gs_error *err)
 {
-    struct receiver receiver = {.client = ctx, .each_pod = each, .each_ctx = each_ctx};
-    _cleanup_(gs_buf_release) struct gs_buf selector = GS_BUF(1024);
-    if (node)
-        gs_buf_printf(&selector, "spec.nodeName=%s", node);
-    if (gs_buf_failed(&selector))
-        return gs_fail(err, GS_EINVAL, "the node's name is too long");
-    return list(&receiver, "/api/v1/pods", selector.data, timeout_ns, err);
-}
-
-int gs_op_list_nodes(void *ctx, int64_t timeout_ns,
-                     int (*each)(void *each_ctx, const struct gs_node *node), void *each_ctx,
-                     struct gs_error *err)
-{
-    struct receiver receiver = {.client = ctx, .each_node = each, .each_ctx = each_ctx};
-    return list(&receiver, "/api/v1/nodes", NULL, timeout_ns, err);
+    struct gs_kube_client *client = ctx;
+    const struct gs_watch_spec spec = {.kind = GS_KIND_POD, .node = node};
+    const struct gs_watch_sink sink = {.pod = each, .ctx = each_ctx};
+    struct gs_watcher watcher = GS_WATCHER(client, &spec, &sink);
+    const int64_t deadline_ns = gs_clock_now_ns(client->options.clock) + timeout_ns;
+    int result = gs_watcher_prepare(&watcher, err);
+    if (result == 0)
+        result = gs_watcher_list(&watcher, NULL, timeout_ns, deadline_ns, NULL, err);
+    gs_watcher_release(&watcher);
+    return result;
 }

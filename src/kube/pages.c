@@ -14,6 +14,10 @@ enum { SHRINK = 8 };
  * requests where objects are small, little memory where they are large. */
 enum { PAGE_BYTES = 2 << 20, GROW = 8 };
 
+/* A list is given up beyond so many objects, several times those of the largest clusters. Each page
+ * counts as PAGE_WEIGHT of them: empty ones end, too. */
+enum { LIST_MAX = 1000000, PAGE_WEIGHT = 20 };
+
 /* One page: what it is asked for with, and what came. */
 struct page {
     struct pages *pages;
@@ -33,9 +37,11 @@ struct pages {
     bool ahead;    /* it is being fetched by `fetcher` */
     pthread_t fetcher;
     struct gs_list_meta meta;
+    bool done; /* the last was read */
     uint32_t limit;
     uint32_t restarts;
     uint64_t items; /* of the page being read */
+    uint64_t weight;
     struct gs_error *err;
 };
 
@@ -46,29 +52,25 @@ static int on_item(void *ctx, struct gs_scan *scan)
     return pages->of->item(pages->of->ctx, scan, pages->err);
 }
 
-static void build_query(const struct page *page, struct gs_buf *query)
-{
-    gs_buf_printf(query, "limit=%u", page->limit);
-    if (page->token[0]) {
-        gs_buf_puts(query, "&continue=");
-        gs_url_escape(query, page->token);
-    }
-    if (page->pages->of->query)
-        gs_buf_printf(query, "&%s", page->pages->of->query);
-}
-
 static int fetch(struct page *page, struct gs_error *err)
 {
     const struct gs_pages *of = page->pages->of;
     _cleanup_(gs_buf_release) struct gs_buf query = GS_BUF(64 << 10);
-    build_query(page, &query);
+    gs_buf_printf(&query, "limit=%u", page->limit);
+    if (page->token[0]) {
+        gs_buf_puts(&query, "&continue=");
+        gs_url_escape(&query, page->token);
+    }
+    if (of->query)
+        gs_buf_printf(&query, "&%s", of->query);
+    page->body.max = page->limit > 1 ? of->page_max_bytes : of->object_max_bytes;
     if (gs_buf_failed(&query))
         return gs_fail(err, GS_EINVAL, "the list's query is too long");
     struct gs_kube_request request = {
         .method = "GET", .path = of->path, .query = query.data, .timeout_ns = of->page_timeout_ns};
     const int64_t left_ns = of->clock ? of->deadline_ns - gs_clock_now_ns(of->clock) : INT64_MAX;
     if (left_ns <= 0)
-        return gs_fail(err, GS_ETIMEOUT, "the list took too long");
+        return gs_fail(err, GS_ETIMEOUT, "timeout while listing");
     if (of->clock && (!request.timeout_ns || request.timeout_ns > left_ns))
         request.timeout_ns = left_ns;
     return of->ask(of->ask_ctx, &request, &page->status, &page->body, err);
@@ -100,13 +102,13 @@ static void aim(struct page *page, const char *token, uint32_t limit)
     page->limit = limit;
 }
 
-/* API servers tell the next page's token before the items. A list that gets no thread goes in turn.
- */
+/* API servers tell the next page's token before the items. A list that gets no thread goes in turn,
+ * and so does one of large objects, of which one at a time is kept. */
 static void fetch_ahead(struct pages *pages, const struct page *page)
 {
     struct gs_list_meta head;
-    if (!pages->of->ahead ||
-        !gs_codec_list_head((struct gs_slice){page->body.data, page->body.len}, &head) ||
+    if (!pages->of->ahead || page->body.len > PAGE_BYTES ||
+        !gs_codec_list_head((struct gs_slice){page->body.data, page->body.len}, &head, NULL) ||
         !head.continue_token[0])
         return;
     struct page *next = &pages->page[pages->turn ^ 1];
@@ -119,7 +121,8 @@ static int begin_anew(struct pages *pages)
 {
     const struct gs_pages *of = pages->of;
     if (!of->begin || pages->restarts++ >= RESTARTS_MAX)
-        return gs_fail(pages->err, GS_EGONE, "the server lost the list in its middle");
+        return gs_fail(pages->err, GS_EGONE,
+                       "the list expired on the API server before its last page");
     pages->page[pages->turn].token[0] = '\0';
     return of->begin(of->ctx, pages->err);
 }
@@ -134,30 +137,58 @@ static void choose_limit(struct pages *pages, size_t bytes)
     pages->limit = limit > UINT32_MAX ? UINT32_MAX : (uint32_t)limit;
 }
 
-/* Reads it, and says which is next. *ret_done: it was the last. */
-static int read_page(struct pages *pages, const struct page *page, bool *ret_done)
+static void aim_at_next(struct pages *pages)
+{
+    pages->done = pages->meta.continue_token[0] == '\0';
+    if (!pages->ahead)
+        aim(&pages->page[pages->turn], pages->meta.continue_token, pages->limit);
+}
+
+/* One object above the ceiling: the answer's head says which, and what comes next. */
+static int pass_over(struct pages *pages, const struct page *page)
+{
+    const struct gs_pages *of = pages->of;
+    const struct gs_slice text = {page->body.data ? page->body.data : "", page->body.len};
+    struct gs_error why = {0};
+    char name[GS_OBJECT_NAME_BYTES];
+    if (!of->passed_over || !gs_codec_list_head(text, &pages->meta, name))
+        return gs_fail(pages->err, page->why.code, "%s", page->why.msg);
+    gs_fail(&why, GS_ETOOBIG, "%s is larger than %zu MiB", name, of->object_max_bytes >> 20);
+    of->passed_over(of->ctx, &why);
+    aim_at_next(pages);
+    return 0;
+}
+
+/* Reads it, and says which is next. */
+static int read_page(struct pages *pages, struct page *page)
 {
     const struct gs_slice text = {page->body.data ? page->body.data : "", page->body.len};
     fetch_ahead(pages, page);
     pages->items = 0;
     if (gs_codec_list_items(text, on_item, pages, &pages->meta, pages->err) < 0)
         return -1;
+    pages->weight += pages->items + PAGE_WEIGHT;
+    const char *next = pages->meta.continue_token;
+    if (pages->weight > LIST_MAX || (next[0] && strcmp(next, page->token) == 0))
+        return gs_fail(pages->err, GS_ETOOBIG, "the API server's list does not end");
     choose_limit(pages, page->body.len);
     if (pages->of->page)
         pages->of->page(pages->of->ctx, &pages->meta);
     pages->turn ^= pages->ahead;
-    *ret_done = pages->meta.continue_token[0] == '\0';
-    if (!pages->ahead)
-        aim(&pages->page[pages->turn], pages->meta.continue_token, pages->limit);
+    if (page->body.len > PAGE_BYTES)
+        gs_buf_release(&page->body);
+    aim_at_next(pages);
     return 0;
 }
 
-static int next_page(struct pages *pages, bool *ret_done)
+static int next_page(struct pages *pages)
 {
     struct page *page = await_page(pages);
     if (page->result < 0) {
-        if (page->why.code != GS_ETOOBIG || page->limit == 1)
+        if (page->why.code != GS_ETOOBIG)
             return gs_fail(pages->err, page->why.code, "%s", page->why.msg);
+        if (page->limit == 1)
+            return pass_over(pages, page);
         pages->limit = page->limit > SHRINK ? page->limit / SHRINK : 1;
         page->limit = pages->limit;
         return 0;
@@ -167,7 +198,7 @@ static int next_page(struct pages *pages, bool *ret_done)
     if (page->status != 200)
         return gs_kube_fail_status(page->status, page->body.data ? page->body.data : "",
                                    page->body.len, pages->err);
-    return read_page(pages, page, ret_done);
+    return read_page(pages, page);
 }
 
 int gs_pages_read(const struct gs_pages *of, char ret_rv[GS_RV_BYTES], struct gs_error *err)
@@ -175,11 +206,10 @@ int gs_pages_read(const struct gs_pages *of, char ret_rv[GS_RV_BYTES], struct gs
     struct gs_error failure = {0};
     struct pages pages = {.of = of, .limit = of->page_limit, .err = &failure};
     for (int i = 0; i < 2; i++)
-        pages.page[i] = (struct page){
-            .pages = &pages, .limit = of->page_limit, .body = GS_BUF(of->body_max_bytes)};
+        pages.page[i] = (struct page){.pages = &pages, .limit = of->page_limit};
     int result = of->begin ? of->begin(of->ctx, &failure) : 0;
-    for (bool done = false; result == 0 && !done;)
-        result = next_page(&pages, &done);
+    while (result == 0 && !pages.done)
+        result = next_page(&pages);
     if (pages.ahead)
         await_page(&pages);
     gs_buf_release(&pages.page[0].body);

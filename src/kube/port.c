@@ -15,7 +15,16 @@
 
 enum { PATH_BYTES_MAX = 4096, REQUEST_BYTES_MAX = 2 << 20 };
 
-#define LEASES "/apis/coordination.k8s.io/v1"
+/* Where the API has a kind's objects. */
+struct kind {
+    const char *root, *plural;
+    bool namespaced;
+};
+
+static const struct kind pods = {"/api/v1", "pods", true};
+static const struct kind nodes = {"/api/v1", "nodes", false};
+static const struct kind events = {"/api/v1", "events", true};
+static const struct kind leases = {"/apis/coordination.k8s.io/v1", "leases", true};
 
 /* A name that is empty or dots would make the path another one. */
 static bool is_name(const char *name)
@@ -23,61 +32,85 @@ static bool is_name(const char *name)
     return name && name[0] && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
-/* "ROOT/namespaces/NS/KIND/NAME/SUB"; ns NULL: not namespaced; name NULL: the collection;
- * sub NULL: none. */
-static int build_path(struct gs_buf *path, const char *root, const char *ns, const char *kind,
+/* One request for an object: where it goes, what is sent, and the answer. */
+struct object_call {
+    struct gs_kube_client *client;
+    struct gs_buf path, body, answer;
+};
+
+static struct object_call make_call(struct gs_kube_client *client)
+{
+    return (struct object_call){
+        .client = client,
+        .path = GS_BUF(PATH_BYTES_MAX),
+        .body = GS_BUF(REQUEST_BYTES_MAX),
+        .answer = GS_BUF(client->options.object_max_bytes),
+    };
+}
+
+static void release_call(struct object_call *call)
+{
+    gs_buf_release(&call->path);
+    gs_buf_release(&call->body);
+    gs_buf_release(&call->answer);
+}
+
+/* "ROOT/namespaces/NS/PLURAL" */
+static int build_collection(struct object_call *call, const struct kind *kind, const char *ns,
+                            struct gs_error *err)
+{
+    gs_buf_puts(&call->path, kind->root);
+    if (kind->namespaced) {
+        if (!is_name(ns))
+            return gs_fail(err, GS_EINVAL, "the object has no namespace");
+        gs_buf_puts(&call->path, "/namespaces/");
+        gs_url_escape(&call->path, ns);
+    }
+    gs_buf_printf(&call->path, "/%s", kind->plural);
+    return 0;
+}
+
+/* The same, and "/NAME/SUB"; sub NULL: none. */
+static int build_path(struct object_call *call, const struct kind *kind, const char *ns,
                       const char *name, const char *sub, struct gs_error *err)
 {
-    if ((ns && !is_name(ns)) || (name && !is_name(name)))
-        return gs_fail(err, GS_EINVAL, "an object without a name or namespace");
-    gs_buf_puts(path, root);
-    if (ns) {
-        gs_buf_puts(path, "/namespaces/");
-        gs_url_escape(path, ns);
-    }
-    gs_buf_printf(path, "/%s", kind);
-    if (name) {
-        gs_buf_putc(path, '/');
-        gs_url_escape(path, name);
-    }
+    if (!is_name(name))
+        return gs_fail(err, GS_EINVAL, "the object has no name");
+    if (build_collection(call, kind, ns, err) < 0)
+        return -1;
+    gs_buf_putc(&call->path, '/');
+    gs_url_escape(&call->path, name);
     if (sub)
-        gs_buf_printf(path, "/%s", sub);
-    if (gs_buf_failed(path) == GS_ETOOBIG)
-        return gs_fail(err, GS_EINVAL, "an object's name is too long");
-    return gs_buf_failed(path) ? gs_fail_nomem(err) : 0;
+        gs_buf_printf(&call->path, "/%s", sub);
+    return 0;
 }
 
 /* Sends it, again where that is right, until then (0: the client's time); an answer that is no 2xx
- * is a failure. *ret_body: the answer. */
-static int send_until(struct gs_kube_client *client, int64_t deadline_ns, const char *method,
-                      const struct gs_buf *path, const char *type, const struct gs_buf *body,
-                      struct gs_buf *ret_body, struct gs_error *err)
+ * is a failure. */
+static int send_call(struct object_call *call, const char *method, const char *type,
+                     int64_t deadline_ns, struct gs_error *err)
 {
-    if (body && gs_buf_failed(body) == GS_ETOOBIG)
-        return gs_fail(err, GS_EINVAL, "the request is larger than %zu bytes", body->max);
-    if (body && gs_buf_failed(body))
+    const struct gs_buf *body = &call->body, *answer = &call->answer;
+    const int failed =
+        gs_buf_failed(&call->path) ? gs_buf_failed(&call->path) : gs_buf_failed(body);
+    if (failed == GS_ETOOBIG)
+        return gs_fail(err, GS_EINVAL, "the request is too large");
+    if (failed)
         return gs_fail_nomem(err);
-    struct gs_kube_request request = {
+    const struct gs_kube_request request = {
         .method = method,
-        .path = path->data,
+        .path = call->path.data,
         .content_type = type,
-        .body = body ? body->data : NULL,
-        .body_len = body ? body->len : 0,
+        .body = body->data,
+        .body_len = body->len,
         .deadline_ns = deadline_ns,
     };
     int status;
-    if (gs_call(client, NULL, &request, &status, ret_body, err) < 0)
+    if (gs_call(call->client, NULL, &request, &status, &call->answer, err) < 0)
         return -1;
     if (status >= 200 && status < 300)
         return 0;
-    return gs_kube_fail_status(status, ret_body->data ? ret_body->data : "", ret_body->len, err);
-}
-
-static int send_request(struct gs_kube_client *client, const char *method,
-                        const struct gs_buf *path, const char *type, const struct gs_buf *body,
-                        struct gs_buf *ret_body, struct gs_error *err)
-{
-    return send_until(client, 0, method, path, type, body, ret_body, err);
+    return gs_kube_fail_status(status, answer->data ? answer->data : "", answer->len, err);
 }
 
 static struct gs_slice slice_of(const struct gs_buf *buf)
@@ -89,118 +122,100 @@ static struct gs_slice slice_of(const struct gs_buf *buf)
  * its own time being over, what it began may still be carried out. */
 static bool is_own_failure(const struct gs_buf *answer)
 {
-    struct gs_api_status told;
-    return gs_codec_status(slice_of(answer), &told, NULL) == 0 && told.code >= 500 &&
-           told.code != 504;
+    struct gs_api_status status;
+    return gs_codec_status(slice_of(answer), &status, NULL) == 0 && status.code >= 500 &&
+           status.code != 504;
 }
 
 static int op_bind(void *ctx, const struct gs_binding *binding, struct gs_error *err)
 {
-    struct gs_kube_client *client = ctx;
-    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(PATH_BYTES_MAX);
-    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(REQUEST_BYTES_MAX);
-    _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(client->options.body_max_bytes);
-    if (!is_name(binding->name) ||
-        build_path(&path, "/api/v1", binding->ns, "pods", binding->name, "binding", err) < 0)
-        return gs_fail(err, GS_EINVAL, "a binding without a pod");
-    gs_codec_binding(&body, binding);
-    int result =
-        send_until(client, binding->deadline_ns, "POST", &path, GS_TYPE_JSON, &body, &answer, err);
+    _cleanup_(release_call) struct object_call call = make_call(ctx);
+    if (build_path(&call, &pods, binding->ns, binding->name, "binding", err) < 0)
+        return -1;
+    gs_codec_binding(&call.body, binding);
+    int result = send_call(&call, "POST", GS_TYPE_JSON, binding->deadline_ns, err);
     if (result < 0 && binding->ret_answered)
-        *binding->ret_answered = is_own_failure(&answer);
+        *binding->ret_answered = is_own_failure(&call.answer);
     return result;
 }
 
-/* *ret_answer: the object's JSON. */
-static int get(struct gs_kube_client *client, const char *root, const char *ns, const char *kind,
-               const char *name, struct gs_buf *ret_answer, struct gs_error *err)
+static int get_object(struct object_call *call, const struct kind *kind, const char *ns,
+                      const char *name, struct gs_error *err)
 {
-    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(PATH_BYTES_MAX);
-    if (build_path(&path, root, ns, kind, name ? name : "", NULL, err) < 0)
+    if (build_path(call, kind, ns, name, NULL, err) < 0)
         return -1;
-    return send_request(client, "GET", &path, NULL, NULL, ret_answer, err);
+    return send_call(call, "GET", NULL, 0, err);
 }
 
 static int op_get_pod(void *ctx, const char *ns, const char *name, struct gs_pod *ret,
                       struct gs_error *err)
 {
-    struct gs_kube_client *client = ctx;
-    _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(client->options.body_max_bytes);
-    if (get(client, "/api/v1", ns ? ns : "", "pods", name, &answer, err) < 0)
+    _cleanup_(release_call) struct object_call call = make_call(ctx);
+    if (get_object(&call, &pods, ns, name, err) < 0)
         return -1;
-    return gs_codec_pod(client->options.names, slice_of(&answer), ret, err);
+    return gs_codec_pod(call.client->options.names, slice_of(&call.answer), ret, err);
 }
 
 static int op_get_node(void *ctx, const char *name, struct gs_node *ret, struct gs_error *err)
 {
-    struct gs_kube_client *client = ctx;
-    _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(client->options.body_max_bytes);
-    if (get(client, "/api/v1", NULL, "nodes", name, &answer, err) < 0)
+    _cleanup_(release_call) struct object_call call = make_call(ctx);
+    if (get_object(&call, &nodes, NULL, name, err) < 0)
         return -1;
-    return gs_codec_node(client->options.names, slice_of(&answer), ret, err);
+    return gs_codec_node(call.client->options.names, slice_of(&call.answer), ret, err);
 }
 
 /* An API server takes another UID for an attempt to change it, and says 422 "metadata.uid: … field
  * is immutable" (apimachinery: ValidateObjectMetaAccessorUpdate): to us it is a precondition. */
-static int patch_meta(struct gs_kube_client *client, const char *ns, const char *kind,
-                      const struct gs_meta_patch *meta, struct gs_error *err)
+static int patch_meta(void *ctx, const struct kind *kind, const struct gs_meta_patch *meta,
+                      struct gs_error *err)
 {
-    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(REQUEST_BYTES_MAX);
-    _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(client->options.body_max_bytes);
-    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(PATH_BYTES_MAX);
+    _cleanup_(release_call) struct object_call call = make_call(ctx);
     struct gs_error why = {0};
     const char *sub = meta->nominated_node ? "status" : NULL;
-    if (build_path(&path, "/api/v1", ns, kind, meta->name ? meta->name : "", sub, err) < 0)
+    if (build_path(&call, kind, meta->ns, meta->name, sub, err) < 0)
         return -1;
-    gs_codec_meta_patch(&body, meta);
-    if (send_until(client, meta->deadline_ns, "PATCH", &path, GS_TYPE_MERGE_PATCH, &body, &answer,
-                   &why) == 0)
+    gs_codec_meta_patch(&call.body, meta);
+    if (send_call(&call, "PATCH", GS_TYPE_MERGE_PATCH, meta->deadline_ns, &why) == 0)
         return 0;
-    bool other = why.code == GS_EINVAL && meta->uid && meta->uid[0] && answer.data &&
-                 strstr(answer.data, "metadata.uid") != NULL;
+    bool other = why.code == GS_EINVAL && meta->uid && meta->uid[0] && call.answer.data &&
+                 strstr(call.answer.data, "metadata.uid") != NULL;
     return gs_fail(err, other ? GS_ECONFLICT : why.code, "%s", why.msg);
 }
 
 static int op_patch_pod(void *ctx, const struct gs_meta_patch *meta, struct gs_error *err)
 {
-    return patch_meta(ctx, meta->ns ? meta->ns : "", "pods", meta, err);
+    return patch_meta(ctx, &pods, meta, err);
 }
 
 static int op_patch_node(void *ctx, const struct gs_meta_patch *meta, struct gs_error *err)
 {
-    return patch_meta(ctx, NULL, "nodes", meta, err);
+    return patch_meta(ctx, &nodes, meta, err);
 }
 
-static int64_t wall_ns(const struct gs_kube_client *client)
+static int64_t wall_ns(const struct object_call *call)
 {
-    return client->options.clock->wall_ns(client->options.clock->ctx);
+    const struct gs_clock *clock = call->client->options.clock;
+    return clock->wall_ns(clock->ctx);
 }
 
 static int op_patch_node_status(void *ctx, const struct gs_node_status_patch *status,
                                 struct gs_error *err)
 {
-    struct gs_kube_client *client = ctx;
-    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(REQUEST_BYTES_MAX);
-    _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(client->options.body_max_bytes);
-    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(PATH_BYTES_MAX);
-    if (build_path(&path, "/api/v1", NULL, "nodes", status->node ? status->node : "", "status",
-                   err) < 0)
+    _cleanup_(release_call) struct object_call call = make_call(ctx);
+    if (build_path(&call, &nodes, NULL, status->node, "status", err) < 0)
         return -1;
-    gs_codec_node_status_patch(&body, status, wall_ns(client));
-    return send_request(client, "PATCH", &path, GS_TYPE_STRATEGIC_PATCH, &body, &answer, err);
+    gs_codec_node_status_patch(&call.body, status, wall_ns(&call));
+    return send_call(&call, "PATCH", GS_TYPE_STRATEGIC_PATCH, 0, err);
 }
 
 static int op_create_event(void *ctx, const struct gs_event *event, struct gs_error *err)
 {
-    struct gs_kube_client *client = ctx;
-    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(PATH_BYTES_MAX);
-    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(REQUEST_BYTES_MAX);
-    _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(client->options.body_max_bytes);
+    _cleanup_(release_call) struct object_call call = make_call(ctx);
     struct gs_error why = {0};
-    if (build_path(&path, "/api/v1", gs_event_namespace(event), "events", NULL, NULL, err) < 0)
+    if (build_collection(&call, &events, gs_event_namespace(event), err) < 0)
         return -1;
-    gs_codec_event(&body, event, wall_ns(client));
-    if (send_request(client, "POST", &path, GS_TYPE_JSON, &body, &answer, &why) == 0)
+    gs_codec_event(&call.body, event, wall_ns(&call));
+    if (send_call(&call, "POST", GS_TYPE_JSON, 0, &why) == 0)
         return 0;
     /* Its name holds the nanosecond: one that is there already is this one, sent twice. */
     return why.code == GS_ECONFLICT ? 0 : gs_fail(err, why.code, "%s", why.msg);
@@ -208,27 +223,25 @@ static int op_create_event(void *ctx, const struct gs_event *event, struct gs_er
 
 static int op_get_lease(void *ctx, struct gs_lease *lease, struct gs_error *err)
 {
-    struct gs_kube_client *client = ctx;
-    _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(client->options.body_max_bytes);
-    if (get(client, LEASES, lease->ns ? lease->ns : "", "leases", lease->name, &answer, err) < 0)
+    _cleanup_(release_call) struct object_call call = make_call(ctx);
+    if (get_object(&call, &leases, lease->ns, lease->name, err) < 0)
         return -1;
-    return gs_codec_lease_decode(slice_of(&answer), lease, err);
+    return gs_codec_lease_decode(slice_of(&call.answer), lease, err);
 }
 
 static int op_put_lease(void *ctx, struct gs_lease *lease, struct gs_error *err)
 {
-    struct gs_kube_client *client = ctx;
-    bool create = lease->resource_version[0] == '\0';
-    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(PATH_BYTES_MAX);
-    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(REQUEST_BYTES_MAX);
-    _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(client->options.body_max_bytes);
-    if (!is_name(lease->name) || build_path(&path, LEASES, lease->ns ? lease->ns : "", "leases",
-                                            create ? NULL : lease->name, NULL, err) < 0)
-        return gs_fail(err, GS_EINVAL, "a lease without a name or namespace");
-    gs_codec_lease_encode(&body, lease);
-    if (send_request(client, create ? "POST" : "PUT", &path, GS_TYPE_JSON, &body, &answer, err) < 0)
+    _cleanup_(release_call) struct object_call call = make_call(ctx);
+    const bool create = lease->resource_version[0] == '\0';
+    if (!is_name(lease->name))
+        return gs_fail(err, GS_EINVAL, "the Lease has no name");
+    if ((create ? build_collection(&call, &leases, lease->ns, err)
+                : build_path(&call, &leases, lease->ns, lease->name, NULL, err)) < 0)
         return -1;
-    return gs_codec_lease_decode(slice_of(&answer), lease, err);
+    gs_codec_lease_encode(&call.body, lease);
+    if (send_call(&call, create ? "POST" : "PUT", GS_TYPE_JSON, 0, err) < 0)
+        return -1;
+    return gs_codec_lease_decode(slice_of(&call.answer), lease, err);
 }
 
 struct gs_kube gs_kube_client_port(struct gs_kube_client *client)
@@ -238,7 +251,6 @@ struct gs_kube gs_kube_client_port(struct gs_kube_client *client)
         .get_pod = op_get_pod,
         .get_node = op_get_node,
         .list_pods = gs_op_list_pods,
-        .list_nodes = gs_op_list_nodes,
         .patch_pod = op_patch_pod,
         .patch_node = op_patch_node,
         .patch_node_status = op_patch_node_status,

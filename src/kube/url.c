@@ -29,44 +29,12 @@ static bool is_loopback(const char *host)
     return strcasecmp(host, "localhost") == 0;
 }
 
-/* A part that is absent leaves *ret NULL; *ok is cleared when memory is out. */
-static void get_part(CURLU *url, CURLUPart part, unsigned flags, char **ret, bool *ok)
+static bool copy_part(const char *text, size_t len, char ret[GS_URL_PART_BYTES])
 {
-    if (curl_url_get(url, part, ret, flags) == CURLUE_OUT_OF_MEMORY)
-        *ok = false;
-}
-
-static bool has_part(CURLU *url, CURLUPart part, bool *ok)
-{
-    _cleanup_(curl_strfreep) char *text = NULL;
-    get_part(url, part, 0, &text, ok);
-    return text && text[0];
-}
-
-/* "[::1]" → "::1" */
-static bool copy_host(const char *text, struct gs_url *url)
-{
-    size_t len = strlen(text);
-    if (len >= 2 && text[0] == '[') {
-        text++;
-        len -= 2;
-    }
-    if (len == 0 || len >= sizeof(url->host))
+    if (len >= GS_URL_PART_BYTES)
         return false;
-    memcpy(url->host, text, len);
-    url->host[len] = '\0';
-    return true;
-}
-
-static bool copy_prefix(const char *text, struct gs_url *url)
-{
-    size_t len = strlen(text);
-    while (len > 0 && text[len - 1] == '/')
-        len--;
-    if (len >= sizeof(url->prefix))
-        return false;
-    memcpy(url->prefix, text, len);
-    url->prefix[len] = '\0';
+    memcpy(ret, text, len);
+    ret[len] = '\0';
     return true;
 }
 
@@ -83,26 +51,29 @@ int gs_url_parse(const char *text, struct gs_url *ret, struct gs_error *err)
     if (code != CURLUE_OK)
         return gs_fail(err, code == CURLUE_OUT_OF_MEMORY ? GS_ENOMEM : GS_EINVAL,
                        "server \"%.100s\": %s", text, curl_url_strerror(code));
-    bool ok = true;
-    get_part(url, CURLUPART_SCHEME, 0, &scheme, &ok);
-    get_part(url, CURLUPART_HOST, 0, &host, &ok);
-    get_part(url, CURLUPART_PORT, CURLU_DEFAULT_PORT, &port, &ok);
-    get_part(url, CURLUPART_PATH, 0, &path, &ok);
-    bool more = has_part(url, CURLUPART_USER, &ok) || has_part(url, CURLUPART_QUERY, &ok) ||
-                has_part(url, CURLUPART_FRAGMENT, &ok);
-    if (!ok)
+    curl_url_get(url, CURLUPART_SCHEME, &scheme, 0);
+    if (!scheme)
         return gs_fail_nomem(err);
-    if (!scheme || !host || !port || !path)
-        return gs_fail(err, GS_EINVAL, "server \"%.100s\" is no http or https address", text);
     struct gs_url parsed = {.tls = strcmp(scheme, "https") == 0};
-    uint32_t number;
     if (!parsed.tls && strcmp(scheme, "http") != 0)
         return gs_fail(err, GS_EINVAL, "server \"%.100s\" is neither http nor https", text);
-    if (more)
-        return gs_fail(err, GS_EINVAL, "server address with a user, a query or a fragment");
+    curl_url_get(url, CURLUPART_HOST, &host, 0);
+    curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT);
+    curl_url_get(url, CURLUPART_PATH, &path, 0);
+    if (!host || !port || !path)
+        return gs_fail_nomem(err);
+    if (strpbrk(text, "@?#"))
+        return gs_fail(err, GS_EINVAL,
+                       "the server URL must not have a user, a query or a fragment");
+    const bool brackets = host[0] == '['; /* "[::1]" → "::1" */
+    size_t path_len = strlen(path);
+    while (path_len > 0 && path[path_len - 1] == '/')
+        path_len--;
+    uint32_t number;
     if (!gs_parse_u32(port, strlen(port), &number) || number == 0 || number > UINT16_MAX ||
-        !copy_host(host, &parsed) || !copy_prefix(path, &parsed))
-        return gs_fail(err, GS_EINVAL, "server \"%.100s\": bad host, port or path", text);
+        !copy_part(host + brackets, strlen(host) - 2 * brackets, parsed.host) ||
+        !copy_part(path, path_len, parsed.prefix))
+        return gs_fail(err, GS_EINVAL, "server \"%.100s\": invalid host, port or path", text);
     parsed.port = (uint16_t)number;
     parsed.loopback = is_loopback(parsed.host);
     *ret = parsed;

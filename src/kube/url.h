@@ -8,12 +8,14 @@
 #include "gpushare/base/error.h"
 
 /* What the client must know of a server's URL. Private to this folder. */
+enum { GS_URL_PART_BYTES = 256 };
+
 struct gs_url {
     bool tls;
     bool loopback; /* "localhost", 127.0.0.0/8, ::1: credentials may go there in the clear */
     uint16_t port;
-    char host[256];   /* without brackets */
-    char prefix[256]; /* path before /api, "" or "/…", no slash at the end */
+    char host[GS_URL_PART_BYTES];   /* without brackets */
+    char prefix[GS_URL_PART_BYTES]; /* path before /api, "" or "/…", no slash at the end */
 };
 
 /* http or https, no user, query or fragment; else GS_EINVAL. */

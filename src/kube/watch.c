@@ -16,13 +16,6 @@
 /* So many streams in a row that told nothing: perhaps the server no longer knows our place. */
 enum { BARREN_STREAMS_MAX = 4 };
 
-/* Every failure is told, not only the first: the reason may be another one by now. */
-static void tell_lost(struct gs_watcher *watcher, const char *why)
-{
-    watcher->live = false;
-    watcher->sink->live(watcher->sink->ctx, watcher->spec->kind, false, why);
-}
-
 static void on_answered(void *ctx)
 {
     struct gs_watcher *watcher = ctx;
@@ -33,15 +26,13 @@ static void on_answered(void *ctx)
     watcher->live = true;
 }
 
-static int64_t now_ns(const struct gs_watcher *watcher)
-{
-    return gs_clock_now_ns(watcher->client->options.clock);
-}
-
-/* Waits before the next attempt: longer after each failure, at least what the server asked for. */
-static void wait_to_retry(struct gs_watcher *watcher, int64_t at_least_ns)
+/* Waits before the next attempt: longer after each failure, at least what the server asked for.
+ * Every failure is told, not only the first: the reason may be another one by now. */
+static void retry_later(struct gs_watcher *watcher, const char *why, int64_t at_least_ns)
 {
     const struct gs_kube_options *options = &watcher->client->options;
+    watcher->live = false;
+    watcher->sink->live(watcher->sink->ctx, watcher->spec->kind, false, why);
     int64_t wait_ns =
         watcher->attempt == 0
             ? gs_client_backoff_ns(watcher->client, 0, FIRST_RETRY_NS / 2, FIRST_RETRY_NS)
@@ -53,27 +44,19 @@ static void wait_to_retry(struct gs_watcher *watcher, int64_t at_least_ns)
         wait_ns = at_least_ns;
     if (watcher->attempt < UINT32_MAX)
         watcher->attempt++;
-    gs_runner_sleep(&watcher->runner, wait_ns);
+    gs_client_wait(watcher->client, &watcher->runner, wait_ns);
 }
 
 static void list(struct gs_watcher *watcher)
 {
     struct gs_error why = {0};
     char rv[GS_RV_BYTES];
-    struct gs_listing listing = {
-        .path = watcher->path,
-        .field_selector = watcher->selector.data,
-        .page_timeout_ns = watcher->client->options.list_timeout_ns,
-        .deadline_ns = INT64_MAX,
-        .begin = gs_watcher_list_begin,
-        .item = gs_watcher_list_item,
-        .ctx = watcher,
-    };
-    int64_t begun_ns = now_ns(watcher);
+    int64_t begun_ns = gs_clock_now_ns(watcher->client->options.clock);
     watcher->rv[0] = '\0';
     if (watcher->spec->list_wanted)
         atomic_store(watcher->spec->list_wanted, false);
-    int result = gs_list_pages(watcher->client, &watcher->runner, &listing, rv, &why);
+    int result = gs_watcher_list(watcher, gs_watcher_list_begin,
+                                 watcher->client->options.list_timeout_ns, INT64_MAX, rv, &why);
     if (result == 0 && rv[0] == '\0')
         result = gs_fail(&why, GS_EPROTO, "the list has no resourceVersion");
     if (result == 0 && watcher->sink->list_end(watcher->sink->ctx, watcher->spec->kind) < 0)
@@ -81,14 +64,14 @@ static void list(struct gs_watcher *watcher)
     if (result < 0) {
         if (gs_runner_stopped(&watcher->runner))
             return;
-        tell_lost(watcher, why.msg);
-        wait_to_retry(watcher, 0);
+        retry_later(watcher, why.msg, 0);
         return;
     }
     memcpy(watcher->rv, rv, sizeof(rv));
     watcher->barren = 0;
     GS_COUNT(watcher->client, lists, 1);
-    GS_COUNT(watcher->client, list_ns, (uint64_t)(now_ns(watcher) - begun_ns));
+    GS_COUNT(watcher->client, list_ns,
+             (uint64_t)(gs_clock_now_ns(watcher->client->options.clock) - begun_ns));
     if (watcher->listed)
         GS_COUNT(watcher->client, relists, 1);
     watcher->listed = true;
@@ -102,10 +85,8 @@ static void build_query(struct gs_watcher *watcher, struct gs_buf *query)
     gs_buf_puts(query, "watch=true&allowWatchBookmarks=true&resourceVersion=");
     gs_url_escape(query, watcher->rv);
     gs_buf_printf(query, "&timeoutSeconds=%lld", (long long)span_s);
-    if (watcher->selector.data) {
-        gs_buf_puts(query, "&fieldSelector=");
-        gs_url_escape(query, watcher->selector.data);
-    }
+    if (watcher->query.data)
+        gs_buf_printf(query, "&%s", watcher->query.data);
 }
 
 /* 0: the stream ended at its time. -1 with why. */
@@ -130,10 +111,6 @@ static void judge_failure(struct gs_watcher *watcher, const struct gs_exchange *
                           const struct gs_error *why)
 {
     struct gs_kube_client *client = watcher->client;
-    if (exchange->status == 429)
-        GS_COUNT(client, throttled, 1);
-    if (exchange->status == 401)
-        GS_COUNT(client, unauthorized, 1);
     if (why->code == GS_EGONE) {
         GS_COUNT(client, watch_expired, 1);
         watcher->rv[0] = '\0';
@@ -154,12 +131,12 @@ static void judge_failure(struct gs_watcher *watcher, const struct gs_exchange *
 }
 
 /* A 401 is tried once more at once, with what files and plugin say now. */
-static bool renewed(struct gs_watcher *watcher, const struct gs_exchange *exchange)
+static bool is_renewed(struct gs_watcher *watcher, const struct gs_exchange *exchange)
 {
     if (exchange->status != 401 || watcher->refused)
         return false;
     watcher->refused = true;
-    return gs_auth_refused(watcher->client->auth, exchange->creds);
+    return gs_auth_refused(watcher->client->auth, exchange->shown);
 }
 
 static void watch_once(struct gs_watcher *watcher)
@@ -177,59 +154,32 @@ static void watch_once(struct gs_watcher *watcher)
     };
     watcher->events = 0;
     watcher->must_list = false;
-    int64_t begun_ns = now_ns(watcher);
+    int64_t begun_ns = gs_clock_now_ns(watcher->client->options.clock);
     int result = stream(watcher, &exchange, &why);
-    int64_t lasted_ns = now_ns(watcher) - begun_ns;
-    bool long_enough = lasted_ns >= SHORT_STREAM_NS;
-    bool stopped = gs_runner_stopped(&watcher->runner);
-    if (watcher->events > 0) {
-        watcher->attempt = 0;
+    int64_t lasted_ns = gs_clock_now_ns(watcher->client->options.clock) - begun_ns;
+    /* Where nothing happens, whatever cuts idle connections must not have us away for longer each
+     * time: one that stood longer than any wait is no failure in a row. */
+    const bool useful = watcher->events > 0 || (result == 0 && lasted_ns >= SHORT_STREAM_NS);
+    if (useful)
         watcher->barren = 0;
-    }
-    /* One that stood longer than any wait is no failure in a row: where nothing happens, whatever
-     * cuts idle connections must not have us away for longer each time. */
-    if (exchange.headed && lasted_ns >= options->backoff_max_ns)
+    if (useful || (exchange.headed && lasted_ns >= options->backoff_max_ns))
         watcher->attempt = 0;
-    if (result == 0 && !stopped && (watcher->events > 0 || long_enough)) {
-        watcher->attempt = 0;
-        watcher->barren = 0;
-    } else if (!stopped) {
+    if ((result < 0 || !useful) && !gs_runner_stopped(&watcher->runner) &&
+        !gs_runner_list_wanted(&watcher->runner)) {
         if (result == 0)
-            gs_fail(&why, GS_EIO, "the watch ended at once");
+            gs_fail(&why, GS_EIO, "the watch ended immediately");
         judge_failure(watcher, &exchange, &why);
-        bool again = renewed(watcher, &exchange);
-        if (!again) {
-            tell_lost(watcher, why.msg);
-            wait_to_retry(watcher, exchange.retry_after_ns);
-        }
+        if (!is_renewed(watcher, &exchange))
+            retry_later(watcher, why.msg, exchange.retry_after_ns);
     }
-    if (exchange.creds)
-        gs_creds_unref(exchange.creds);
-}
-
-static int prepare(struct gs_watcher *watcher, struct gs_error *err)
-{
-    bool pods = watcher->spec->kind == GS_KIND_POD;
-    watcher->path = pods ? "/api/v1/pods" : "/api/v1/nodes";
-    if (watcher->spec->node)
-        gs_buf_printf(&watcher->selector, "%s=%s", pods ? "spec.nodeName" : "metadata.name",
-                      watcher->spec->node);
-    return gs_buf_failed(&watcher->selector) ? gs_fail_nomem(err) : 0;
 }
 
 int gs_op_watch(void *ctx, const struct gs_watch_spec *spec, const struct gs_watch_sink *sink,
                 const atomic_bool *stop, struct gs_error *err)
 {
     struct gs_kube_client *client = ctx;
-    struct gs_watcher watcher = {
-        .client = client,
-        .spec = spec,
-        .sink = sink,
-        .selector = GS_BUF(1024),
-        .lines = {.rest = GS_BUF(client->options.event_max_bytes)},
-        .body = GS_BUF(client->options.body_max_bytes),
-    };
-    int result = prepare(&watcher, err);
+    struct gs_watcher watcher = GS_WATCHER(client, spec, sink);
+    int result = gs_watcher_prepare(&watcher, err);
     if (result == 0)
         result = gs_runner_open(client, stop, &watcher.runner, err);
     if (result == 0) {
@@ -242,11 +192,7 @@ int gs_op_watch(void *ctx, const struct gs_watch_spec *spec, const struct gs_wat
         }
         gs_runner_close(client, &watcher.runner);
     }
-    gs_pod_release(&watcher.pod);
-    gs_node_release(&watcher.node);
-    gs_buf_release(&watcher.lines.rest);
-    gs_buf_release(&watcher.body);
-    gs_buf_release(&watcher.selector);
+    gs_watcher_release(&watcher);
     return result;
 }
 

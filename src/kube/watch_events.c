@@ -13,7 +13,7 @@
 static int fail_sink(struct gs_watcher *watcher, struct gs_error *err)
 {
     watcher->must_list = true;
-    return gs_fail(err, GS_ENOMEM, "the receiver of the watch is out of memory");
+    return gs_fail(err, GS_ENOMEM, "out of memory while handling an object");
 }
 
 int gs_watcher_list_begin(void *ctx, struct gs_error *err)
@@ -43,18 +43,11 @@ static int deliver(struct gs_watcher *watcher)
     return sink->pod(sink->ctx, &watcher->pod);
 }
 
-static int deliver_gone(struct gs_watcher *watcher)
-{
-    const struct gs_watch_sink *sink = watcher->sink;
-    if (watcher->spec->kind == GS_KIND_NODE)
-        return sink->node_gone(sink->ctx, &watcher->node);
-    return sink->pod_gone(sink->ctx, &watcher->pod);
-}
-
 /* An object that cannot be read is counted and passed over: one broken object must not keep all
  * others from us. Where the text around it is broken, its owner says so. */
-static int upsert(struct gs_watcher *watcher, struct gs_scan *scan, struct gs_error *err)
+int gs_watcher_item(void *ctx, struct gs_scan *scan, struct gs_error *err)
 {
+    struct gs_watcher *watcher = ctx;
     struct gs_error why = {0};
     if (decode(watcher, scan, &why) < 0) {
         if (why.code == GS_ENOMEM)
@@ -64,11 +57,6 @@ static int upsert(struct gs_watcher *watcher, struct gs_scan *scan, struct gs_er
         return 0;
     }
     return deliver(watcher) < 0 ? fail_sink(watcher, err) : 0;
-}
-
-int gs_watcher_list_item(void *ctx, struct gs_scan *scan, struct gs_error *err)
-{
-    return upsert(ctx, scan, err);
 }
 
 /* What is gone but cannot be read would stay charged for ever: a new list tells. */
@@ -81,7 +69,10 @@ static int gone(struct gs_watcher *watcher, struct gs_scan *scan, struct gs_erro
             gs_client_broken(watcher->client, &why);
         return gs_fail(err, why.code, "%s", why.msg);
     }
-    return deliver_gone(watcher) < 0 ? fail_sink(watcher, err) : 0;
+    const struct gs_watch_sink *sink = watcher->sink;
+    int result = watcher->spec->kind == GS_KIND_POD ? sink->pod_gone(sink->ctx, &watcher->pod)
+                                                    : sink->node_gone(sink->ctx, &watcher->node);
+    return result < 0 ? fail_sink(watcher, err) : 0;
 }
 
 /*
@@ -95,8 +86,8 @@ static int move_on(struct gs_watcher *watcher, const char *rv, struct gs_error *
     if (gs_parse_u64(watcher->rv, strlen(watcher->rv), &before) &&
         gs_parse_u64(rv, strlen(rv), &after) && after < before) {
         watcher->must_list = true;
-        return gs_fail(err, GS_EPROTO, "the watch went back from version %s to %s", watcher->rv,
-                       rv);
+        return gs_fail(err, GS_EPROTO, "the watch returned an older resourceVersion: %s, then %s",
+                       watcher->rv, rv);
     }
     memcpy(watcher->rv, rv, GS_RV_BYTES);
     return 0;
@@ -117,10 +108,10 @@ static int handle(struct gs_watcher *watcher, const struct gs_watch_event *event
     switch (event->type) {
     case GS_WATCH_ADDED:
         GS_COUNT(client, events_added, 1);
-        return upsert(watcher, &scan, err);
+        return gs_watcher_item(watcher, &scan, err);
     case GS_WATCH_MODIFIED:
         GS_COUNT(client, events_modified, 1);
-        return upsert(watcher, &scan, err);
+        return gs_watcher_item(watcher, &scan, err);
     case GS_WATCH_DELETED:
         GS_COUNT(client, events_deleted, 1);
         return gone(watcher, &scan, err);
@@ -130,7 +121,7 @@ static int handle(struct gs_watcher *watcher, const struct gs_watch_event *event
     case GS_WATCH_ERROR:
         return fail_event(&event->status, err);
     }
-    return gs_fail(err, GS_EINTERNAL, "an unknown kind of watch event");
+    return gs_fail(err, GS_EINTERNAL, "unknown type of watch event");
 }
 
 int gs_watcher_line(void *ctx, const char *line, size_t len, struct gs_error *err)

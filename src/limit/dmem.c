@@ -42,7 +42,7 @@ int gs_dmem_parse(struct gs_slice text, struct gs_dmem_line *lines, size_t *ret_
         if (count == GS_DMEM_LINES_MAX)
             return gs_fail(err, GS_ETOOBIG, "more than %d regions", GS_DMEM_LINES_MAX);
         if (!parse_line((struct gs_slice){text.at, len}, &lines[count]))
-            return gs_fail(err, GS_EPROTO, "line %zu is no region and number", count + 1);
+            return gs_fail(err, GS_EPROTO, "line %zu is not a region and a number", count + 1);
         count++;
         len += end != NULL;
         text = (struct gs_slice){text.at + len, text.len - len};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/limit/keeper.h"
+#include "gpushare/base/array.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,10 +35,10 @@ struct pod {
 struct gs_keeper {
     struct gs_keeper_options options;
     enum gs_limit_host_state host;
-    struct gs_limit_gpu gpus[GS_GPUS_MAX];
+    struct gs_region gpus[GS_GPUS_MAX];
     size_t gpu_count;
     struct pod *pods;
-    size_t pod_count, pod_cap;
+    uint32_t pod_count, pod_cap;
     uint64_t repairs, writes;
 };
 
@@ -45,7 +46,7 @@ static const char *const modes[] = {"off", "observe", "preferred", "required"};
 
 enum { LAST_TICK = 128 }; /* after a start it is looked 1, 2, 4 … ticks later */
 
-static const char used_before[] = "used before limited";
+static const char used_before[] = "the pod used more before it was limited";
 static const char not_started[] = "not started";
 
 const char *gs_enforce_name(enum gs_enforce mode)
@@ -78,7 +79,7 @@ void gs_keeper_free(struct gs_keeper *keeper)
 }
 
 void gs_keeper_gpus(struct gs_keeper *keeper, enum gs_limit_host_state host,
-                    const struct gs_limit_gpu *gpus, size_t count)
+                    const struct gs_region *gpus, size_t count)
 {
     keeper->host = host;
     keeper->gpu_count = count < GS_GPUS_MAX ? count : GS_GPUS_MAX;
@@ -88,7 +89,7 @@ void gs_keeper_gpus(struct gs_keeper *keeper, enum gs_limit_host_state host,
 
 static bool has_region(const struct gs_keeper *keeper, uint32_t gpu)
 {
-    return gpu < keeper->gpu_count && keeper->gpus[gpu].region.state == GS_REGION_USABLE;
+    return gpu < keeper->gpu_count && keeper->gpus[gpu].state == GS_REGION_USABLE;
 }
 
 /* What host and driver allow, whatever the mode. */
@@ -98,10 +99,10 @@ static enum gs_enforced allowed_on(const struct gs_keeper *keeper, uint32_t gpu)
         return gs_limit_host_enforced(keeper->host);
     if (gpu >= keeper->gpu_count)
         return GS_ENFORCED_ABSENT;
-    return gs_region_state_enforced(keeper->gpus[gpu].region.state);
+    return gs_region_state_enforced(keeper->gpus[gpu].state);
 }
 
-/* Of a pod that is above its share the limit stands. */
+/* Of a pod that is over its request the limit stands. */
 static enum gs_enforced word_of_outcome(enum gs_limit_outcome outcome)
 {
     switch (outcome) {
@@ -148,14 +149,14 @@ static struct pod *find(const struct gs_keeper *keeper, const char *uid)
     return NULL;
 }
 
-static bool insists(const struct gs_keeper *keeper, const struct pod *pod)
+static bool requires_limit(const struct gs_keeper *keeper, const struct pod *pod)
 {
     return keeper->options.mode == GS_ENFORCE_REQUIRED || pod->required;
 }
 
 static bool writes(const struct gs_keeper *keeper, const struct pod *pod)
 {
-    return keeper->options.mode >= GS_ENFORCE_PREFERRED || insists(keeper, pod);
+    return keeper->options.mode >= GS_ENFORCE_PREFERRED || requires_limit(keeper, pod);
 }
 
 static void raise(uint64_t *most, uint64_t bytes)
@@ -188,7 +189,7 @@ static void look_at_use(struct gs_keeper *keeper, struct pod *pod)
     GS_FOR_EACH_GPU (gpu, pod->gpus)
         if (has_region(keeper, gpu)) {
             gpus[count] = gpu;
-            regions[count++] = keeper->gpus[gpu].region.name;
+            regions[count++] = keeper->gpus[gpu].name;
         }
     enum gs_limit_outcome outcome = gs_limiter_use(limiter, &of, regions, count, used);
     pod->has_cgroup = outcome != GS_LIMIT_NO_POD;
@@ -215,7 +216,7 @@ static void lower_caps(struct pod *pod)
         if (!old || used < old)
             pod->caps[gpu] = used;
         GS_INVARIANT(pod->caps[gpu] && (!old || pod->caps[gpu] <= old),
-                     "the limit of a pod above its share only falls");
+                     "the limit of a pod over its request only falls");
     }
 }
 
@@ -227,7 +228,7 @@ static size_t limits_of(const struct gs_keeper *keeper, const struct pod *pod,
         bool own = (pod->gpus & GS_GPU_BIT(gpu)) != 0;
         if (has_region(keeper, gpu) && (own || keeper->options.deny_foreign))
             limits[count++] =
-                (struct gs_limit){keeper->gpus[gpu].region.name, own ? limit_on(pod, gpu) : 0};
+                (struct gs_limit){keeper->gpus[gpu].name, own ? limit_on(pod, gpu) : 0};
     }
     return count;
 }
@@ -292,7 +293,7 @@ static enum gs_verdict judge(const struct gs_keeper *keeper, const struct pod *p
 {
     if (pod->held || (!pod->has_cgroup && !pod->awaited))
         return GS_VERDICT_FINE;
-    if (writes(keeper, pod) && (could_be_held(keeper, pod) || insists(keeper, pod)))
+    if (writes(keeper, pod) && (could_be_held(keeper, pod) || requires_limit(keeper, pod)))
         return GS_VERDICT_NOT_HELD;
     return pod->used_bytes > pod->bytes ? GS_VERDICT_WOULD_BE_REFUSED : GS_VERDICT_FINE;
 }
@@ -322,30 +323,31 @@ static void settle(struct gs_keeper *keeper, struct pod *pod, bool awaited)
         pod->reason = gs_enforced_reason(GS_ENFORCED_NOT_ON);
     }
     pod->held = *pod->reason == '\0';
-    GS_INVARIANT(!pod->held || (pod->has_cgroup && !pod->awaited),
-                 "who is said to be held has one cgroup");
+    GS_INVARIANT(!pod->held || (pod->has_cgroup && !pod->awaited), "a limited pod has one cgroup");
     pod->verdict = judge(keeper, pod);
 }
 
 /* ---- events ---- */
 
+/* Of more than there is room for, those that never ran make room. */
 static struct pod *add(struct gs_keeper *keeper, const char *uid, struct gs_error *err)
 {
-    if (keeper->pod_count == GS_KEEPER_PODS_MAX) {
-        gs_fail(err, GS_ETOOBIG, "more than %d pods", GS_KEEPER_PODS_MAX);
+    uint32_t at = 0;
+    if (keeper->pod_count < GS_KEEPER_PODS_MAX)
+        at = keeper->pod_count;
+    else
+        while (at < keeper->pod_count && keeper->pods[at].seen)
+            at++;
+    if (at == GS_KEEPER_PODS_MAX) {
+        gs_fail(err, GS_ETOOBIG, "more than %d pods on this node", GS_KEEPER_PODS_MAX);
         return NULL;
     }
-    if (keeper->pod_count == keeper->pod_cap) {
-        size_t cap = keeper->pod_cap ? 2 * keeper->pod_cap : 32;
-        struct pod *pods = reallocarray(keeper->pods, cap, sizeof(*pods));
-        if (!pods) {
-            gs_fail_nomem(err);
-            return NULL;
-        }
-        keeper->pods = pods;
-        keeper->pod_cap = cap;
+    if (!gs_array_reach(&keeper->pods, &keeper->pod_cap, at, sizeof(*keeper->pods))) {
+        gs_fail_nomem(err);
+        return NULL;
     }
-    struct pod *pod = &keeper->pods[keeper->pod_count++];
+    keeper->pod_count += at == keeper->pod_count;
+    struct pod *pod = &keeper->pods[at];
     *pod = (struct pod){.reason = not_started};
     memcpy(pod->uid, uid, strlen(uid) + 1);
     return pod;
@@ -392,7 +394,7 @@ void gs_keeper_list_begin(struct gs_keeper *keeper)
 
 void gs_keeper_list_end(struct gs_keeper *keeper)
 {
-    size_t kept = 0;
+    uint32_t kept = 0;
     for (size_t i = 0; i < keeper->pod_count; i++)
         if (keeper->pods[i].listed)
             keeper->pods[kept++] = keeper->pods[i];
@@ -441,7 +443,7 @@ bool gs_keeper_may_start(struct gs_keeper *keeper, const char *uid, const char *
     settle(keeper, pod, true);
     pod->ticks = pod->one_user ? 1 : 0;
     *ret_reason = pod->reason;
-    return pod->held || !insists(keeper, pod);
+    return pod->held || !requires_limit(keeper, pod);
 }
 
 void gs_keeper_pass(struct gs_keeper *keeper)

@@ -31,7 +31,8 @@ int gs_limiter_new(const struct gs_limiter_options *options, struct gs_limiter *
 {
     size_t len = strlen(options->mount);
     if (len == 0 || len >= MOUNT_MAX_BYTES || options->mount[len - 1] == '/')
-        return gs_fail(err, GS_EINVAL, "\"%.128s\" is no path of a cgroup mount", options->mount);
+        return gs_fail(err, GS_EINVAL, "\"%.128s\" is not valid as the path of a cgroup mount",
+                       options->mount);
     struct gs_limiter *limiter = calloc(1, sizeof(*limiter));
     if (!limiter)
         return gs_fail_nomem(err);
@@ -122,7 +123,7 @@ static enum gs_limit_host_state look_at_pods(struct gs_limiter *limiter)
 }
 
 enum gs_limit_host_state gs_limiter_look(struct gs_limiter *limiter, const char *const *addresses,
-                                         size_t count, struct gs_limit_gpu *ret)
+                                         size_t count, struct gs_region *ret)
 {
     struct gs_dmem_line lines[GS_DMEM_LINES_MAX];
     size_t line_count = 0;
@@ -132,12 +133,8 @@ enum gs_limit_host_state gs_limiter_look(struct gs_limiter *limiter, const char 
         state = look_at_pods(limiter);
         line_count = read_lines(limiter, limiter->mount, "dmem.capacity", lines, &error);
     }
-    for (size_t i = 0; i < count; i++) {
-        ret[i] =
-            (struct gs_limit_gpu){.region = gs_region_of(addresses, count, i, lines, line_count)};
-        if (ret[i].region.state == GS_REGION_USABLE)
-            ret[i].capacity_bytes = gs_dmem_find(lines, line_count, ret[i].region.name)->bytes;
-    }
+    for (size_t i = 0; i < count; i++)
+        ret[i] = gs_region_of(addresses, count, i, lines, line_count);
     return state;
 }
 

@@ -102,7 +102,7 @@ int gs_pod_tree_path(const char *root, const char *uid, enum gs_qos qos,
 {
     char folder[GS_CGROUP_PATH_BYTES], prefix[GS_CGROUP_PATH_BYTES], name[GS_POD_UID_BYTES];
     if (!is_uid(uid))
-        return gs_fail(err, GS_EINVAL, "\"%.64s\" is no pod's UID", uid);
+        return gs_fail(err, GS_EINVAL, "\"%.64s\" is not the UID of a pod", uid);
     snprintf(name, sizeof(name), "%s", uid);
     if (is_systemd(root))
         swap_chars(name, '-', '_');
@@ -272,7 +272,7 @@ int gs_pod_tree_learn(const char *mount, struct gs_pod_tree *ret, struct gs_erro
 {
     struct search search = {0};
     if (!is_folder(mount))
-        return gs_fail(err, GS_EIO, "%.160s is no folder", mount);
+        return gs_fail(err, GS_EIO, "%.160s is not a folder", mount);
     search_below(&search, mount, 0);
     *ret = search.tree;
     return 0;

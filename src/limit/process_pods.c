@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/limit/process_pods.h"
+#include "gpushare/base/array.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +27,6 @@ struct seen {
 
 struct gs_process_pods {
     const char *proc;
-    uint64_t list_ticks;
     uint64_t ticks_per_s;
     gs_gpu_mask refused; /* whose lists are not told this time */
     struct seen *seen;
@@ -155,23 +155,15 @@ static struct seen *add(struct gs_process_pods *pods, uint32_t pid)
 {
     if (pods->count == GS_PROCESS_PODS_MAX || gs_index_reserve(&pods->by_pid) < 0)
         return NULL;
-    if (pods->count == pods->cap) {
-        uint32_t cap = pods->cap ? 2 * pods->cap : 64;
-        struct seen *seen = reallocarray(pods->seen, cap, sizeof(*seen));
-        if (!seen)
-            return NULL;
-        pods->seen = seen;
-        pods->cap = cap;
-    }
+    if (!gs_array_reach(&pods->seen, &pods->cap, pods->count, sizeof(*pods->seen)))
+        return NULL;
     gs_index_insert(&pods->by_pid, gs_hash_bytes(&pid, sizeof(pid)), pods->count);
     pods->seen[pods->count] = (struct seen){.pid = pid};
     return &pods->seen[pods->count++];
 }
 
-void gs_process_pods_begin(struct gs_process_pods *pods, int64_t boot_ns)
+void gs_process_pods_begin(struct gs_process_pods *pods)
 {
-    uint64_t ns = boot_ns > 0 ? (uint64_t)boot_ns : 0;
-    pods->list_ticks = ns / (GS_NS_PER_S / pods->ticks_per_s);
     pods->refused = 0;
     for (uint32_t i = 0; i < pods->count; i++) {
         pods->seen[i].asked = false;
@@ -180,9 +172,10 @@ void gs_process_pods_begin(struct gs_process_pods *pods, int64_t boot_ns)
     }
 }
 
-/* A process that cannot be read is asked about again in the next list. */
-static void look(struct gs_process_pods *pods, struct seen *seen)
+/* A process that cannot be read, or is younger than this list, is asked about in the next. */
+static void look(struct gs_process_pods *pods, struct seen *seen, int64_t boot_ns)
 {
+    const uint64_t ns = boot_ns > 0 ? (uint64_t)boot_ns : 0;
     uint64_t began = 0;
     seen->asked = true;
     seen->of_pod = false;
@@ -191,13 +184,14 @@ static void look(struct gs_process_pods *pods, struct seen *seen)
     int error = read_process(pods, seen->pid, &began, seen);
     bool gone = error == ENOENT || error == ESRCH;
     bool another = seen->began && began && seen->began != began;
-    seen->lost = gone || another || began > pods->list_ticks;
-    seen->of_pod = seen->of_pod && !error && !seen->lost;
+    bool younger = began > ns / (GS_NS_PER_S / pods->ticks_per_s);
+    seen->lost = gone || another;
+    seen->of_pod = seen->of_pod && !error && !seen->lost && !younger;
     if (began) /* known also where the cgroup cannot be read */
         seen->began = began;
 }
 
-bool gs_process_pods_find(struct gs_process_pods *pods, uint32_t gpu, uint32_t pid,
+bool gs_process_pods_find(struct gs_process_pods *pods, uint32_t gpu, int64_t boot_ns, uint32_t pid,
                           char ret_uid[GS_POD_UID_BYTES])
 {
     struct seen *seen = find(pods, pid);
@@ -207,11 +201,10 @@ bool gs_process_pods_find(struct gs_process_pods *pods, uint32_t gpu, uint32_t p
         return false;
     seen->gpus |= GS_GPU_BIT(gpu);
     if (!seen->asked)
-        look(pods, seen);
+        look(pods, seen, boot_ns);
     if (!seen->of_pod)
         return false;
-    GS_INVARIANT(!seen->lost && seen->began <= pods->list_ticks,
-                 "a pod is told only of a process that was there before the list");
+    GS_INVARIANT(!seen->lost, "only the process that the driver listed is matched to a pod");
     memcpy(ret_uid, seen->uid, sizeof(seen->uid));
     return true;
 }

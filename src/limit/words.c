@@ -17,31 +17,22 @@ enum gs_enforced gs_limit_host_enforced(enum gs_limit_host_state state)
     return hosts[state];
 }
 
-static const struct {
-    const char *name, *reason;
-} outcomes[GS_LIMIT_OUTCOME_COUNT] = {
-    [GS_LIMIT_HELD] = {"held", ""},
-    [GS_LIMIT_NO_POD] = {"no-pod", "the pod has no cgroup on this node"},
-    [GS_LIMIT_TWICE] = {"twice", "the pod has several cgroups on this node: the kubelet's cgroup "
-                                 "driver was changed while it ran"},
-    [GS_LIMIT_OTHER] = {"other-limit", "the kernel has another limit for this pod: more was in use "
-                                       "than the limit allows"},
-    [GS_LIMIT_NO_REGION] = {"no-region",
-                            "the GPU's driver does not count its memory for the kernel"},
-    [GS_LIMIT_NO_FILES] = {"no-files",
-                           "the pod's cgroup has no dmem.max, and dmem cannot be passed "
-                           "on to it"},
-    [GS_LIMIT_READ_ONLY] = {"read-only", "the host's cgroup file system is mounted read-only"},
-    [GS_LIMIT_DENIED] = {"denied", "writing to the pod's cgroup is not permitted"},
-    [GS_LIMIT_FAILED] = {"failed", "the pod's cgroup cannot be read or written"},
+static const char *const outcomes[GS_LIMIT_OUTCOME_COUNT] = {
+    [GS_LIMIT_HELD] = "",
+    [GS_LIMIT_NO_POD] = "the pod has no cgroup on this node",
+    [GS_LIMIT_TWICE] = "the pod has several cgroups on this node: the kubelet's cgroup "
+                       "driver was changed while it ran",
+    [GS_LIMIT_OTHER] = "the kernel has another limit for this pod: more was in use "
+                       "than the limit allows",
+    [GS_LIMIT_NO_REGION] = "the GPU's driver does not report its memory to the dmem controller",
+    [GS_LIMIT_NO_FILES] = "the pod's cgroup has no dmem.max, and dmem cannot be passed "
+                          "on to it",
+    [GS_LIMIT_READ_ONLY] = "the host's cgroup file system is mounted read-only",
+    [GS_LIMIT_DENIED] = "writing to the pod's cgroup is not permitted",
+    [GS_LIMIT_FAILED] = "the pod's cgroup cannot be read or written",
 };
-
-const char *gs_limit_outcome_name(enum gs_limit_outcome outcome)
-{
-    return outcomes[outcome].name;
-}
 
 const char *gs_limit_outcome_reason(enum gs_limit_outcome outcome)
 {
-    return outcomes[outcome].reason;
+    return outcomes[outcome];
 }

@@ -109,13 +109,6 @@ static enum match match_all(const struct gs_term_of_nodes *term, const struct gs
     return least;
 }
 
-bool gs_labels_match(const struct gs_term_of_nodes *selector, const struct gs_kv *labels,
-                     uint32_t count)
-{
-    const struct gs_node_rules has = {.labels = (struct gs_kv *)labels, .label_count = count};
-    return match_all(selector, &has) != MATCH_NO;
-}
-
 static enum match match_one(const struct gs_pod_rules *pod, const struct gs_node_rules *node)
 {
     enum match best = MATCH_NO;
@@ -167,6 +160,26 @@ static enum match tolerates_all(const struct gs_pod_rules *pod, const struct gs_
     return least;
 }
 
+const struct gs_taint *gs_find_untolerated(const struct gs_pod_rules *pod,
+                                           const struct gs_node_rules *node)
+{
+    for (uint32_t i = 0; i < node->taint_count; i++) {
+        const struct gs_taint *taint = &node->taints[i];
+        if (keeps_pods_away(taint) && strcmp(taint->key, unschedulable.key) != 0 &&
+            strcmp(taint->key, "node.kubernetes.io/not-ready") != 0 &&
+            strcmp(taint->key, "node.kubernetes.io/unreachable") != 0 &&
+            tolerated(pod, taint) == MATCH_NO)
+            return taint;
+    }
+    return NULL;
+}
+
+bool gs_pod_selects(const struct gs_pod_rules *pod, const struct gs_node_rules *node)
+{
+    return match_all(&pod->selector, node) != MATCH_NO &&
+           (!pod->affine || match_one(pod, node) != MATCH_NO);
+}
+
 enum gs_eligible gs_eligible(const struct gs_pod_rules *pod, const struct gs_node_rules *node)
 {
     const struct {
@@ -192,7 +205,7 @@ enum gs_eligible gs_eligible(const struct gs_pod_rules *pod, const struct gs_nod
 /* NULL stays NULL; *whole becomes false when out of memory. */
 static const char *copy_text(struct gs_arena *arena, const char *text, bool *whole)
 {
-    const char *copy = text ? gs_arena_strndup(arena, text, strlen(text)) : NULL;
+    const char *copy = text ? gs_arena_strdup(arena, text) : NULL;
     *whole = *whole && (copy || !text);
     return copy;
 }

@@ -52,7 +52,7 @@ int gs_names_init(struct gs_names *names, const char *domain, struct gs_error *e
         {out.gpu_cores, domain, "/", "gpu-core.percentage"},
         {out.gpu_count, domain, "/", "gpu-count"},
         {out.inventory, domain, "/", "gpu-inventory"},
-        {out.moved, domain, "/", "gpu-moved"},
+        {out.moved, domain, "/", "gpu-reassigned"},
         {out.cordon, domain, "/", "gpu-cordon"},
         {out.driver_upgrade, domain, "/", "gpu-driver-upgrade"},
         {out.mps, domain, "/", "gpu-mps"},
@@ -70,8 +70,8 @@ int gs_names_init(struct gs_names *names, const char *domain, struct gs_error *e
         {out.uuid_deny, domain, "/", "gpu-uuid-deny"},
         {out.enforce, domain, "/", "gpu-enforce"},
         {out.enforced, domain, "/", "gpu-enforced"},
-        {out.wake, domain, "/", "gpu-wake"},
-        {out.offer, domain, "/", "gpu-offer"},
+        {out.wake, domain, "/", "gpu-requeue"},
+        {out.offer, domain, "/", "gpu-nominated"},
     };
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         snprintf(parts[i].to, GS_NAME_BYTES, "%s%s%s", parts[i].prefix, parts[i].joint,

@@ -7,9 +7,9 @@
 #include "gpushare/base/num.h"
 
 static const char *const placements[] = {
-    [GS_PLACEMENT_DEFAULT] = "",        [GS_PLACEMENT_BINPACK] = "binpack",
-    [GS_PLACEMENT_SPREAD] = "spread",   [GS_PLACEMENT_FGD] = "fgd",
-    [GS_PLACEMENT_ROLLOUT] = "rollout", [GS_PLACEMENT_BROKEN] = "",
+    [GS_PLACEMENT_DEFAULT] = "",      [GS_PLACEMENT_BINPACK] = "binpack",
+    [GS_PLACEMENT_SPREAD] = "spread", [GS_PLACEMENT_ROLLOUT] = "rollout",
+    [GS_PLACEMENT_BROKEN] = "",
 };
 
 const char *gs_placement_name(enum gs_placement placement)
@@ -34,34 +34,44 @@ uint64_t gs_pod_name_hash(const char *ns, const char *name)
     return hash * 31 + gs_hash_text(name);
 }
 
+enum { TEXTS = 21 };
+
+static void find_texts(struct gs_pod *pod, const char **ret[TEXTS])
+{
+    const char **const all[TEXTS] = {
+        &pod->uid,
+        &pod->ns,
+        &pod->name,
+        &pod->resource_version,
+        &pod->node_name,
+        &pod->scheduler_name,
+        &pod->said,
+        &pod->group,
+        &pod->nominated_node,
+        &pod->owner_uid,
+        &pod->owner,
+        &pod->owner_api,
+        &pod->owner_kind,
+        &pod->owner_name,
+        &pod->static_uid,
+        &pod->term,
+        &pod->gpu_model,
+        &pod->gpu_model_deny,
+        &pod->gpu_uuid,
+        &pod->gpu_uuid_deny,
+        &pod->offer,
+    };
+    memcpy(ret, all, sizeof(all));
+}
+
 void gs_pod_reset(struct gs_pod *pod)
 {
+    const char **texts[TEXTS];
     gs_arena_reset(&pod->arena);
-    *pod = (struct gs_pod){
-        .uid = "",
-        .ns = "",
-        .name = "",
-        .resource_version = "",
-        .node_name = "",
-        .scheduler_name = "",
-        .group = "",
-        .labels = "",
-        .nominated_node = "",
-        .owner_uid = "",
-        .owner = "",
-        .owner_api = "",
-        .owner_kind = "",
-        .owner_name = "",
-        .static_uid = "",
-        .term = "",
-        .qos = GS_QOS_BEST_EFFORT,
-        .gpu_model = "",
-        .gpu_model_deny = "",
-        .gpu_uuid = "",
-        .gpu_uuid_deny = "",
-        .offer = "",
-        .arena = pod->arena,
-    };
+    *pod = (struct gs_pod){.qos = GS_QOS_BEST_EFFORT, .arena = pod->arena};
+    find_texts(pod, texts);
+    for (int i = 0; i < TEXTS; i++)
+        *texts[i] = "";
 }
 
 void gs_pod_release(struct gs_pod *pod)
@@ -75,42 +85,19 @@ int gs_pod_copy(struct gs_pod *to, const struct gs_pod *from)
     gs_pod_reset(to);
     struct gs_pod copy = *from;
     copy.arena = to->arena;
-    const char **strings[] = {
-        &copy.uid,
-        &copy.ns,
-        &copy.name,
-        &copy.resource_version,
-        &copy.node_name,
-        &copy.owner_uid,
-        &copy.owner,
-        &copy.owner_api,
-        &copy.owner_kind,
-        &copy.owner_name,
-        &copy.static_uid,
-        &copy.term,
-        &copy.nominated_node,
-        &copy.gpu_model,
-        &copy.gpu_uuid,
-        &copy.gpu_model_deny,
-        &copy.gpu_uuid_deny,
-        &copy.scheduler_name,
-        &copy.group,
-        &copy.labels,
-        &copy.offer,
-    };
+    copy.labels = NULL;
+    const char **texts[TEXTS];
+    find_texts(&copy, texts);
     copy.containers =
         gs_arena_calloc(&copy.arena, from->container_count, sizeof(*from->containers));
     bool whole = copy.containers != NULL;
-    for (size_t i = 0; whole && i < sizeof(strings) / sizeof(strings[0]); i++) {
-        *strings[i] = gs_arena_strndup(&copy.arena, *strings[i], strlen(*strings[i]));
-        whole = *strings[i] != NULL;
+    for (int i = 0; whole && i < TEXTS; i++) {
+        *texts[i] = gs_arena_strdup(&copy.arena, *texts[i]);
+        whole = *texts[i] != NULL;
     }
-    for (uint32_t i = 0; whole && i < from->container_count; i++) {
-        const char *name = from->containers[i].name;
-        copy.containers[i] = from->containers[i];
-        copy.containers[i].name = gs_arena_strndup(&copy.arena, name, strlen(name));
-        whole = copy.containers[i].name != NULL;
-    }
+    if (whole && from->container_count)
+        memcpy(copy.containers, from->containers,
+               from->container_count * sizeof(*from->containers));
     whole = whole && gs_pod_rules_copy(&copy.arena, &copy.rules, &from->rules) == 0;
     to->arena = copy.arena;
     if (!whole) {

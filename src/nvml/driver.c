@@ -116,8 +116,8 @@ static struct answer read_gpu(struct driver *driver, const struct card *at, uint
     struct nvml *nvml = &driver->nvml;
     bool whole = at->instance == NVML_NO_INSTANCE;
     struct answer answer = {.device = at->device,
-                            .failed = whole ? "does not answer"
-                                            : "has a MIG instance that does not answer"};
+                            .failed = whole ? "does not respond"
+                                            : "has a MIG instance that does not respond"};
     struct nvml_memory memory = {0};
     char uuid[NVML_UUID_BYTES] = "", name[NVML_NAME_BYTES] = "";
     answer.code = nvml->uuid(at->device, uuid, sizeof(uuid));
@@ -125,11 +125,11 @@ static struct answer read_gpu(struct driver *driver, const struct card *at, uint
         return answer;
     struct card *card = number < GS_GPUS_MAX ? card_of(driver, uuid) : NULL;
     if (!card) {
-        note_refusal(set, number, "is one more than can be counted");
+        note_refusal(set, number, "exceeds the maximum of 64 GPUs");
         return answer;
     }
-    answer.failed =
-        whole ? "does not tell its memory" : "has a MIG instance that does not tell its memory";
+    answer.failed = whole ? "does not report its memory (if it shares the host's, use --gpu-file)"
+                          : "has a MIG instance that does not report its memory";
     answer.code = nvml->memory(at->device, &memory);
     if (answer.code != NVML_SUCCESS)
         return answer;
@@ -146,6 +146,8 @@ static struct answer read_gpu(struct driver *driver, const struct card *at, uint
     card->gpu.max_pods = mps_clients(nvml, at->parent);
     read_pci(driver, at->parent, card->gpu.pci);
     card->gpu.numa = numa_of(driver, card->gpu.pci);
+    if (whole || nvml->uuid(at->parent, card->gpu.card, sizeof(card->gpu.card)) != NVML_SUCCESS)
+        card->gpu.card[0] = '\0';
     card->gpu.node = whole ? node_of(driver, at->device) : 0;
     snprintf(card->gpu.model, sizeof(card->gpu.model), "%.*s", GS_MODEL_BYTES - 1, name);
     gs_driver_watch(driver, card);
@@ -158,10 +160,11 @@ static struct answer read_instances(struct driver *driver, nvml_device parent, u
                                     uint32_t *next, struct gs_gpu_set *set)
 {
     struct nvml *nvml = &driver->nvml;
-    struct answer answer = {.device = parent, .failed = "does not tell its MIG instances"};
+    struct answer answer = {.device = parent, .failed = "does not report its MIG instances"};
     unsigned int most = 0, found = 0;
     if (!nvml->mig_count || !nvml->mig_by_index || !nvml->gpu_instance) {
-        note_refusal(set, slot, "has MIG enabled, which this driver's library cannot list");
+        note_refusal(set, slot,
+                     "has MIG enabled, and this driver's library cannot list MIG instances");
         return answer;
     }
     answer.code = nvml->mig_count(parent, &most);
@@ -180,7 +183,7 @@ static struct answer read_instances(struct driver *driver, nvml_device parent, u
             answer = one;
     }
     if (answer.code == NVML_SUCCESS && !found)
-        note_refusal(set, slot, "has MIG enabled and no instance");
+        note_refusal(set, slot, "has MIG enabled and no MIG instance");
     return answer;
 }
 
@@ -189,7 +192,7 @@ static struct answer read_card(struct driver *driver, uint32_t slot, uint32_t *n
                                struct gs_gpu_set *set)
 {
     struct card at = {.instance = NVML_NO_INSTANCE, .slot = slot};
-    struct answer answer = {.failed = "does not answer"};
+    struct answer answer = {.failed = "does not respond"};
     answer.code = driver->nvml.by_index(slot, &at.device);
     if (answer.code != NVML_SUCCESS)
         return answer;
@@ -315,7 +318,7 @@ static int read_driver(void *ctx, struct gs_gpu_set *ret, struct gs_error *err)
         return -1;
     int code = driver->nvml.count(&count);
     if (code != NVML_SUCCESS) {
-        nvml_fail(&driver->nvml, code, "the NVIDIA driver does not count its GPUs", err);
+        nvml_fail(&driver->nvml, code, "the NVIDIA driver does not report its GPUs", err);
         gs_driver_unload(driver);
         return -1;
     }

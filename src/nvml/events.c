@@ -151,7 +151,7 @@ int gs_driver_wait(void *ctx, int64_t timeout_ns, struct gs_error *err)
         return 0;
     if (code == NVML_SUCCESS)
         return note_event(driver, &event);
-    nvml_fail(&driver->nvml, code, "the NVIDIA driver's events broke off", err);
+    nvml_fail(&driver->nvml, code, "waiting for events of the NVIDIA driver failed", err);
     go_deaf(driver, code);
     return -1;
 }

@@ -54,8 +54,8 @@ int nvml_open(struct nvml *nvml, const char *library, int *ret_code, struct gs_e
     if (!nvml->handle) {
         const char *why = dlerror();
         return gs_fail(err, GS_ENOENT,
-                       "the NVIDIA driver's library cannot be loaded (is the container run with "
-                       "the nvidia runtime?): %.140s",
+                       "cannot load the NVIDIA driver's library (run the container with the nvidia "
+                       "runtime): %.140s",
                        why ? why : library);
     }
     int code = NVML_SUCCESS;
@@ -65,7 +65,7 @@ int nvml_open(struct nvml *nvml, const char *library, int *ret_code, struct gs_e
     if (whole && code == NVML_SUCCESS)
         return 0;
     if (whole)
-        nvml_fail(nvml, code, "the NVIDIA driver does not start", err);
+        nvml_fail(nvml, code, "cannot initialize the NVIDIA driver", err);
     *ret_code = code;
     dlclose(nvml->handle);
     *nvml = (struct nvml){0};

@@ -56,7 +56,8 @@ static int add_part(struct gs_gpu_set *set, const char *part, size_t len, struct
         count = 0;
     uint32_t mib = size_mib(part + skip, len - skip);
     if (!count || !mib)
-        return gs_fail(err, GS_EINVAL, "\"%.*s\" is not like 2x16384MiB or 80GiB", (int)len, part);
+        return gs_fail(err, GS_EINVAL, "\"%.*s\" is invalid: write it as 2x16384MiB or 80GiB",
+                       (int)len, part);
     if (count > GS_GPUS_MAX - set->count)
         return gs_fail(err, GS_EINVAL, "more than %d GPUs", GS_GPUS_MAX);
     for (uint32_t i = 0; i < count; i++) {

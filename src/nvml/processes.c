@@ -63,7 +63,7 @@ int gs_driver_processes(void *ctx, uint32_t idx, struct gs_gpu_process ret[GS_GP
     const struct card *card = nvml->handle ? card_at(driver, idx) : NULL;
     struct list list = {.to = ret};
     if (!card)
-        return gs_fail(err, GS_ENOENT, "GPU %u is not there", idx);
+        return gs_fail(err, GS_ENOENT, "GPU %u not found", idx);
     if (!nvml->compute)
         return gs_fail(err, GS_EIO, "this driver's library does not list processes");
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
@@ -73,7 +73,7 @@ int gs_driver_processes(void *ctx, uint32_t idx, struct gs_gpu_process ret[GS_GP
                            GS_GPU_PROCESSES_MAX);
         /* cards that cannot draw have no such list; that of what computes all have */
         if (code != NVML_SUCCESS && (i == 0 || code != NVML_NOT_SUPPORTED))
-            return nvml_fail(nvml, code, "the processes on a GPU are not told", err);
+            return nvml_fail(nvml, code, "cannot list the processes on a GPU", err);
     }
     *ret_count = list.count;
     return 0;

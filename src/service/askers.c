@@ -12,7 +12,7 @@ static unsigned long long hash_of(const char *name)
 }
 
 /* Those above the ceiling are not noted. */
-static void note(atomic_ullong *names, const char *name)
+void gs_askers_note(atomic_ullong *names, const char *name)
 {
     unsigned long long hash = hash_of(name);
     for (int i = 0; i < GS_ASKERS_MAX; i++) {
@@ -21,16 +21,6 @@ static void note(atomic_ullong *names, const char *name)
             (!there && (atomic_compare_exchange_strong(&names[i], &there, hash) || there == hash)))
             return;
     }
-}
-
-void gs_askers_asked(struct gs_askers *askers, const char *name)
-{
-    note(askers->asked, name);
-}
-
-void gs_askers_bound(struct gs_askers *askers, const char *name)
-{
-    note(askers->bound, name);
 }
 
 static bool has(atomic_ullong *names, unsigned long long hash)
@@ -47,8 +37,7 @@ bool gs_askers_know(struct gs_askers *askers, const char *list, const char *name
     if (list)
         return gs_askers_among(list, name);
     unsigned long long hash = hash_of(name);
-    bool none = !atomic_load(&askers->asked[0]) && !atomic_load(&askers->bound[0]);
-    return none || has(askers->asked, hash) || has(askers->bound, hash);
+    return !atomic_load(&askers->asked[0]) || has(askers->asked, hash) || has(askers->bound, hash);
 }
 
 bool gs_askers_among(const char *list, const char *name)

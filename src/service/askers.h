@@ -8,7 +8,7 @@
 /*
  * Which schedulers (spec.schedulerName) work with this service: those of --scheduler-name, or else
  * those that asked filter here, and those whose pods were bound with a record of ours. Nobody is
- * woken for others. Until one is known, all count. Any thread.
+ * woken for others. Until one asked, all count. Any thread.
  */
 enum { GS_ASKERS_MAX = 16 };
 struct gs_askers {
@@ -16,8 +16,8 @@ struct gs_askers {
     atomic_ullong asked[GS_ASKERS_MAX], bound[GS_ASKERS_MAX];
 };
 
-void gs_askers_asked(struct gs_askers *askers, const char *name);
-void gs_askers_bound(struct gs_askers *askers, const char *name);
+/* In one of the two lists. */
+void gs_askers_note(atomic_ullong *names, const char *name);
 
 /* list: of --scheduler-name, NULL: not given. */
 bool gs_askers_know(struct gs_askers *askers, const char *list, const char *name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bind: choose and reserve under the lock, one call to the API without it, confirm or undo. What
- * has to wait for its turn reserves before that (arrivals.h). The API is the only truth: when the
+ * has to wait for its turn reserves before that (open_binds.h). The API is the only truth: when the
  * answer is lost, the pod is read back, and while the call may still be carried out its reservation
  * stays (open_binds.h).
  */
@@ -44,7 +44,7 @@ static int find_known(struct gs_service *service, const struct gs_binding_args *
         return -1;
     return strcmp(ret->name, args->name) == 0 && strcmp(ret->ns, args->ns) == 0
                ? 0
-               : gs_fail(err, GS_ECONFLICT, "the UID is another pod's");
+               : gs_fail(err, GS_ECONFLICT, "the UID belongs to another pod");
 }
 
 /* The pod's requests: from the watch, else from the API (kube-scheduler's caches may be ahead). */
@@ -60,7 +60,7 @@ static int find_pod(struct gs_service *service, const struct gs_binding_args *ar
     if (kube->ops->get_pod(kube->ctx, args->ns, args->name, ret, err) < 0)
         return -1;
     if (strcmp(ret->uid, args->uid) != 0)
-        return gs_fail(err, GS_ECONFLICT, "the pod was deleted and created anew");
+        return gs_fail(err, GS_ECONFLICT, "the pod was deleted and created again");
     return 0;
 }
 
@@ -75,14 +75,14 @@ static bool settled(struct gs_service *service, const struct gs_binding_args *ar
     if (!gs_ledger_find_claim(service->store.cluster.ledger, args->uid, ret_claim))
         return false;
     bool same_node = strcmp(ret_claim->node, args->node) == 0;
-    bool open = gs_open_binds_has(service->open_binds, args->uid);
+    bool open = gs_open_binds_has(&service->open_binds, args->uid);
     if (ret_claim->state == GS_CLAIM_CONFIRMED && !same_node)
-        say(outcome, GS_BIND_CONFLICT, "pod is bound to another node already");
+        say(outcome, GS_BIND_CONFLICT, "pod is already bound to another node");
     else if (ret_claim->state != GS_CLAIM_CONFIRMED && !open && !outcome->arrived)
-        say(outcome, GS_BIND_REFUSED, "another bind of this pod is under way");
+        say(outcome, GS_BIND_REFUSED, "another bind of this pod is in progress");
     else if (ret_claim->state != GS_CLAIM_CONFIRMED && !same_node)
         say(outcome, GS_BIND_REFUSED,
-            "an earlier bind of this pod to another node has no known outcome yet");
+            "unresolved bind: waiting for the outcome of an earlier bind to another node");
     return ret_claim->state == GS_CLAIM_CONFIRMED || outcome->words[0];
 }
 
@@ -102,13 +102,13 @@ static gs_gpu_mask choose_again(struct gs_service *service, const struct gs_node
                                 struct outcome *outcome)
 {
     if (takes_still(service, view, ask, before) &&
-        gs_open_binds_repeat_begin(service->open_binds, before->uid)) {
+        gs_open_binds_repeat_begin(&service->open_binds, before->uid)) {
         outcome->repeats = true;
         return before->gpus;
     }
     say(outcome, GS_BIND_REFUSED,
-        "an earlier bind of this pod has no known outcome yet, and the pod or its GPUs have "
-        "changed since");
+        "unresolved bind: the pod or its GPUs changed, and the outcome of its earlier bind is not "
+        "known yet");
     return 0;
 }
 
@@ -136,12 +136,6 @@ static uint32_t gpu_size(const struct gs_node_view *view, gs_gpu_mask gpus)
     return 0;
 }
 
-static uint32_t known_size(const struct gs_service *service, const struct gs_claim *claim)
-{
-    const struct gs_node_view *view = gs_store_view(&service->store, claim->node);
-    return view ? gpu_size(view, claim->gpus) : 0;
-}
-
 /* What was reserved is charged where it was chosen, and no GPU there has more than it holds: so
  * gs_fit_chosen() said a moment ago. A pod that the node says is elsewhere is bound already, and
  * its bind will say so. */
@@ -153,17 +147,17 @@ static bool is_sound(const struct gs_ledger *ledger, uint32_t slot, const char *
     bool sound = GS_INVARIANT(view && gs_ledger_find_claim(ledger, uid, &claim) &&
                                   gs_gpu_mask_count(claim.gpus) == claim.gpu_count &&
                                   (claim.from_moved || (claim.charged == gpus && !claim.unplaced)),
-                              "a reservation is charged on the GPUs that were chosen");
+                              "a reservation is on the chosen GPUs");
     for (uint32_t i = 0; sound && !claim.from_moved && i < view->gpu_count; i++) {
         const struct gs_gpu_state *gpu = &view->gpus[i];
         sound = !(gpus & GS_GPU_BIT(gpu->idx)) ||
                 GS_INVARIANT(gpu->used_units <= gpu->total_units &&
                                  (!claim.cores_pct || gpu->used_cores_pct <= GS_CORES_PCT) &&
                                  (!gpu->max_pods || gpu->pods <= gpu->max_pods),
-                             "a GPU has room for what was reserved on it");
+                             "a GPU has the memory that is reserved on it");
     }
     return sound && GS_INVARIANT(gs_ledger_audit(ledger, slot) == 0,
-                                 "a node's sums are those of its claims");
+                                 "a node's totals equal the sum of its allocations");
 }
 
 /* Locked part: fills *record and leaves a reservation (true), or says why not. */
@@ -184,7 +178,7 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
     const struct gs_place place = gs_service_place(service);
     if (outcome->arrived && !takes_still(service, view, ask, &before)) { /* the watch was faster */
         gs_ledger_undo(ledger, args->uid);
-        gs_store_freed(&service->store, view->slot);
+        gs_store_freed(&service->store, view->slot, 0);
         gs_holds_again(service, args->uid);
         before.gpus = 0;
     }
@@ -217,7 +211,7 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
     }
     if (!before.gpus) /* an earlier attempt may be carried out yet: its place stays its own */
         gs_ledger_undo(ledger, args->uid);
-    say(outcome, GS_BIND_FAILED, "an invariant is broken: see the extender's log");
+    say(outcome, GS_BIND_FAILED, "invariant violated: see the extender's log");
     return false;
 }
 
@@ -239,11 +233,11 @@ static bool definitely_failed(enum gs_code code)
 static void settle_failure(struct gs_service *service, const struct gs_binding_args *args,
                            const struct gs_error *why, bool answered, struct outcome *outcome)
 {
-    int64_t now_ns = gs_clock_now_ns(service->config.clock);
+    int64_t now_ns = gs_service_now(service);
     /* This attempt did not bind it; an earlier one without an answer still may. */
     bool refused = definitely_failed(why->code) || why->code == GS_ECONFLICT;
     gs_store_read(&service->store);
-    bool open = gs_open_binds_has(service->open_binds, args->uid);
+    bool open = gs_open_binds_has(&service->open_binds, args->uid);
     gs_store_unlock(&service->store);
     if (definitely_failed(why->code) && (!open || why->code == GS_ENOENT)) {
         gs_bind_undo(service, args->uid);
@@ -256,11 +250,11 @@ static void settle_failure(struct gs_service *service, const struct gs_binding_a
         gs_bind_confirm(service, args, 0);
         return;
     case GS_BIND_ELSEWHERE:
-        say(outcome, GS_BIND_CONFLICT, "pod is bound to another node already");
+        say(outcome, GS_BIND_CONFLICT, "pod is already bound to another node");
         return;
     case GS_BIND_POD_GONE:
         gs_bind_undo(service, args->uid);
-        say(outcome, GS_BIND_CONFLICT, "bind failed: the pod is gone");
+        say(outcome, GS_BIND_CONFLICT, "bind failed: the pod was deleted");
         return;
     case GS_BIND_UNBOUND:
         if (refused && !open) {
@@ -277,11 +271,10 @@ static void settle_failure(struct gs_service *service, const struct gs_binding_a
     const bool reserved = gs_ledger_find_claim(service->store.cluster.ledger, args->uid, &claim) &&
                           claim.state == GS_CLAIM_RESERVED;
     if (reserved && (!refused || !open)) /* else the watch was faster: bound, or gone */
-        gs_open_binds_add(service->open_binds, args->ns, args->name, args->uid, now_ns,
+        gs_open_binds_add(&service->open_binds, args->ns, args->uid, now_ns + GS_NS_PER_S,
                           now_ns + (answered ? GS_OPEN_BIND_ANSWERED_NS : GS_OPEN_BIND_NS));
     gs_store_unlock(&service->store);
-    say(outcome, GS_BIND_OPEN, "bind has no known outcome yet, the place stays reserved: %s",
-        why->msg);
+    say(outcome, GS_BIND_OPEN, "unresolved bind, its GPU memory stays reserved: %s", why->msg);
 }
 
 static void log_bind(const struct gs_binding_args *args, const struct gs_bind_record *record,
@@ -290,13 +283,12 @@ static void log_bind(const struct gs_binding_args *args, const struct gs_bind_re
     char gpus[GS_IDX_TEXT_BYTES];
     const char *client = outcome->client ? outcome->client : "-";
     if (outcome->words[0])
-        gs_log(GS_LOG_WARN, "not bound", GS_STR("pod", args->name), GS_STR("namespace", args->ns),
-               GS_STR("node", args->node), GS_STR("client", client), GS_STR("why", outcome->words));
+        gs_log(GS_LOG_WARN, "pod not bound", GS_POD_FIELDS(args), GS_STR("node", args->node),
+               GS_STR("client", client), GS_STR("reason", outcome->words));
     else
-        gs_log(GS_LOG_INFO, "bound", GS_STR("pod", args->name), GS_STR("namespace", args->ns),
-               GS_STR("node", args->node), GS_STR("client", client),
-               GS_STR("gpu", gs_codec_idx_format(record->gpus, gpus)),
-               GS_INT("units", record->charge.units), GS_INT("size", record->dev_units));
+        gs_log(GS_LOG_INFO, "pod bound", GS_POD_FIELDS(args), GS_STR("node", args->node),
+               GS_STR("client", client), GS_STR("gpu", gs_codec_idx_format(record->gpus, gpus)),
+               GS_INT("units", record->charge.units));
 }
 
 /* Others than kube-scheduler may reach the port, on loopback too (pods/portforward), and have pods
@@ -308,10 +300,11 @@ static bool is_ours(const struct gs_service *service, const struct gs_pod *pod,
     if (ask->broken && !ask->units)
         say(outcome, GS_BIND_REFUSED, "%s", gs_reason_text(ask->broken));
     else if (!pod->names_gpu)
-        say(outcome, GS_BIND_REFUSED, "the pod asks for no GPU memory: it is not bound here");
+        say(outcome, GS_BIND_REFUSED,
+            "the pod requests no GPU memory: gpushare-extender does not bind it");
     else if (config->scheduler_name &&
              !gs_askers_among(config->scheduler_name, pod->scheduler_name))
-        say(outcome, GS_BIND_REFUSED, "the pod is another scheduler's: it is not bound here");
+        say(outcome, GS_BIND_REFUSED, "the pod's schedulerName is not in --scheduler-name");
     return !outcome->words[0];
 }
 
@@ -341,13 +334,13 @@ static int send_binding(struct gs_service *service, struct gs_binding *binding, 
 {
     const struct gs_kube *kube = &service->config.kube;
     if (service->config.election) {
-        int64_t now_ns = gs_clock_now_ns(service->config.clock);
+        int64_t now_ns = gs_service_now(service);
         int64_t leads_until_ns = gs_election_until_ns(service->config.election);
         int64_t given_up_ns = begun_ns + GS_ELECTION_BIND_NS;
         if (leads_until_ns <= now_ns)
-            return gs_fail(err, GS_EBUSY, "this replica leads no more");
+            return gs_fail(err, GS_EBUSY, "this replica is no longer the leader");
         if (given_up_ns <= now_ns)
-            return gs_fail(err, GS_EBUSY, "the pod was not read in time");
+            return gs_fail(err, GS_EBUSY, "timeout while reading the pod");
         binding->deadline_ns = leads_until_ns < given_up_ns ? leads_until_ns : given_up_ns;
     }
     return kube->ops->bind(kube->ctx, binding, err);
@@ -391,6 +384,7 @@ static void arrive(struct gs_service *service, const struct gs_binding_args *arg
 {
     struct outcome unsaid = {0};
     struct gs_bind_record record = {0};
+    const int64_t until_ns = gs_service_now(service) + GS_ARRIVAL_NS;
     struct gs_ask ask;
     struct gs_match match;
     struct gs_claim claim;
@@ -404,21 +398,24 @@ static void arrive(struct gs_service *service, const struct gs_binding_args *arg
     if (!gs_ledger_find_claim(ledger, args->uid, &claim) && is_ours(service, pod, &ask, &unsaid) &&
         may_use(service, pod, args->node, &unsaid) &&
         reserve(service, args, pod, &ask, &record, &unsaid) &&
-        !gs_arrivals_add(&service->arrivals, args->uid, gs_clock_now_ns(service->config.clock)))
+        !gs_open_binds_add(&service->arrivals, args->ns, args->uid, until_ns, until_ns))
         gs_ledger_undo(ledger, args->uid);
     gs_store_unlock(&service->store);
 }
 
-void gs_service_bind_arrived(struct gs_service *service, const char *body, size_t len)
+uint64_t gs_service_bind_arrived(struct gs_service *service, const char *body, size_t len)
 {
+    uint64_t ns = 0;
     struct gs_binding_args args = {0};
     struct gs_pod pod = {0};
-    if (!gs_service_refuses(service) &&
-        gs_codec_binding_args((struct gs_slice){body, len}, &args, NULL) == 0 &&
-        find_known(service, &args, &pod, NULL) == 0)
-        arrive(service, &args, &pod);
+    if (gs_codec_binding_args((struct gs_slice){body, len}, &args, NULL) == 0) {
+        ns = gs_hash_text(args.ns);
+        if (!gs_service_refuses(service) && find_known(service, &args, &pod, NULL) == 0)
+            arrive(service, &args, &pod);
+    }
     gs_pod_release(&pod);
     gs_binding_args_release(&args);
+    return ns;
 }
 
 /* Whether what is reserved for the pod is what this bind reserved when it arrived. An arrival whose
@@ -430,7 +427,8 @@ static bool take_turn(struct gs_service *service, const struct gs_binding_args *
     const bool found = gs_ledger_find_claim(service->store.cluster.ledger, args->uid, &claim);
     const bool reserved = found && claim.state == GS_CLAIM_RESERVED;
     const bool elsewhere = reserved && strcmp(claim.node, args->node) != 0;
-    const bool arrived = !elsewhere && gs_arrivals_take(&service->arrivals, args->uid) && reserved;
+    const bool arrived =
+        !elsewhere && gs_open_binds_remove(&service->arrivals, args->uid) && reserved;
     gs_store_unlock(&service->store);
     return arrived;
 }
@@ -438,7 +436,7 @@ static bool take_turn(struct gs_service *service, const struct gs_binding_args *
 static void bind_pod(struct gs_service *service, const struct gs_binding_args *args,
                      struct gs_pod *pod, struct outcome *outcome)
 {
-    int64_t begun_ns = gs_clock_now_ns(service->config.clock);
+    int64_t begun_ns = gs_service_now(service);
     struct gs_bind_record record = {0};
     struct gs_error err = {0};
     struct gs_ask ask;
@@ -448,9 +446,7 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
     gs_store_read(&service->store);
     bool is_settled = settled(service, args, outcome, &claim);
     if (is_settled)
-        record = (struct gs_bind_record){.gpus = claim.gpus,
-                                         .dev_units = known_size(service, &claim),
-                                         .charge = {claim.units, claim.gpu_count, claim.cores_pct}};
+        record = (struct gs_bind_record){.gpus = claim.gpus, .charge.units = claim.units};
     gs_store_unlock(&service->store);
     if (is_settled) {
         log_bind(args, &record, outcome);
@@ -478,7 +474,7 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
         call_api(service, args, pod, &record, begun_ns, outcome);
     if (outcome->repeats) {
         gs_store_write(&service->store);
-        gs_open_binds_repeat_end(service->open_binds, args->uid);
+        gs_open_binds_repeat_end(&service->open_binds, args->uid);
         gs_store_unlock(&service->store);
     }
     if (outcome->words[0] && ours && ask.units) {
@@ -492,7 +488,7 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
 /* Binds of a process before this one may still be under way. */
 static void await_first(const struct gs_service *service)
 {
-    int64_t left_ns = service->config.first_bind_ns - gs_clock_now_ns(service->config.clock);
+    int64_t left_ns = service->config.first_bind_ns - gs_service_now(service);
     const struct timespec span = {.tv_sec = left_ns / GS_NS_PER_S,
                                   .tv_nsec = left_ns % GS_NS_PER_S};
     if (left_ns > 0)
@@ -508,7 +504,7 @@ int gs_service_bind(struct gs_service *service, const char *body, size_t len, st
 int gs_service_bind_for(struct gs_service *service, const char *client, const char *body,
                         size_t len, struct gs_buf *answer, struct gs_error *err)
 {
-    int64_t start_ns = gs_clock_now_ns(service->config.clock);
+    int64_t start_ns = gs_service_now(service);
     struct gs_binding_args args = {0};
     struct gs_pod pod = {0};
     struct outcome outcome = {.result = GS_BIND_DONE, .client = client};
@@ -516,21 +512,21 @@ int gs_service_bind_for(struct gs_service *service, const char *client, const ch
     int result = gs_codec_binding_args((struct gs_slice){body, len}, &args, err);
     if (result == 0) {
         if (refuses) {
+            outcome.arrived = take_turn(service, &args);
             say(&outcome, GS_BIND_REFUSED, "%s", refuses);
         } else {
             await_first(service);
             bind_pod(service, &args, &pod, &outcome);
-            if (outcome.arrived) /* for nothing */
-                gs_bind_undo(service, args.uid);
         }
+        if (outcome.arrived) /* for nothing */
+            gs_bind_undo(service, args.uid);
         atomic_fetch_add_explicit(&service->binds[outcome.result], 1, memory_order_relaxed);
         gs_codec_binding_result(answer, outcome.words);
-        if (gs_buf_failed(answer))
-            result = gs_fail(err, GS_ENOMEM, "the answer does not fit");
+        result = gs_service_answered(answer, err);
     }
     gs_pod_release(&pod);
     gs_binding_args_release(&args);
-    gs_meter_add(&service->meters[GS_VERB_BIND], gs_clock_now_ns(service->config.clock) - start_ns,
+    gs_meter_add(&service->meters[GS_VERB_BIND], gs_service_now(service) - start_ns,
                  result < 0 || outcome.words[0]);
     return result;
 }

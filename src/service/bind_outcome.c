@@ -11,7 +11,7 @@
 static void wait_again(struct gs_service *service, const char *uid)
 {
     gs_holds_again(service, uid);
-    gs_pending_anywhere(service->pending, uid, gs_clock_now_ns(service->config.clock));
+    gs_pending_anywhere(service->pending, uid, gs_service_now(service));
 }
 
 /* Store locked for writing, so that a repetition has begun before or finds nothing to repeat. */
@@ -19,13 +19,13 @@ static void undo(struct gs_service *service, const char *uid)
 {
     struct gs_ledger *ledger = service->store.cluster.ledger;
     struct gs_claim claim;
-    gs_open_binds_remove(service->open_binds, uid);
+    gs_open_binds_remove(&service->open_binds, uid);
     if (!gs_ledger_find_claim(ledger, uid, &claim) || claim.state != GS_CLAIM_RESERVED)
         return;
     const struct gs_node_view *view = gs_store_view(&service->store, claim.node);
     uint32_t slot = view ? view->slot : GS_INDEX_NONE;
     gs_ledger_undo(ledger, uid);
-    gs_store_freed(&service->store, slot);
+    gs_store_freed(&service->store, slot, 0);
     wait_again(service, uid);
 }
 
@@ -40,11 +40,11 @@ void gs_bind_expire(struct gs_service *service, const char *uid, int64_t now_ns)
 {
     struct gs_claim claim;
     gs_store_write(&service->store);
-    GS_INVARIANT(!gs_open_binds_has(service->open_binds, uid) ||
+    GS_INVARIANT(!gs_open_binds_has(&service->open_binds, uid) ||
                      (gs_ledger_find_claim(service->store.cluster.ledger, uid, &claim) &&
                       claim.state == GS_CLAIM_RESERVED),
-                 "an open bind has a reservation");
-    if (gs_open_binds_over(service->open_binds, uid, now_ns))
+                 "an unresolved bind has a reservation");
+    if (gs_open_binds_over(&service->open_binds, uid, now_ns))
         undo(service, uid);
     gs_store_unlock(&service->store);
 }
@@ -53,36 +53,11 @@ void gs_bind_expire_arrivals(struct gs_service *service, int64_t now_ns)
 {
     const char *uid;
     gs_store_write(&service->store);
-    while ((uid = gs_arrivals_overdue(&service->arrivals, now_ns))) {
+    while ((uid = gs_open_binds_due(&service->arrivals, now_ns))) {
         undo(service, uid);
-        gs_arrivals_take(&service->arrivals, uid);
+        gs_open_binds_remove(&service->arrivals, uid);
     }
     gs_store_unlock(&service->store);
-}
-
-struct namesake {
-    const struct gs_binding_args *args;
-    bool found;
-};
-
-static bool is_namesake(void *ctx, const struct gs_claim *claim)
-{
-    struct namesake *namesake = ctx;
-    namesake->found = strcmp(claim->name, namesake->args->name) == 0 &&
-                      strcmp(claim->ns, namesake->args->ns) == 0 &&
-                      strcmp(claim->uid, namesake->args->uid) != 0;
-    return !namesake->found;
-}
-
-/* The watch was faster, and showed another pod of this name bound to this node. */
-static bool bound_a_namesake(const struct gs_service *service, const struct gs_binding_args *args)
-{
-    const struct gs_ledger *ledger = service->store.cluster.ledger;
-    const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(args->node));
-    struct namesake namesake = {args, false};
-    if (view)
-        gs_ledger_each_claim(ledger, view->slot, is_namesake, &namesake);
-    return namesake.found;
 }
 
 void gs_bind_confirm(struct gs_service *service, const struct gs_binding_args *args,
@@ -99,16 +74,12 @@ void gs_bind_confirm(struct gs_service *service, const struct gs_binding_args *a
     if (known && claim.also && gpus) {
         const struct gs_node_view *view = gs_store_view(store, claim.node);
         gs_ledger_place(store->cluster.ledger, args->uid, gpus);
-        gs_store_freed(store, view ? view->slot : GS_INDEX_NONE);
+        gs_store_freed(store, view ? view->slot : GS_INDEX_NONE, 0);
     }
     gs_ledger_confirm(store->cluster.ledger, args->uid);
-    if (!known && bound_a_namesake(service, args))
-        gs_wrong_uid_alarm(service, args->ns, args->name, args->uid, args->node);
-    else if (!shown)
-        gs_recent_bind_add(service, args->ns, args->name, args->uid);
     if (known && !shown)
         gs_term_bound(service, args->uid);
-    gs_open_binds_remove(service->open_binds, args->uid);
+    gs_open_binds_remove(&service->open_binds, args->uid);
     gs_store_unlock(store);
     gs_pending_accepted(service->pending, args->uid);
 }

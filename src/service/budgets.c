@@ -3,17 +3,12 @@
 
 #include <stdlib.h>
 
-#include "gpushare/codec/budgets.h"
 #include "service_internal.h"
-
-static const char *ns_of(const struct gs_budget *budget)
-{
-    return budget->ns ? budget->ns : "";
-}
 
 static int by_ns(const void *a, const void *b)
 {
-    return strcmp(ns_of(a), ns_of(b));
+    const struct gs_budget *one = a, *other = b;
+    return strcmp(one->ns, other->ns);
 }
 
 void gs_service_budgets(struct gs_service *service, struct gs_arena *arena, struct gs_budget *all,
@@ -29,67 +24,39 @@ void gs_service_budgets(struct gs_service *service, struct gs_arena *arena, stru
     *arena = (struct gs_arena){0};
 }
 
-/* The first of that namespace, or of one behind it. */
-static uint32_t first_of(const struct gs_budgets *budgets, const char *ns)
-{
-    uint32_t from = 0, to = budgets->count;
-    while (from < to) {
-        const uint32_t middle = from + (to - from) / 2;
-        if (strcmp(ns_of(&budgets->all[middle]), ns) < 0)
-            from = middle + 1;
-        else
-            to = middle;
-    }
-    return from;
-}
-
-/* Its bit; 0: there are too many on this node. */
+/* Its bit. Where there are too many on a node the last bit is the rest's, which allow none. */
 static uint64_t bit_of(struct gs_plan_budgets *of, const struct gs_budget *budget)
 {
     uint32_t at = 0;
     while (at < of->count && of->named[at] != budget)
         at++;
-    if (at == GS_EVICTION_BUDGETS)
-        return 0;
-    if (at == of->count) {
+    if (at == of->count && at < GS_EVICTION_BUDGETS - 1) {
         of->named[of->count++] = budget;
         of->plan.allowed[at] = budget->allowed;
     }
     return (uint64_t)1 << at;
 }
 
-static void begin(struct gs_eviction_budgets *budgets)
-{
-    ((struct gs_plan_budgets *)budgets)->count = 0;
-}
-
-static uint64_t falls(struct gs_eviction_budgets *budgets, const struct gs_claim *claim)
+uint64_t gs_budgets_fall(struct gs_eviction_budgets *budgets, const struct gs_claim *claim)
 {
     struct gs_plan_budgets *of = (struct gs_plan_budgets *)budgets;
-    struct gs_kv *labels;
-    uint32_t count;
+    const struct gs_budgets *all = of->budgets;
+    const struct gs_budget wanted = {.ns = claim->ns};
+    const struct gs_budget *at = bsearch(&wanted, all->all, all->count, sizeof(*at), by_ns);
     uint64_t bits = 0;
-    uint32_t at = first_of(of->budgets, claim->ns);
-    gs_arena_reset(&of->arena);
-    if (!claim->labels || at == of->budgets->count ||
-        gs_codec_labels(gs_slice_of(claim->labels), &of->arena, &labels, &count, NULL) < 0)
+    uint32_t work = 0;
+    if (!at)
         return 0;
-    for (; at < of->budgets->count; at++) {
-        const struct gs_budget *budget = &of->budgets->all[at];
-        if (strcmp(ns_of(budget), claim->ns) != 0)
-            break;
-        if (gs_budget_covers(budget, claim->ns, claim->name, labels, count))
-            bits |= bit_of(of, budget);
+    while (at > all->all && by_ns(at - 1, at) == 0)
+        at--;
+    uint32_t *spent = &of->work[(at - all->all) % GS_PLAN_SHARES];
+    if (*spent > GS_PLAN_WORK_MAX)
+        return (uint64_t)1 << (GS_EVICTION_BUDGETS - 1);
+    for (; at < all->all + all->count && by_ns(at, &wanted) == 0; at++) {
+        work = at->work;
+        if (gs_budget_covers(at, claim->name, claim->labels))
+            bits |= bit_of(of, at);
     }
+    *spent += work;
     return bits;
-}
-
-void gs_plan_budgets_init(struct gs_plan_budgets *ret, const struct gs_budgets *budgets)
-{
-    *ret = (struct gs_plan_budgets){.plan = {.begin = begin, .falls = falls}, .budgets = budgets};
-}
-
-void gs_plan_budgets_release(struct gs_plan_budgets *of)
-{
-    gs_arena_release(&of->arena);
 }

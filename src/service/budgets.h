@@ -16,16 +16,20 @@ struct gs_budgets {
     uint32_t count;
 };
 
-/* Those of one plan; the store stays locked meanwhile. */
+/* What may be asked of a namespace's budgets (gs_budget.work) for an answer; afterwards its pods
+ * violate one. */
+enum { GS_PLAN_WORK_MAX = 4 << 20, GS_PLAN_SHARES = 1024 };
+
+/* Those of one answer; the store is locked in each plan. */
 struct gs_plan_budgets {
     struct gs_eviction_budgets plan;
     const struct gs_budgets *budgets;
-    struct gs_arena arena; /* of one claim's labels */
     const struct gs_budget *named[GS_EVICTION_BUDGETS];
     uint32_t count;
+    uint32_t work[GS_PLAN_SHARES]; /* by the namespace's first budget */
 };
 
-void gs_plan_budgets_init(struct gs_plan_budgets *ret, const struct gs_budgets *budgets);
-void gs_plan_budgets_release(struct gs_plan_budgets *of);
+/* For plan.falls. */
+uint64_t gs_budgets_fall(struct gs_eviction_budgets *budgets, const struct gs_claim *claim);
 
 #endif

@@ -218,7 +218,8 @@ int64_t gs_election_step(struct gs_election *election, struct gs_error *err)
         follow(election, &lease, begun_ns, now_ns);
         election->looked_ns = begun_ns;
         if (!lease.resource_version[0])
-            gs_fail(err, GS_ENOENT, "there is no Lease %s/%s: does kube-scheduler elect a leader?",
+            gs_fail(err, GS_ENOENT,
+                    "Lease %s/%s does not exist: check that kube-scheduler elects a leader",
                     lease.ns, lease.name);
         return next_ns;
     }

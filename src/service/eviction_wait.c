@@ -7,68 +7,208 @@
 #include "gpushare/base/clock.h"
 #include "gpushare/base/index.h"
 
-void gs_eviction_waits_init(struct gs_eviction_waits *eviction_waits)
+void gs_eviction_waits_init(struct gs_eviction_waits *eviction_waits,
+                            bool (*moved)(void *ctx, const char *uid, const char *node), void *ctx)
 {
     *eviction_waits = (struct gs_eviction_waits){.each_ns = GS_EVICTION_WAIT_NS,
-                                                 .budget_ns = GS_EVICTION_WAIT_BUDGET_NS};
+                                                 .budget_ns = GS_EVICTION_WAIT_BUDGET_NS,
+                                                 .moved = moved,
+                                                 .ctx = ctx};
     pthread_mutex_init(&eviction_waits->lock, NULL);
+}
+
+static void drop(struct gs_eviction_wait *item)
+{
+    free(item->uid);
+    free(item->node);
+    free(item->victims);
+    *item = (struct gs_eviction_wait){0};
 }
 
 void gs_eviction_waits_release(struct gs_eviction_waits *eviction_waits)
 {
     for (uint32_t i = 0; i < GS_EVICTION_WAITS_MAX; i++)
-        free(eviction_waits->items[i].nodes);
+        drop(&eviction_waits->items[i]);
     pthread_mutex_destroy(&eviction_waits->lock);
 }
 
-static uint64_t hash_text(struct gs_slice text)
-{
-    return gs_hash_bytes(text.at, text.len);
-}
-
-static struct gs_eviction_wait *find(struct gs_eviction_waits *eviction_waits, uint64_t pod)
+static struct gs_eviction_wait *find(struct gs_eviction_waits *eviction_waits, const char *uid)
 {
     for (uint32_t i = 0; i < GS_EVICTION_WAITS_MAX; i++) {
-        if (eviction_waits->items[i].count && eviction_waits->items[i].pod == pod)
-            return &eviction_waits->items[i];
+        struct gs_eviction_wait *item = &eviction_waits->items[i];
+        if (item->uid && strcmp(item->uid, uid) == 0)
+            return item;
     }
     return NULL;
 }
 
-static int by_value(const void *a, const void *b)
+/* By node alone it is gs_hash_order(). */
+static int by_node_and_pod(const void *a, const void *b)
 {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
+    const struct gs_eviction_victim *one = a, *other = b;
+    const int nodes = gs_hash_order(&one->node, &other->node);
+    return nodes ? nodes : gs_hash_order(&one->pod, &other->pod);
 }
 
-/* Ascending, each once; returns how many are left. */
-static uint32_t sort_once(uint64_t *hashes, uint32_t count)
+/* Ascending; NULL: no memory. */
+static struct gs_eviction_victim *victims_of(const struct gs_victims *nodes, uint32_t count,
+                                             uint32_t *ret_count)
 {
-    uint32_t kept = 0;
-    qsort(hashes, count, sizeof(*hashes), by_value);
-    for (uint32_t i = 0; i < count; i++) {
-        if (!kept || hashes[kept - 1] != hashes[i])
-            hashes[kept++] = hashes[i];
-    }
-    return kept;
-}
-
-void gs_eviction_waits_add(struct gs_eviction_waits *eviction_waits, const char *uid,
-                           const struct gs_victims *nodes, uint32_t count)
-{
-    uint64_t pod = hash_text(gs_slice_of(uid));
-    uint64_t *hashes = count ? calloc(count, sizeof(*hashes)) : NULL;
-    if (!hashes)
-        return;
+    size_t all = 0;
+    uint32_t to = 0;
     for (uint32_t i = 0; i < count; i++)
-        hashes[i] = hash_text(gs_slice_of(nodes[i].node));
-    count = sort_once(hashes, count);
+        all += 1 + nodes[i].pod_count;
+    struct gs_eviction_victim *victims = calloc(all, sizeof(*victims));
+    for (uint32_t i = 0; victims && i < count; i++) {
+        const uint64_t node = gs_hash_text(nodes[i].node);
+        victims[to++].node = node;
+        for (uint32_t k = 0; k < nodes[i].pod_count; k++)
+            victims[to++] = (struct gs_eviction_victim){node, gs_hash_text(nodes[i].pods[k].uid)};
+    }
+    if (victims)
+        qsort(victims, to, sizeof(*victims), by_node_and_pod);
+    *ret_count = to;
+    return victims;
+}
+
+/* kube-scheduler may ask again while its first answer is being carried out: no victim went yet. */
+static void merge(struct gs_eviction_wait *item, struct gs_eviction_wait *made)
+{
+    struct gs_eviction_victim *both =
+        reallocarray(made->victims, made->count + item->count, sizeof(*both));
+    if (!both)
+        return;
+    memcpy(both + made->count, item->victims, item->count * sizeof(*both));
+    made->victims = both;
+    made->count += item->count;
+    qsort(both, made->count, sizeof(*both), by_node_and_pod);
+}
+
+/* For an approval of that namespace: free, or over, or the oldest of those that have most. */
+static struct gs_eviction_wait *find_place(struct gs_eviction_waits *eviction_waits, uint64_t ns,
+                                           int64_t now_ns)
+{
+    struct gs_eviction_wait *items = eviction_waits->items, *found = items;
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < GS_EVICTION_WAITS_MAX; i++) {
+        uint32_t has = items[i].ns == ns;
+        for (uint32_t k = 0; k < GS_EVICTION_WAITS_MAX; k++)
+            has += items[k].ns == items[i].ns;
+        if (!items[i].uid || now_ns - items[i].since_ns >= GS_EVICTION_BEGINS_NS)
+            has = UINT32_MAX;
+        if (has > most || (has == most && items[i].order < found->order)) {
+            most = has;
+            found = &items[i];
+        }
+    }
+    return found;
+}
+
+void gs_eviction_waits_add(struct gs_eviction_waits *eviction_waits, const struct gs_pod *pod,
+                           const struct gs_victims *nodes, uint32_t count, int64_t now_ns)
+{
+    struct gs_eviction_wait made = {.since_ns = now_ns,
+                                    .left_ns = eviction_waits->budget_ns,
+                                    .ns = gs_hash_text(pod->ns),
+                                    .uid = strdup(pod->uid)};
+    made.victims = victims_of(nodes, count, &made.count);
     pthread_mutex_lock(&eviction_waits->lock);
-    struct gs_eviction_wait *item = find(eviction_waits, pod);
-    if (!item)
-        item = &eviction_waits->items[eviction_waits->next++ % GS_EVICTION_WAITS_MAX];
-    free(item->nodes);
-    *item = (struct gs_eviction_wait){pod, hashes, count, eviction_waits->budget_ns};
+    struct gs_eviction_wait *item = find(eviction_waits, pod->uid);
+    if (made.victims && made.uid) {
+        const bool again = item && now_ns - item->since_ns < GS_EVICTION_BEGINS_NS;
+        if (again && !item->node && item->count < GS_EVICTION_MERGED_MAX)
+            merge(item, &made);
+        made.order = again ? item->order : ++eviction_waits->approvals;
+        item = item ? item : find_place(eviction_waits, made.ns, now_ns);
+        drop(item);
+        *item = made;
+        made = (struct gs_eviction_wait){0};
+    }
+    pthread_mutex_unlock(&eviction_waits->lock);
+    drop(&made);
+}
+
+struct going {
+    struct gs_eviction_waits *eviction_waits;
+    int64_t now_ns;
+    uint64_t seen; /* items, by bit */
+};
+
+static bool names(const struct going *going, const struct gs_eviction_wait *item,
+                  const struct gs_eviction_victim *went)
+{
+    return item->count && going->now_ns - item->since_ns < GS_EVICTION_BEGINS_NS &&
+           bsearch(went, item->victims, item->count, sizeof(*went), by_node_and_pod);
+}
+
+/* False: the pod is not known. */
+static bool move(const struct going *going, const struct gs_eviction_wait *to, const char *node)
+{
+    return going->eviction_waits->moved(going->eviction_waits->ctx, to->uid, node);
+}
+
+/* Finds whose that victim was, and moves others where they were taken for it; false: nobody's. */
+static bool give(struct going *going, const struct gs_eviction_victim *went, const char *node)
+{
+    struct gs_eviction_wait *items = going->eviction_waits->items, *to = NULL;
+    bool there = false;
+    for (uint32_t i = 0; i < GS_EVICTION_WAITS_MAX; i++) {
+        if (going->seen >> i & 1 || !names(going, &items[i], went))
+            continue;
+        if (items[i].node && items[i].went.pod == went->pod)
+            return true; /* each goes more than once */
+        there |= items[i].node && items[i].went.node == went->node;
+        if (!items[i].node && (!to || items[i].order > to->order))
+            to = &items[i];
+    }
+    if (to && !move(going, to, node)) {
+        going->seen |= (uint64_t)1 << (to - items);
+        return give(going, went, node);
+    }
+    for (uint32_t i = 0; !to && i < GS_EVICTION_WAITS_MAX; i++) {
+        struct gs_eviction_wait *item = &items[i];
+        if (item->settled || going->seen >> i & 1 || !names(going, item, went))
+            continue;
+        going->seen |= (uint64_t)1 << i;
+        if (give(going, &item->went, item->node) && move(going, item, node))
+            to = item;
+    }
+    if (!to)
+        return there;
+    free(to->node);
+    to->node = strdup(node);
+    to->went = *went;
+    return true;
+}
+
+void gs_eviction_waits_go(struct gs_eviction_waits *eviction_waits, const struct gs_pod *victim,
+                          int64_t now_ns)
+{
+    const struct gs_eviction_victim went = {gs_hash_text(victim->node_name),
+                                            gs_hash_text(victim->uid)};
+    struct going going = {eviction_waits, now_ns, 0};
+    pthread_mutex_lock(&eviction_waits->lock);
+    give(&going, &went, victim->node_name);
+    pthread_mutex_unlock(&eviction_waits->lock);
+}
+
+void gs_eviction_waits_settle(struct gs_eviction_waits *eviction_waits, const char *uid,
+                              const char *node, int64_t now_ns)
+{
+    struct going going = {eviction_waits, now_ns, 0};
+    pthread_mutex_lock(&eviction_waits->lock);
+    struct gs_eviction_wait *item = find(eviction_waits, uid);
+    if (item && !node) {
+        drop(item);
+    } else if (item) {
+        const struct gs_eviction_victim went = item->went;
+        _cleanup_free_ char *before = item->node;
+        item->settled = true;
+        item->node = strdup(node);
+        item->went = (struct gs_eviction_victim){.node = gs_hash_text(node)};
+        if (before && went.node != item->went.node)
+            give(&going, &went, before);
+    }
     pthread_mutex_unlock(&eviction_waits->lock);
 }
 
@@ -76,19 +216,19 @@ static bool names_one(const struct gs_eviction_wait *item, const struct gs_slice
                       uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t name = hash_text(names[i]);
-        if (bsearch(&name, item->nodes, item->count, sizeof(name), by_value))
+        const struct gs_eviction_victim key = {.node = gs_hash_bytes(names[i].at, names[i].len)};
+        if (bsearch(&key, item->victims, item->count, sizeof(key), gs_hash_order))
             return true;
     }
     return false;
 }
 
 /* How long may be waited; 0 when there is nothing to wait for. */
-static int64_t patience(struct gs_eviction_waits *eviction_waits, uint64_t pod,
+static int64_t patience(struct gs_eviction_waits *eviction_waits, const char *uid,
                         const struct gs_slice *names, uint32_t count)
 {
     pthread_mutex_lock(&eviction_waits->lock);
-    const struct gs_eviction_wait *item = find(eviction_waits, pod);
+    const struct gs_eviction_wait *item = find(eviction_waits, uid);
     int64_t left_ns =
         item && item->left_ns > 0 && names_one(item, names, count) ? item->left_ns : 0;
     pthread_mutex_unlock(&eviction_waits->lock);
@@ -98,13 +238,13 @@ static int64_t patience(struct gs_eviction_waits *eviction_waits, uint64_t pod,
 bool gs_eviction_waits_due(struct gs_eviction_waits *eviction_waits, const char *uid,
                            const struct gs_slice *names, uint32_t count)
 {
-    return patience(eviction_waits, hash_text(gs_slice_of(uid)), names, count) > 0;
+    return patience(eviction_waits, uid, names, count) > 0;
 }
 
-static void spend(struct gs_eviction_waits *eviction_waits, uint64_t pod, int64_t spent_ns)
+static void spend(struct gs_eviction_waits *eviction_waits, const char *uid, int64_t spent_ns)
 {
     pthread_mutex_lock(&eviction_waits->lock);
-    struct gs_eviction_wait *item = find(eviction_waits, pod);
+    struct gs_eviction_wait *item = find(eviction_waits, uid);
     if (item)
         item->left_ns -= spent_ns;
     eviction_waits->waiters--;
@@ -126,8 +266,7 @@ bool gs_eviction_waits_wait(struct gs_eviction_waits *eviction_waits, struct gs_
                             const char *uid, const struct gs_slice *names, uint32_t count,
                             uint64_t epoch, int64_t *left_ns)
 {
-    uint64_t pod = hash_text(gs_slice_of(uid));
-    int64_t budget_ns = *left_ns > 0 ? patience(eviction_waits, pod, names, count) : 0;
+    int64_t budget_ns = *left_ns > 0 ? patience(eviction_waits, uid, names, count) : 0;
     if (!budget_ns || !begin_wait(eviction_waits))
         return false;
     /* the machine's own time: threads are what is waited for */
@@ -137,6 +276,6 @@ bool gs_eviction_waits_wait(struct gs_eviction_waits *eviction_waits, struct gs_
     bool freed = gs_store_wait_freed(store, epoch, start_ns + longest_ns);
     int64_t spent_ns = gs_clock_now_ns(clock) - start_ns;
     *left_ns -= spent_ns;
-    spend(eviction_waits, pod, spent_ns);
+    spend(eviction_waits, uid, spent_ns);
     return freed;
 }

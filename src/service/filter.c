@@ -1,8 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <time.h>
+
 #include "gpushare/base/log.h"
 #include "gpushare/codec/node.h"
 #include "rating.h"
 #include "service_internal.h"
+
+enum { SHOWN_TRIES = 10, SHOWN_PAUSE_NS = 5000000 };
+#define SHOWN_REST_NS (5 * GS_NS_PER_S)
+
+enum outcome {
+    FAILED = -1, /* err says why */
+    DONE,
+    WOULD_SLEEP, /* and may not: there is no answer, it is asked again */
+};
 
 /* Nodes that kube-scheduler knows by name. */
 static void judge_names(const struct gs_ledger *ledger, const struct gs_ask *ask,
@@ -24,13 +35,13 @@ static bool charge_state(void *ctx, const struct gs_claim *claim)
     return true;
 }
 
-/* A bind of this pod has no known outcome: its place is kept for it, where the repetition of that
- * bind will be settled, and no other node can be had before. NULL: there is no such bind. */
-static const char *reserved_node(const struct gs_ledger *ledger, const char *uid)
+/* Of a pod that has memory, its node, the only one that fits: there the repetition of a bind
+ * without a known outcome will be settled, and a bound pod is filtered again for a resize
+ * (KEP-5836). */
+static const char *own_node(const struct gs_ledger *ledger, const char *uid)
 {
     struct gs_claim own;
-    return gs_ledger_find_claim(ledger, uid, &own) && own.state == GS_CLAIM_RESERVED ? own.node
-                                                                                     : NULL;
+    return gs_ledger_find_claim(ledger, uid, &own) ? own.node : NULL;
 }
 
 static uint8_t judge_reserved(const char *reserved, struct gs_slice node)
@@ -74,7 +85,7 @@ static int judge_all(struct gs_service *service, const struct gs_ask *ask,
                      struct gs_scratch *scratch, bool *known_all, struct gs_error *err)
 {
     const struct gs_filter_args *args = &scratch->args;
-    const char *reserved = reserved_node(service->store.cluster.ledger, args->pod.uid);
+    const char *reserved = own_node(service->store.cluster.ledger, args->pod.uid);
     if (args->has_names && reserved) {
         for (uint32_t i = 0; i < args->name_count; i++)
             scratch->verdicts[i] = judge_reserved(reserved, args->names[i]);
@@ -117,6 +128,37 @@ static uint32_t count_verdicts(struct gs_service *service, const uint8_t *verdic
 static bool is_member(const struct gs_filter_args *args)
 {
     return args->has_names && gs_promises_concern(&args->pod);
+}
+
+/* Reservations are for pods that exist, with the priority that the API server gave them. */
+static bool is_shown(struct gs_service *service, struct gs_pod *pod)
+{
+    struct gs_pod shown = {0};
+    gs_store_read(&service->store); /* no bind meanwhile */
+    const bool waits = gs_pending_get(service->pending, pod->uid, &shown, NULL) == 0;
+    const bool known = waits || own_node(service->store.cluster.ledger, pod->uid);
+    gs_store_unlock(&service->store);
+    if (waits)
+        pod->priority = shown.priority;
+    gs_pod_release(&shown);
+    return known;
+}
+
+/* kube-scheduler's watch may be ahead of ours. It stands still meanwhile: in vain for a namespace
+ * only now and then, which may have more pods than are kept. */
+static enum outcome await_shown(struct gs_service *service, struct gs_pod *pod, bool may_sleep,
+                                bool *ret_shown)
+{
+    atomic_llong *rest_until_ns = &service->unshown[gs_hash_text(pod->ns) % GS_UNSHOWN];
+    const bool rests = gs_service_now(service) < atomic_load(rest_until_ns);
+    int tries = rests || !may_sleep ? 0 : SHOWN_TRIES;
+    while (!(*ret_shown = is_shown(service, pod)) && tries--)
+        nanosleep(&(const struct timespec){.tv_nsec = SHOWN_PAUSE_NS}, NULL);
+    if (!*ret_shown && !rests && !may_sleep)
+        return WOULD_SLEEP;
+    if (!*ret_shown && may_sleep)
+        atomic_store(rest_until_ns, gs_service_now(service) + SHOWN_REST_NS);
+    return DONE;
 }
 
 /* The best of the candidates that fit; GS_INDEX_NONE: it is promised none. */
@@ -179,40 +221,41 @@ static bool fits_none(const uint8_t *verdicts, uint32_t count)
 
 /* Judges again, as often as memory comes free meanwhile, when others were evicted for this pod on
  * one of the nodes and kube-scheduler may have seen them go before we did. */
-static void judge_after_eviction(struct gs_service *service, struct gs_ask *ask,
-                                 struct gs_scratch *scratch, uint64_t *epoch, bool *waits)
+static enum outcome judge_after_eviction(struct gs_service *service, struct gs_ask *ask,
+                                         struct gs_scratch *scratch, bool may_sleep,
+                                         uint64_t *epoch)
 {
+    struct gs_eviction_waits *waits = &service->eviction_waits;
     const struct gs_filter_args *args = &scratch->args;
-    int64_t left_ns = service->eviction_waits.each_ns;
+    const uint32_t count = args->name_count;
+    int64_t left_ns = waits->each_ns;
     bool known_all = true;
     struct gs_error err = {0};
-    if (waits) {
-        *waits = args->has_names && fits_none(scratch->verdicts, args->name_count) &&
-                 gs_eviction_waits_due(&service->eviction_waits, args->pod.uid, args->names,
-                                       args->name_count);
-        return;
-    }
-    while (args->has_names && fits_none(scratch->verdicts, args->name_count) &&
-           gs_eviction_waits_wait(&service->eviction_waits, &service->store, args->pod.uid,
-                                  args->names, args->name_count, *epoch, &left_ns)) {
+    while (args->has_names && fits_none(scratch->verdicts, count)) {
+        if (!may_sleep)
+            return gs_eviction_waits_due(waits, args->pod.uid, args->names, count) ? WOULD_SLEEP
+                                                                                   : DONE;
+        if (!gs_eviction_waits_wait(waits, &service->store, args->pod.uid, args->names, count,
+                                    *epoch, &left_ns))
+            break;
         judge_locked(service, ask, scratch, &known_all, epoch, &err); /* names cannot fail */
     }
+    return DONE;
 }
 
-static int filter_gpu_pod(struct gs_service *service, struct gs_ask *ask,
-                          struct gs_scratch *scratch, bool *waits, struct gs_error *err)
+static enum outcome filter_gpu_pod(struct gs_service *service, struct gs_ask *ask,
+                                   struct gs_scratch *scratch, bool may_sleep, struct gs_error *err)
 {
     const struct gs_pod *pod = &scratch->args.pod;
     uint32_t count = gs_filter_args_count(&scratch->args);
     uint64_t epoch;
     bool known_all = true;
     if (judge_locked(service, ask, scratch, &known_all, &epoch, err) < 0)
-        return -1;
+        return FAILED;
     if (known_all) /* else it is a simulation, which leaves nothing behind */
-        gs_askers_asked(&service->askers, pod->scheduler_name);
-    judge_after_eviction(service, ask, scratch, &epoch, waits);
-    if (waits && *waits)
-        return 0;
+        gs_askers_note(service->askers.asked, pod->scheduler_name);
+    if (judge_after_eviction(service, ask, scratch, may_sleep, &epoch) == WOULD_SLEEP)
+        return WOULD_SLEEP;
     enum gs_reason why;
     uint32_t fitting = count_verdicts(service, scratch->verdicts, count, known_all, &why);
     if (fitting == 0 && known_all && count > 0) {
@@ -220,76 +263,85 @@ static int filter_gpu_pod(struct gs_service *service, struct gs_ask *ask,
         bool news = gs_sync_refused(service, pod, why, epoch);
         if (is_member(&scratch->args))
             gs_promises_refused(service, &scratch->args);
-        gs_log(news ? GS_LOG_INFO : GS_LOG_DEBUG, "no node fits", GS_STR("pod", pod->name),
-               GS_STR("namespace", pod->ns), GS_INT("units", ask->units),
-               GS_INT("gpus", ask->gpu_count), GS_INT("nodes", count),
-               GS_STR("why", gs_reason_text(why)));
+        gs_log(news ? GS_LOG_INFO : GS_LOG_DEBUG, "no node fits", GS_POD_FIELDS(pod),
+               GS_INT("units", ask->units), GS_INT("gpus", ask->gpu_count), GS_INT("nodes", count),
+               GS_STR("reason", gs_reason_text(why)));
     } else {
         if (scratch->promised != GS_INDEX_NONE)
             name_promised(scratch);
         if (fitting && known_all)
-            gs_pending_named(service->pending, pod->uid, gs_clock_now_ns(service->config.clock));
-        gs_log(GS_LOG_DEBUG, "filtered", GS_STR("pod", pod->name), GS_STR("namespace", pod->ns),
-               GS_INT("nodes", count), GS_INT("fit", fitting));
+            gs_pending_named(service->pending, pod->uid, gs_service_now(service));
+        gs_log(GS_LOG_DEBUG, "pod filtered", GS_POD_FIELDS(pod), GS_INT("nodes", count),
+               GS_INT("fit", fitting));
     }
-    return 0;
+    return DONE;
 }
 
-/* waits NULL: it may sleep. */
-static int filter(struct gs_service *service, struct gs_slice body, struct gs_scratch *scratch,
-                  struct gs_buf *answer, bool *waits, struct gs_error *err)
+static enum outcome filter(struct gs_service *service, struct gs_slice body,
+                           struct gs_scratch *scratch, bool may_sleep, struct gs_buf *answer,
+                           struct gs_error *err)
 {
+    enum outcome outcome = DONE;
+    bool shown = true;
     if (gs_codec_filter_args(service->config.names, body, &scratch->args, err) < 0)
-        return -1;
+        return FAILED;
     if (gs_scratch_room(scratch, gs_filter_args_count(&scratch->args)) < 0)
         return gs_fail_nomem(err);
+    struct gs_pod *pod = &scratch->args.pod;
     struct gs_ask ask;
-    gs_ask_of_pod(&ask, &scratch->args.pod);
+    gs_ask_of_pod(&ask, pod);
+    if (ask.units && is_member(&scratch->args))
+        outcome = await_shown(service, pod, may_sleep, &shown);
+    ask.priority = pod->priority;
     if (!ask.units)
         memset(scratch->verdicts, (int)ask.broken, gs_filter_args_count(&scratch->args));
-    else if (filter_gpu_pod(service, &ask, scratch, waits, err) < 0)
-        return -1;
-    if (waits && *waits)
-        return 0;
+    else if (shown)
+        outcome = filter_gpu_pod(service, &ask, scratch, may_sleep, err);
+    if (outcome != DONE)
+        return outcome;
+    if (!shown) {
+        gs_codec_filter_error(answer, "the watch has not shown this pod group member yet");
+        return DONE;
+    }
     /* who nominates answers 1.22 or newer */
     gs_codec_filter_result(answer, &scratch->args, scratch->verdicts,
                            atomic_load(&service->nominates));
-    return gs_buf_failed(answer) ? gs_fail(err, GS_ENOMEM, "the answer does not fit") : 0;
+    return gs_service_answered(answer, err);
 }
 
-static int answer_filter(struct gs_service *service, const char *body, size_t len,
-                         struct gs_buf *answer, bool *waits, struct gs_error *err)
+static enum outcome answer_filter(struct gs_service *service, struct gs_slice body, bool may_sleep,
+                                  struct gs_buf *answer, struct gs_error *err)
 {
-    int64_t start_ns = gs_clock_now_ns(service->config.clock);
+    int64_t start_ns = gs_service_now(service);
     const char *refuses = gs_service_refuses(service);
-    int result = 0;
+    enum outcome outcome = DONE;
     if (refuses) {
         gs_codec_filter_error(answer, refuses);
     } else {
         struct gs_scratch *scratch = gs_scratch_take(service);
         if (!scratch)
             return gs_fail_nomem(err);
-        result = filter(service, (struct gs_slice){body, len}, scratch, answer, waits, err);
+        outcome = filter(service, body, scratch, may_sleep, answer, err);
         gs_scratch_give(service, scratch);
     }
-    if (!waits || !*waits) /* else it is asked again */
-        gs_meter_add(&service->meters[GS_VERB_FILTER],
-                     gs_clock_now_ns(service->config.clock) - start_ns, refuses || result < 0);
-    return result;
+    if (outcome != WOULD_SLEEP)
+        gs_meter_add(&service->meters[GS_VERB_FILTER], gs_service_now(service) - start_ns,
+                     refuses || outcome == FAILED);
+    return outcome;
 }
 
 int gs_service_filter(struct gs_service *service, const char *body, size_t len,
                       struct gs_buf *answer, struct gs_error *err)
 {
-    return answer_filter(service, body, len, answer, NULL, err);
+    return answer_filter(service, (struct gs_slice){body, len}, true, answer, err);
 }
 
 int gs_service_filter_at_once(struct gs_service *service, const char *body, size_t len,
                               struct gs_buf *answer, bool *ret_waits, struct gs_error *err)
 {
-    bool waits = false;
-    int result = answer_filter(service, body, len, answer, &waits, err);
-    if (result == 0)
-        *ret_waits = waits;
-    return result;
+    enum outcome outcome = answer_filter(service, (struct gs_slice){body, len}, false, answer, err);
+    if (outcome == FAILED)
+        return -1;
+    *ret_waits = outcome == WOULD_SLEEP;
+    return 0;
 }

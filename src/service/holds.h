@@ -10,15 +10,28 @@
  * promised one are left as they are. Store locked for writing.
  */
 struct gs_service;
+struct gs_waiter;
 
-/* As the pod shows it, or at the node that it is offered and does not show yet. */
+/* Where memory was freed for it, or as the pod shows it, or at the node that it is offered and does
+ * not show yet. */
 int gs_holds_follow(struct gs_service *service, const struct gs_pod *pod, struct gs_error *err);
+
+/* The same for one that the watch showed, after its offers changed; the table is locked. */
+void gs_holds_update(struct gs_service *service, const struct gs_waiter *waiter);
 
 /* The same for a pod that held none meanwhile, if it is known. */
 void gs_holds_again(struct gs_service *service, const char *uid);
 
-/* At this node; NULL: at none any more. */
+/* At this node, and with gpus a promise of these; NULL: at none any more. */
 int gs_holds_set(struct gs_service *service, const struct gs_pod *pod, const char *node,
-                 struct gs_error *err);
+                 gs_gpu_mask gpus, struct gs_error *err);
+
+/* The offer does not stand any more. What the pod shows holds its place until that is taken back.
+ * The table is locked. */
+void gs_holds_end_offer(struct gs_service *service, struct gs_waiter *waiter);
+
+/* Of the pod of this UID (ctx: the service) a victim goes there, before its memory comes free.
+ * False: the watch has not shown the pod. Store locked for writing. */
+bool gs_holds_freed(void *ctx, const char *uid, const char *node);
 
 #endif

@@ -15,14 +15,14 @@ static bool print_pod(void *ctx, const struct gs_claim *claim)
         return true;
     gs_buf_puts(dev->out, dev->first ? "{\"name\":" : ",{\"name\":");
     dev->first = false;
-    gs_buf_json_string(dev->out, claim->name, strlen(claim->name));
+    gs_buf_json_text(dev->out, claim->name);
     gs_buf_puts(dev->out, ",\"namespace\":");
-    gs_buf_json_string(dev->out, claim->ns, strlen(claim->ns));
+    gs_buf_json_text(dev->out, claim->ns);
     gs_buf_puts(dev->out, ",\"uid\":");
-    gs_buf_json_string(dev->out, claim->uid, strlen(claim->uid));
+    gs_buf_json_text(dev->out, claim->uid);
     if (claim->cores_pct)
         gs_buf_printf(dev->out, ",\"corePercentage\":%u", claim->cores_pct);
-    gs_buf_printf(dev->out, ",\"usedGPU\":%u,\"reserved\":%s,\"recorded\":%s}", claim->units,
+    gs_buf_printf(dev->out, ",\"usedGPU\":%u,\"binding\":%s,\"gpuIndexValid\":%s}", claim->units,
                   claim->state == GS_CLAIM_RESERVED ? "true" : "false",
                   claim->unplaced ? "false" : "true");
     return true;
@@ -36,7 +36,7 @@ static void print_dev(const struct gs_ledger *ledger, const struct gs_node_view 
     gs_buf_printf(out, "%s{\"id\":%u,\"totalGPU\":%u,\"usedGPU\":%llu,\"usable\":%s,\"model\":",
                   i ? "," : "", gpu->idx, gpu->total_units, (unsigned long long)gpu->used_units,
                   gpu->usable ? "true" : "false");
-    gs_buf_json_string(out, model, strlen(model));
+    gs_buf_json_text(out, model);
     if (gpu->used_cores_pct)
         gs_buf_printf(out, ",\"usedCorePercentage\":%u", gpu->used_cores_pct);
     gs_buf_puts(out, ",\"pods\":[");
@@ -62,12 +62,12 @@ static bool print_promise(void *ctx, const struct gs_hold *hold)
         return true;
     gs_buf_printf(out, "%s{\"uid\":", promised->before);
     promised->before = ",";
-    gs_buf_json_string(out, hold->uid, strlen(hold->uid));
+    gs_buf_json_text(out, hold->uid);
     gs_buf_puts(out, ",\"node\":");
-    gs_buf_json_string(out, promised->node, strlen(promised->node));
+    gs_buf_json_text(out, promised->node);
     gs_buf_puts(out, ",\"group\":");
-    gs_buf_json_string(out, group, strlen(group));
-    gs_buf_puts(out, ",\"devs\":[");
+    gs_buf_json_text(out, group);
+    gs_buf_puts(out, ",\"gpus\":[");
     const char *comma = "";
     for (uint32_t idx = 0; idx < GS_GPUS_MAX; idx++) {
         if (!(hold->gpus & GS_GPU_BIT(idx)))
@@ -75,7 +75,7 @@ static bool print_promise(void *ctx, const struct gs_hold *hold)
         gs_buf_printf(out, "%s%u", comma, idx);
         comma = ",";
     }
-    gs_buf_printf(out, "],\"usedGPU\":%u,\"millisecondsLeft\":%lld}", hold->units,
+    gs_buf_printf(out, "],\"requestedGPU\":%u,\"millisecondsLeft\":%lld}", hold->units,
                   (long long)(left_ns > 0 ? left_ns / GS_NS_PER_MS : 0));
     return true;
 }
@@ -85,9 +85,9 @@ static void print_node(const struct gs_service *service, const struct gs_node_vi
 {
     const struct gs_ledger *ledger = service->store.cluster.ledger;
     const char *name = gs_ledger_node_name(ledger, view->slot);
-    struct promised promised = {service, out, name, ",\"promised\":["};
+    struct promised promised = {service, out, name, ",\"reservations\":["};
     gs_buf_puts(out, "{\"name\":");
-    gs_buf_json_string(out, name, strlen(name));
+    gs_buf_json_text(out, name);
     gs_buf_printf(out, ",\"totalGPU\":%llu,\"usedGPU\":%llu,\"unit\":\"%s\",\"devs\":[",
                   (unsigned long long)view->sum_total_units,
                   (unsigned long long)view->sum_used_units,
@@ -140,7 +140,7 @@ int gs_service_inspect(struct gs_service *service, const char *node, struct gs_b
     else if (print_named(service, node, answer, err) < 0)
         return -1;
     gs_buf_puts(answer, "]}\n");
-    return gs_buf_failed(answer) ? gs_fail(err, GS_ENOMEM, "the answer does not fit") : 0;
+    return gs_service_answered(answer, err);
 }
 
 static void print_promised(void *ctx, const struct gs_store *store, const struct gs_node_view *view)
@@ -153,8 +153,8 @@ static void print_promised(void *ctx, const struct gs_store *store, const struct
 int gs_service_promised(struct gs_service *service, struct gs_buf *answer, struct gs_error *err)
 {
     struct promised promised = {.service = service, .out = answer, .before = ""};
-    gs_buf_puts(answer, "{\"promised\":[");
+    gs_buf_puts(answer, "{\"reservations\":[");
     gs_store_each_node(&service->store, print_promised, &promised);
     gs_buf_printf(answer, "],\"policy\":\"%s\"}\n", gs_placement_name(service->config.policy));
-    return gs_buf_failed(answer) ? gs_fail(err, GS_ENOMEM, "the answer does not fit") : 0;
+    return gs_service_answered(answer, err);
 }

@@ -10,15 +10,14 @@ static const char *const verbs[GS_VERBS] = {
 };
 
 static const char *const bind_results[GS_BIND_RESULTS] = {
-    [GS_BIND_DONE] = "bound",    [GS_BIND_REFUSED] = "refused", [GS_BIND_CONFLICT] = "conflict",
+    [GS_BIND_DONE] = "bound",    [GS_BIND_REFUSED] = "rejected", [GS_BIND_CONFLICT] = "conflict",
     [GS_BIND_FAILED] = "failed", [GS_BIND_OPEN] = "unknown",
 };
 
 static void print_verbs(struct gs_service *service, struct gs_buf *out)
 {
     const char *name = "gpushare_requests_total";
-    gs_metric_family(out, name, "counter",
-                     "Scheduling requests, by verb; error: answered with an error.");
+    gs_metric_family(out, name, "counter", "Scheduling requests, by verb and outcome.");
     for (int v = 0; v < GS_VERBS; v++) {
         uint64_t errors, all = gs_meter_count(&service->meters[v], &errors);
         const uint64_t counts[] = {all - errors, errors};
@@ -27,20 +26,20 @@ static void print_verbs(struct gs_service *service, struct gs_buf *out)
                           i ? "error" : "success", (unsigned long long)counts[i]);
     }
     name = "gpushare_request_duration_seconds";
-    gs_metric_family(out, name, "histogram", "Time to answer a scheduling verb.");
+    gs_metric_family(out, name, "histogram", "Duration of scheduling requests, by verb.");
     for (int v = 0; v < GS_VERBS; v++)
         gs_meter_print(&service->meters[v], name, "verb", verbs[v], out);
-    name = "gpushare_node_refusals_total";
-    gs_metric_family(out, name, "counter", "Nodes refused by filter, by reason.");
+    name = "gpushare_nodes_rejected_total";
+    gs_metric_family(out, name, "counter", "Nodes rejected by filter, by reason.");
     for (int r = GS_FITS + 1; r < GS_REASONS; r++)
         gs_metric_sample(out, name, "reason", gs_reason_label((enum gs_reason)r),
                          atomic_load(&service->refusals[r]));
     name = "gpushare_bind_attempts_total";
     gs_metric_family(
         out, name, "counter",
-        "Attempts to bind: bound; refused without asking the API server; conflict, the "
-        "pod is elsewhere or gone; failed, the API server said no; unknown, no answer "
-        "came.");
+        "Bind attempts, by outcome. bound; rejected: by the extender, without a request to the API "
+        "server; conflict: the pod is bound to another node or deleted; failed: the API server "
+        "returned an error; unknown: the API server did not answer.");
     for (int r = 0; r < GS_BIND_RESULTS; r++)
         gs_metric_sample(out, name, "outcome", bind_results[r], atomic_load(&service->binds[r]));
 }
@@ -48,99 +47,108 @@ static void print_verbs(struct gs_service *service, struct gs_buf *out)
 static void print_pending(struct gs_service *service, struct gs_buf *out)
 {
     struct gs_pending_stats stats;
-    gs_pending_stats(service->pending, gs_clock_now_ns(service->config.clock), &stats);
-    gs_metric_gauge(out, "gpushare_pending_pods", "Pods that ask for GPU memory and are not bound.",
-                    gs_pending_count(service->pending));
-    const char *name = "gpushare_refused_pods";
+    gs_pending_stats(service->pending, gs_service_now(service), &stats);
+    gs_metric_gauge(out, "gpushare_pending_pods", "Pods that request GPU memory and are not bound.",
+                    stats.count);
+    gs_metric_counter(
+        out, "gpushare_dropped_pending_pods_total",
+        "Pending pods that were not kept because the table is full and their namespace has most "
+        "of it.",
+        stats.dropped);
+    const char *name = "gpushare_unschedulable_pods";
     gs_metric_family(out, name, "gauge",
-                     "Pending pods that fitted no node when last asked about, by the reason of the "
-                     "node that comes nearest to taking them.");
+                     "Pending pods that fitted no node when last evaluated, by the reason of the "
+                     "closest candidate, the node that lacked least.");
     for (int r = GS_FITS + 1; r < GS_REASONS; r++)
         gs_metric_sample(out, name, "reason", gs_reason_label((enum gs_reason)r), stats.refused[r]);
-    gs_metric_seconds(out, "gpushare_refused_pod_oldest_seconds", "gauge",
-                      "Since the first refusal of the pending pod that waits longest; 0: none.",
+    gs_metric_seconds(out, "gpushare_unschedulable_pod_oldest_seconds", "gauge",
+                      "Time since first rejection of the oldest unschedulable pod; 0 if none.",
                       (double)stats.oldest_ns / 1e9);
     const struct gs_clock *clock = service->config.clock;
     int64_t wall_s = clock->wall_ns(clock->ctx) / GS_NS_PER_S;
     int64_t unasked_s = stats.unasked_since_s ? wall_s - stats.unasked_since_s : 0;
-    gs_metric_gauge(out, "gpushare_unasked_pods",
-                    "Pending pods without scheduling gates about which no scheduler asked this "
-                    "replica since it started.",
+    gs_metric_gauge(out, "gpushare_unevaluated_pods",
+                    "Pending pods without scheduling gates for which this replica has received no "
+                    "filter request since it started.",
                     stats.unasked);
-    gs_metric_seconds(out, "gpushare_unasked_pod_oldest_seconds", "gauge",
-                      "Since the creation of the oldest of them; 0: none.",
+    gs_metric_seconds(out, "gpushare_unevaluated_pod_oldest_seconds", "gauge",
+                      "Age of the oldest unevaluated pod; 0 if none.",
                       unasked_s > 0 ? (double)unasked_s : 0);
-    gs_metric_counter(out, "gpushare_wakes_total", "Refused pods woken because memory came free.",
+    gs_metric_counter(out, "gpushare_requeues_total",
+                      "Unschedulable pods requeued because GPU memory became free.",
                       atomic_load(&service->wakes));
-    gs_metric_counter(out, "gpushare_nominations_total",
-                      "Refused pods nominated to a node that has room (--nominate).",
-                      atomic_load(&service->nominations));
-    gs_metric_counter(out, "gpushare_wake_failures_total", "Refused pods that could not be woken.",
+    gs_metric_counter(
+        out, "gpushare_nominations_total",
+        "Unschedulable pods nominated to a node with enough free GPU memory (--nominate).",
+        atomic_load(&service->nominations));
+    gs_metric_counter(out, "gpushare_requeue_failures_total",
+                      "Unschedulable pods that could not be requeued.",
                       atomic_load(&service->wake_failures));
-}
-
-static void print_watches(const struct gs_service *service, struct gs_buf *out)
-{
-    const char *name = "gpushare_watch_live";
-    gs_metric_family(out, name, "gauge", "1 while the watch stands; 0: the ledger grows stale.");
-    gs_metric_sample(out, name, "kind", "nodes", atomic_load(&service->live[GS_KIND_NODE]));
-    gs_metric_sample(out, name, "kind", "pods", atomic_load(&service->live[GS_KIND_POD]));
 }
 
 static void print_state(struct gs_service *service, struct gs_buf *out)
 {
     const struct gs_election *election = service->config.election;
-    gs_metric_gauge(out, "gpushare_ready", "1 when both lists are loaded and both watches stand.",
+    gs_metric_gauge(out, "gpushare_ready",
+                    "1 if nodes and pods are listed and both watches are connected.",
                     gs_service_ready(service, NULL));
-    gs_metric_gauge(out, "gpushare_leader", "1 when this replica answers scheduling verbs.",
-                    gs_service_leads(service));
+    gs_metric_gauge(
+        out, "gpushare_leader",
+        "1 if this replica answers scheduling requests: always, without leader election.",
+        gs_service_leads(service));
     gs_metric_counter(out, "gpushare_leader_transitions_total",
-                      "How often this replica began to lead; 0 where there is no election.",
+                      "Times that this replica became the leader; 0 without leader election.",
                       election ? gs_election_terms(election) : 0);
     gs_metric_gauge(out, "gpushare_unresolved_binds", "Binds whose outcome is not known yet.",
-                    gs_open_binds_count(service->open_binds));
-    gs_metric_counter(out, "gpushare_binds_to_other_uid_total",
-                      "Pods bound under the name of a pod that was deleted during its bind.",
-                      atomic_load(&service->wrong_uid_binds));
-    print_watches(service, out);
-    gs_metric_gauge(out, "gpushare_ledger_drift",
-                    "GPUs whose account differs from the sum of its claims, and pods whose claim "
-                    "differed from the API at the last comparison; anything but 0 is a bug.",
-                    atomic_load(&service->drift) + atomic_load(&service->drifted_pods));
-    gs_metric_counter(out, "gpushare_ledger_comparisons_total",
-                      "Full comparisons of ledger and API.", atomic_load(&service->comparisons));
-    gs_metric_counter(out, "gpushare_ledger_mended_total",
-                      "Claims that differed from the API and were made equal.",
-                      atomic_load(&service->mended_pods));
-    gs_metric_counter(out, "gpushare_claims_swept_total",
-                      "Claims whose pod was missing from a full list: their end was not seen.",
-                      atomic_load(&service->swept_claims));
-    gs_metric_counter(out, "gpushare_unplaced_events_total",
-                      "Events about pods whose GPU index is not believed.",
+                    atomic_load(&service->open_binds.count));
+    const char *name = "gpushare_watch_connected";
+    gs_metric_family(
+        out, name, "gauge",
+        "1 if the watch is connected. At 0 the ledger, the record of allocations, becomes stale.");
+    gs_metric_sample(out, name, "kind", "nodes", atomic_load(&service->live[GS_KIND_NODE]));
+    gs_metric_sample(out, name, "kind", "pods", atomic_load(&service->live[GS_KIND_POD]));
+    gs_metric_gauge(
+        out, "gpushare_ledger_drift",
+        "GPUs whose total differs from the sum of their allocations. Any value above 0 is a bug.",
+        atomic_load(&service->drift));
+    gs_metric_counter(
+        out, "gpushare_ledger_repairs_total",
+        "Allocations in the ledger that differed from the API server's and were repaired.",
+        atomic_load(&service->drifted_pods));
+    gs_metric_counter(
+        out, "gpushare_stale_allocations_removed_total",
+        "Allocations of pods whose deletion the watch missed, removed after a full list.",
+        atomic_load(&service->swept_claims));
+    gs_metric_counter(out, "gpushare_invalid_gpu_index_events_total",
+                      "Events written about pods with an invalid GPU index.",
                       atomic_load(&service->warnings.unplaced_written));
 }
 
 static void print_ledger(const struct gs_ledger_stats *stats, struct gs_buf *out)
 {
-    gs_metric_gauge(out, "gpushare_nodes", "Nodes known.", stats->nodes);
+    gs_metric_gauge(out, "gpushare_nodes", "Nodes in the cluster, with or without GPUs.",
+                    stats->nodes);
     gs_metric_gauge(out, "gpushare_gpu_nodes", "Nodes with GPUs.", stats->gpu_nodes);
-    gs_metric_gauge(out, "gpushare_gpus", "Physical GPUs.", stats->gpus);
-    gs_metric_gauge(out, "gpushare_claims", "Pods charged.", stats->claims);
-    gs_metric_gauge(out, "gpushare_reserved_claims", "Pods charged whose bind is under way.",
-                    stats->reserved);
-    gs_metric_gauge(out, "gpushare_unplaced_claims",
-                    "Bound pods without a valid GPU index, charged to every GPU that could hold "
-                    "them.",
+    gs_metric_gauge(out, "gpushare_gpus", "GPUs. A MIG instance counts as one.", stats->gpus);
+    gs_metric_gauge(out, "gpushare_allocated_pods",
+                    "Pods with allocated GPU memory, including those whose bind is in progress.",
+                    stats->claims);
+    gs_metric_gauge(out, "gpushare_binding_pods",
+                    "Pods with allocated GPU memory whose bind is in progress.", stats->reserved);
+    gs_metric_gauge(out, "gpushare_invalid_gpu_index_pods",
+                    "Bound pods without a valid GPU index. Their memory is allocated on every GPU "
+                    "of the node that could hold it.",
                     stats->unplaced_claims);
-    gs_metric_gauge(out, "gpushare_overfull_gpus", "GPUs charged with more than they have.",
-                    stats->overfull_gpus);
-    gs_metric_gauge(out, "gpushare_other_pods", "Pods without GPU memory on GPU nodes.",
+    gs_metric_gauge(out, "gpushare_overcommitted_gpus",
+                    "GPUs with more allocated memory than they have.", stats->overfull_gpus);
+    gs_metric_gauge(out, "gpushare_non_gpu_pods", "Pods on GPU nodes that request no GPU memory.",
                     stats->others);
-    gs_metric_gauge(out, "gpushare_nominated_pods", "Nominated pods that hold a place.",
+    gs_metric_gauge(out, "gpushare_nominated_pods", "Nominated pods with reserved GPU memory.",
                     stats->held);
-    gs_metric_gauge(out, "gpushare_promised_pods",
-                    "Members of pod groups that filter keeps a place for until their bind.",
-                    stats->promised);
+    gs_metric_gauge(
+        out, "gpushare_reserved_pods",
+        "Members of pod groups (gangs) with reserved GPU memory, from filter until their bind.",
+        stats->promised);
 }
 
 void gs_service_metrics(struct gs_service *service, struct gs_buf *out)
@@ -156,7 +164,7 @@ void gs_service_metrics(struct gs_service *service, struct gs_buf *out)
     gs_service_metrics_memory(service, out);
     print_ledger(&stats, out);
     gs_metric_gauge(out, "gpushare_disruption_budgets",
-                    "PodDisruptionBudgets that count for the victims that preempt adds; 0 where "
-                    "they may not be read.",
+                    "PodDisruptionBudgets that count where preemption needs more victims than "
+                    "kube-scheduler chose; 0 if they cannot be read.",
                     budgets);
 }

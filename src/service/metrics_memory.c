@@ -47,7 +47,7 @@ static void print_gpus(struct gs_store *store, struct gs_buf *out)
     struct gpu_family used = {"gpushare_gpu_memory_allocated_bytes", true, out};
     gs_metric_family(out, size.name, "gauge", "Memory of a GPU.");
     gs_store_each_node(store, print_node_gpus, &size);
-    gs_metric_family(out, used.name, "gauge", "Memory of a GPU that is charged to pods.");
+    gs_metric_family(out, used.name, "gauge", "Memory of a GPU that is allocated to pods.");
     gs_store_each_node(store, print_node_gpus, &used);
 }
 
@@ -119,9 +119,9 @@ static void print_namespaces(struct gs_store *store, struct gs_buf *out)
         const char *name =
             pods ? "gpushare_namespace_pods" : "gpushare_namespace_memory_allocated_bytes";
         gs_metric_family(out, name, "gauge",
-                         pods ? "Bound pods with GPU memory, by namespace."
-                              : "GPU memory that was given to the pods of a namespace. Beyond 1000 "
-                                "namespaces the rest is _other.");
+                         pods ? "Bound pods that request GPU memory, by namespace."
+                              : "GPU memory allocated to the pods of a namespace. Namespaces "
+                                "beyond 1000 are summed up as _other.");
         for (uint32_t i = 0; i < all.count; i++)
             gs_metric_sample(out, name, "namespace", all.sums[i].name,
                              pods ? all.sums[i].pods : all.sums[i].bytes);
@@ -186,33 +186,32 @@ static void print_sums(struct gs_store *store, bool of_nodes, struct gs_buf *out
 {
     struct sums sums = {.each = of_nodes ? out : NULL};
     if (of_nodes)
-        gs_metric_family(
-            out, NODE_STRANDED, "gauge",
-            "Free GPU memory of a node that more pods such as those seen so far would leave "
-            "unused; absent until enough pods were seen.");
+        gs_metric_family(out, NODE_STRANDED, "gauge",
+                         "Stranded memory of a node: free, but of no use to more pods of the sizes "
+                         "seen. Absent until 16 pods were seen.");
     gs_store_each_node(store, add_node, &sums);
     gs_metric_gauge(out, "gpushare_memory_bytes", "GPU memory of the cluster.", sums.total);
     gs_metric_gauge(out, "gpushare_memory_allocated_bytes",
-                    "GPU memory of the cluster that is charged to pods.", sums.used);
-    gs_metric_gauge(out, "gpushare_memory_free_bytes",
-                    "GPU memory that is free for new pods: on healthy GPUs without a cordon, of "
-                    "nodes that take pods.",
-                    sums.free);
+                    "GPU memory of the cluster that is allocated to pods.", sums.used);
+    gs_metric_gauge(
+        out, "gpushare_memory_free_bytes",
+        "GPU memory that is free for new pods: on healthy, uncordoned GPUs of schedulable nodes.",
+        sums.free);
     gs_metric_gauge(out, "gpushare_memory_unusable_bytes",
-                    "GPU memory that is neither charged to pods nor free for new ones. Allocated, "
-                    "free and this are together all, but for what overfull GPUs have too much.",
+                    "GPU memory that is neither allocated nor free for new pods. Allocated + free "
+                    "+ unusable = total, except on overcommitted GPUs.",
                     sums.unusable);
     gs_metric_gauge(out, "gpushare_memory_largest_free_bytes",
-                    "Free memory of the GPU that has most: no larger pod fits on one GPU.",
+                    "Largest free memory on one GPU. No larger request fits on one GPU.",
                     sums.largest);
     /* 0 would say that all of it is of use, when nobody knows. */
     if (sums.known)
         gs_metric_gauge(out, "gpushare_memory_stranded_bytes",
-                        "Free GPU memory that more pods such as those seen so far would leave "
-                        "unused; absent until enough pods were seen.",
+                        "Stranded memory: free, but of no use to more pods of the sizes seen. "
+                        "Absent until 16 pods were seen.",
                         sums.stranded);
     gs_metric_gauge(out, "gpushare_unhealthy_gpus",
-                    "GPUs that their device plugin calls unhealthy.", sums.unhealthy);
+                    "GPUs that their device plugin reports as unhealthy.", sums.unhealthy);
     gs_metric_gauge(out, "gpushare_cordoned_gpus", "GPUs that an administrator cordoned.",
                     sums.cordoned);
 }

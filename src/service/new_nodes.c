@@ -50,8 +50,8 @@ void gs_new_nodes_tick(struct gs_service *service, int64_t now_ns)
     if (!node ||
         kube->ops->list_pods(kube->ctx, node, LIST_TIMEOUT_NS, take_in, service, &err) == 0)
         return;
-    gs_log(GS_LOG_WARN, "pods of a new GPU node not read, trying again", GS_STR("node", node),
-           GS_STR("why", err.msg));
+    gs_log(GS_LOG_WARN, "cannot list pods of new GPU node, retrying", GS_STR("node", node),
+           GS_STR("error", err.msg));
     new_nodes->next_ns = now_ns + RETRY_NS;
     gs_store_write(&service->store);
     gs_new_nodes_add(new_nodes, node);

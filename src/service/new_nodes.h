@@ -16,7 +16,7 @@ struct gs_service;
 struct gs_new_nodes {
     char *names[GS_NEW_NODES_MAX];
     uint32_t count;
-    int64_t next_ns; /* not before: the last attempt failed. Of the thread that ticks */
+    int64_t next_ns; /* not before: the last attempt failed. Of the thread that compares */
 };
 
 void gs_new_nodes_release(struct gs_new_nodes *new_nodes);

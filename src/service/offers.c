@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "gpushare/base/array.h"
 #include "gpushare/base/invariant.h"
 #include "gpushare/base/log.h"
 #include "holds.h"
 #include "service_internal.h"
 
-/* Marks taken off in one tick; the rest in the next one. */
-enum { BACK_PER_TICK = 16 };
+enum { BACK_PER_NAMESPACE = 16 }; /* marks that wait to be taken off */
 #define RETRY_NS (1 * GS_NS_PER_S)
 
 /* Of a nomination that the pod shows. */
@@ -21,9 +21,11 @@ static bool is_ours(const struct gs_offers *offers, const struct gs_pod *pod)
            (!offers->left && strcmp(nominated, pod->offer) == 0);
 }
 
+/* Or will be, where others were evicted for it. */
 static bool is_anothers(const struct gs_waiter *waiter)
 {
-    return waiter->pod->nominated_node[0] && !is_ours(&waiter->offers, waiter->pod);
+    return waiter->offers.freed ||
+           (waiter->pod->nominated_node[0] && !is_ours(&waiter->offers, waiter->pod));
 }
 
 /* It shows a nomination of ours: to the watch. Whoever reaches the port may tell filter of marks,
@@ -136,14 +138,8 @@ static bool is_paused(const struct gs_service *service, uint32_t slot, int64_t n
 static void note_vain(struct gs_service *service, uint32_t slot, int64_t now_ns)
 {
     struct gs_offered_nodes *all = &service->offered_nodes;
-    if (slot >= all->cap) {
-        uint32_t cap = gs_ledger_slots(service->store.cluster.ledger);
-        struct gs_offered_node *wider = reallocarray(all->nodes, cap, sizeof(*wider));
-        if (!wider)
-            return; /* it is offered on */
-        memset(wider + all->cap, 0, (cap - all->cap) * sizeof(*wider));
-        *all = (struct gs_offered_nodes){wider, cap};
-    }
+    if (!gs_array_reach(&all->nodes, &all->cap, slot, sizeof(*all->nodes)))
+        return; /* it is offered on */
     struct gs_offered_node *node = &all->nodes[slot];
     bool in_a_row = now_ns - node->vain_ns < GS_OFFERS_PAUSE_NS;
     *node = (struct gs_offered_node){in_a_row ? node->vain + 1 : 1, now_ns};
@@ -155,33 +151,56 @@ void gs_offers_bound(struct gs_service *service, uint32_t slot)
         service->offered_nodes.nodes[slot].vain = 0;
 }
 
-uint32_t gs_offers_find(const struct gs_service *service, const struct gs_waiter *waiter,
-                        const struct gs_ask *ask, int64_t *work)
+bool gs_offers_take(const struct gs_service *service, const struct gs_waiter *waiter,
+                    const struct gs_ask *ask, uint32_t slot)
 {
     const struct gs_store *store = &service->store;
-    const int64_t now_ns = gs_clock_now_ns(service->config.clock);
-    uint32_t end = gs_ledger_slots(store->cluster.ledger);
-    for (uint32_t from = 0;;) {
-        uint32_t slot = gs_fit_first(store->cluster.ledger, ask, from);
-        *work -= (slot == GS_INDEX_NONE ? end : slot + 1) - from;
-        if (slot == GS_INDEX_NONE ||
-            (!is_paused(service, slot, now_ns) &&
-             gs_node_facts_eligible(&store->cluster.facts, slot, waiter->pod) == GS_ELIGIBLE &&
-             !was_tried(&waiter->offers, slot,
-                        print_of(store, gs_ledger_view_at(store->cluster.ledger, slot)))))
-            return slot;
-        from = slot + 1;
-    }
+    return !is_paused(service, slot, gs_service_now(service)) &&
+           gs_node_facts_eligible(&store->cluster.facts, slot, waiter->pod) == GS_ELIGIBLE &&
+           !was_tried(&waiter->offers, slot,
+                      print_of(store, gs_ledger_view_at(store->cluster.ledger, slot)));
 }
 
+int64_t gs_offers_rules_work(const struct gs_pod *pod)
+{
+    int64_t work = 1 + pod->rules.selector.count + pod->rules.toleration_count;
+    for (uint32_t i = 0; i < pod->rules.term_count; i++)
+        work += pod->rules.terms[i].count;
+    return work;
+}
+
+uint32_t gs_offers_find(const struct gs_service *service, const struct gs_waiter *waiter,
+                        const struct gs_ask *ask, gs_offers_takes_fn takes, uint32_t *from,
+                        int64_t *work)
+{
+    const struct gs_ledger *ledger = service->store.cluster.ledger;
+    const int64_t rules_work = gs_offers_rules_work(waiter->pod);
+    while (*work > 0) {
+        uint32_t slot = gs_fit_first(ledger, ask, *from);
+        *work -= (slot == GS_INDEX_NONE ? gs_ledger_slots(ledger) : slot + rules_work) - *from;
+        if (slot == GS_INDEX_NONE || takes(service, waiter, ask, slot)) {
+            *from = 0;
+            return slot;
+        }
+        *from = slot + 1;
+    }
+    return GS_INDEX_NONE;
+}
+
+/* Where the waker found room, or else among as many as can be looked at in a moment. */
 static uint32_t find_for(const struct gs_service *service, const struct gs_waiter *waiter)
 {
+    const struct gs_ledger *ledger = service->store.cluster.ledger;
     struct gs_ask ask;
     struct gs_match match;
-    int64_t work = 0;
+    int64_t work = GS_OFFERS_WORK;
+    uint32_t from = 0;
     gs_ask_of_pod(&ask, waiter->pod);
-    gs_ask_match(&ask, service->store.cluster.ledger, &match);
-    return gs_offers_find(service, waiter, &ask, &work);
+    gs_ask_match(&ask, ledger, &match);
+    if (waiter->slot != GS_INDEX_NONE && gs_fit_first(ledger, &ask, waiter->slot) == waiter->slot &&
+        gs_offers_take(service, waiter, &ask, waiter->slot))
+        return waiter->slot;
+    return gs_offers_find(service, waiter, &ask, gs_offers_take, &from, &work);
 }
 
 struct question {
@@ -211,13 +230,12 @@ static void ask_whether(void *ctx, struct gs_waiter *waiter)
     offers->first_ns = offers->questions ? offers->first_ns : question->now_ns;
     offers->questions++;
     GS_INVARIANT(offers->questions <= GS_OFFER_QUESTIONS,
-                 "preemption is held up twice in a pod's life at most");
+                 "preemption of a pod is delayed at most twice");
 }
 
 bool gs_offers_hold_up(struct gs_service *service, const struct gs_pod *pod)
 {
-    struct question question = {
-        .service = service, .pod = pod, .now_ns = gs_clock_now_ns(service->config.clock)};
+    struct question question = {.service = service, .pod = pod, .now_ns = gs_service_now(service)};
     if (!atomic_load(&service->nominates))
         return false;
     gs_store_read(&service->store);
@@ -247,27 +265,6 @@ void gs_offers_leave(struct gs_service *service, const char *uid, const struct g
     gs_pending_known(service->pending, uid, leave, &named);
 }
 
-/* The offer does not stand any more. What the pod shows holds its place until that is taken back.
- * Store locked for writing, and the table. */
-static void end_offer(struct gs_service *service, struct gs_waiter *waiter)
-{
-    struct gs_store *store = &service->store;
-    struct gs_offers *offers = &waiter->offers;
-    const struct gs_pod *pod = waiter->pod;
-    uint32_t slot = gs_ledger_hold_slot(store->cluster.ledger, pod->uid);
-    if (strcmp(pod->nominated_node, offers->node) != 0 && slot != GS_INDEX_NONE &&
-        strcmp(gs_ledger_node_name(store->cluster.ledger, slot), offers->node) == 0) {
-        gs_ledger_release_hold(store->cluster.ledger, pod->uid);
-        gs_store_freed(store, slot);
-        offers->given_up_at = store->frees;
-    }
-    free(offers->node);
-    offers->node = NULL;
-    offers->failed = false;
-    waiter->slot = GS_INDEX_NONE;
-    waiter->anywhere = true;
-}
-
 bool gs_offers_decide(struct gs_service *service, struct gs_waiter *waiter, int64_t now_ns)
 {
     struct gs_store *store = &service->store;
@@ -280,37 +277,18 @@ bool gs_offers_decide(struct gs_service *service, struct gs_waiter *waiter, int6
     const char *name = gs_ledger_node_name(store->cluster.ledger, slot);
     offers->node = strdup(name);
     if (offers->node && note_try(offers, slot, print_of(store, view)) &&
-        gs_holds_set(service, waiter->pod, name, NULL) == 0) {
+        gs_holds_set(service, waiter->pod, name, 0, NULL) == 0) {
         offers->since_ns = now_ns;
-        offers->failed = offers->left = offers->cleaned = false;
+        offers->failed = offers->left = false;
+        offers->awaited = true; /* its PATCH is under way */
         waiter->slot = GS_INDEX_NONE;
-        if (GS_INVARIANT(holds_place(store, waiter), "the ledger holds the place of an offer"))
+        if (GS_INVARIANT(holds_place(store, waiter),
+                         "the ledger has the reservation of a new nomination"))
             return true;
     }
     free(offers->node);
     offers->node = NULL;
     return false;
-}
-
-/* The pod as it was decided on, or no pod. Nothing is sent when the lease is over, nor answered for
- * long after. nominated NULL: it stays as it is. */
-static int patch_pod(struct gs_service *service, const struct gs_pod *pod,
-                     const struct gs_kv *annotations, size_t count, const char *nominated,
-                     struct gs_error *err)
-{
-    const struct gs_kube *kube = &service->config.kube;
-    struct gs_meta_patch patch = {.ns = pod->ns,
-                                  .name = pod->name,
-                                  .uid = pod->uid,
-                                  .resource_version = pod->resource_version,
-                                  .annotations = annotations,
-                                  .annotation_count = count,
-                                  .nominated_node = nominated};
-    if (gs_service_refuses(service))
-        return gs_fail(err, GS_ECANCELED, "another replica leads");
-    if (service->config.election)
-        patch.deadline_ns = gs_election_until_ns(service->config.election);
-    return kube->ops->patch_pod(kube->ctx, &patch, err);
 }
 
 struct sent {
@@ -326,15 +304,13 @@ static void note_sent(void *ctx, struct gs_waiter *waiter)
     struct gs_offers *offers = &waiter->offers;
     if (sent->stale)
         offers->stale = gs_pod_revision(sent->pod);
-    if (!offers->node)
-        return;
     offers->awaited = sent->stands;
-    if (sent->stands)
+    if (sent->stands || !offers->node)
         return;
     uint32_t slot = gs_ledger_hold_slot(sent->service->store.cluster.ledger, waiter->pod->uid);
     if (sent->stale)
         forget_try(offers, slot);
-    end_offer(sent->service, waiter);
+    gs_holds_end_offer(sent->service, waiter);
 }
 
 /* Whether it was carried out: not known where the answer is missing, and then the watch tells. */
@@ -344,14 +320,12 @@ static bool is_sure(enum gs_code code)
 }
 
 enum gs_offer_sent gs_offers_send(struct gs_service *service, const struct gs_pod *pod,
-                                  const char *node, int64_t wall_ns)
+                                  const char *node, const char *stamp)
 {
     const struct gs_names *names = service->config.names;
-    char value[32];
-    snprintf(value, sizeof(value), "%lld", (long long)wall_ns);
-    const struct gs_kv annotations[] = {{names->wake, value}, {names->offer, node}};
+    const struct gs_kv annotations[] = {{names->wake, stamp}, {names->offer, node}};
     struct gs_error err = {0};
-    int result = patch_pod(service, pod, annotations, 2, node, &err);
+    int result = gs_patch_pod(service, pod, pod->resource_version, annotations, 2, node, &err);
     /* 409: it changed, or is another pod by now; 422: it was bound just now */
     struct sent sent = {service, pod, result == 0 || !is_sure(err.code),
                         err.code == GS_ECONFLICT || err.code == GS_EINVAL};
@@ -361,8 +335,8 @@ enum gs_offer_sent gs_offers_send(struct gs_service *service, const struct gs_po
     gs_log(result == 0  ? GS_LOG_INFO
            : sent.stale ? GS_LOG_DEBUG
                         : GS_LOG_WARN,
-           result == 0 ? "nominated" : "not nominated", GS_STR("pod", pod->name),
-           GS_STR("namespace", pod->ns), GS_STR("node", node), GS_STR("why", err.msg));
+           result == 0 ? "pod nominated" : "cannot nominate pod", GS_POD_FIELDS(pod),
+           GS_STR("node", node), GS_STR("error", err.msg));
     if (result == 0)
         atomic_fetch_add(&service->nominations, 1);
     return sent.stands ? GS_OFFER_WRITTEN : sent.stale ? GS_OFFER_STALE : GS_OFFER_REFUSED;
@@ -371,11 +345,7 @@ enum gs_offer_sent gs_offers_send(struct gs_service *service, const struct gs_po
 struct back {
     struct gs_service *service;
     int64_t now_ns;
-    struct {
-        struct gs_pod pod; /* a copy */
-        bool nominated;    /* that is taken back as well */
-    } items[BACK_PER_TICK];
-    uint32_t count;
+    bool answers; /* a standby takes no marks off */
     uint32_t outstanding;
 };
 
@@ -395,15 +365,64 @@ static bool is_over(const struct gs_service *service, const struct gs_waiter *wa
            gs_node_facts_eligible(&store->cluster.facts, view->slot, waiter->pod) != GS_ELIGIBLE;
 }
 
+/* The mark stays while a bind to that node has no answer, or where nobody may be nominated. */
+static bool is_kept(const struct gs_service *service, const struct gs_waiter *waiter)
+{
+    const char *claimed = claimed_node(service, waiter->pod->uid);
+    return !atomic_load(&service->nominates) ||
+           (claimed && strcmp(claimed, waiter->pod->offer) == 0 &&
+            !atomic_load(&service->withdrawn));
+}
+
 /* Of a mark that is not an offer's: nobody's nomination is there, or another's; once, since owners
  * may write it too. */
-static bool is_due_back(const struct gs_waiter *waiter, int64_t now_ns, bool *ret_nominated)
+static bool is_due_back(const struct gs_service *service, const struct gs_waiter *waiter)
 {
-    const struct gs_offers *offers = &waiter->offers;
-    const struct gs_pod *pod = waiter->pod;
-    *ret_nominated = is_marked(waiter);
-    return waiter->shown && pod->offer[0] && !offers->node &&
-           (*ret_nominated || !offers->cleaned) && !is_stale(waiter) && now_ns >= offers->retry_ns;
+    return waiter->shown && waiter->pod->offer[0] && !waiter->offers.node &&
+           (is_marked(waiter) || !waiter->offers.cleaned) && !is_stale(waiter) &&
+           !is_kept(service, waiter);
+}
+
+struct mark {
+    struct gs_service *service;
+    struct gs_pod pod; /* a copy; zeroed: there is none to take off */
+    bool nominated;    /* that is taken back as well */
+    bool taken;        /* it was */
+};
+
+static void note_taken(void *ctx, struct gs_waiter *waiter)
+{
+    const struct mark *mark = ctx;
+    waiter->offers.stale = gs_pod_revision(&mark->pod); /* its next event says what is so */
+    waiter->offers.cleaned |= mark->taken;
+}
+
+static void copy_marked(void *ctx, struct gs_waiter *waiter)
+{
+    struct mark *mark = ctx;
+    if (is_due_back(mark->service, waiter) && gs_pod_copy(&mark->pod, waiter->pod) == 0)
+        mark->nominated = is_marked(waiter);
+}
+
+static void take_back(struct gs_service *service, const char *uid)
+{
+    const struct gs_kv off = {service->config.names->offer, NULL};
+    struct mark mark = {.service = service};
+    struct gs_error err = {0};
+    gs_store_read(&service->store);
+    gs_pending_known(service->pending, uid, copy_marked, &mark);
+    gs_store_unlock(&service->store);
+    if (!mark.pod.uid)
+        return;
+    const struct gs_pod *pod = &mark.pod;
+    mark.taken = gs_patch_pod(service, pod, pod->resource_version, &off, 1,
+                              mark.nominated ? "" : NULL, &err) == 0;
+    if (mark.taken || err.code == GS_ECONFLICT || err.code == GS_EINVAL)
+        gs_pending_known(service->pending, uid, note_taken, &mark);
+    else
+        gs_log(GS_LOG_WARN, "cannot withdraw nomination", GS_POD_FIELDS(pod),
+               GS_STR("node", pod->offer), GS_STR("error", err.msg));
+    gs_pod_release(&mark.pod);
 }
 
 static bool look_back(void *ctx, struct gs_waiter *waiter)
@@ -411,55 +430,38 @@ static bool look_back(void *ctx, struct gs_waiter *waiter)
     struct back *back = ctx;
     struct gs_offers *offers = &waiter->offers;
     const char *claimed = claimed_node(back->service, waiter->pod->uid);
-    bool kept = claimed && strcmp(claimed, waiter->pod->offer) == 0 &&
-                !atomic_load(&back->service->withdrawn);
-    bool nominated;
+    const uint64_t ns = gs_hash_text(waiter->pod->ns);
+    if (offers->freed && back->now_ns - offers->freed_ns >= GS_OFFER_FREED_NS) {
+        gs_offers_forget_freed(offers);
+        gs_holds_end_offer(back->service, waiter);
+    }
     if (offers->node && (claimed || is_over(back->service, waiter, back->now_ns))) {
         uint32_t slot = gs_ledger_hold_slot(back->service->store.cluster.ledger, waiter->pod->uid);
         if (!claimed && slot != GS_INDEX_NONE)
             note_vain(back->service, slot, back->now_ns);
-        end_offer(back->service, waiter);
+        gs_holds_end_offer(back->service, waiter);
     }
     GS_INVARIANT(!offers->node || holds_place(&back->service->store, waiter),
-                 "the ledger holds the place of every offer that stands");
+                 "the ledger has the reservation of every current nomination");
     if (waiter->pod->offer[0] || back->now_ns - offers->since_ns >= 2 * GS_OFFER_NS)
         offers->awaited = false; /* it was shown, or was not carried out */
-    bool due = !kept && is_due_back(waiter, back->now_ns, &nominated);
-    back->outstanding += offers->awaited || (!kept && is_marked(waiter));
-    if (!due)
+    if (!back->answers)
         return true;
-    if (back->count == BACK_PER_TICK || gs_pod_copy(&back->items[back->count].pod, waiter->pod) < 0)
+    back->outstanding += offers->awaited || (is_marked(waiter) && !is_kept(back->service, waiter));
+    if (back->now_ns < offers->retry_ns ||
+        atomic_load(&back->service->patches.lanes[GS_PATCH_TAKE_BACK][ns % GS_SHARES].jobs) >=
+            BACK_PER_NAMESPACE ||
+        !is_due_back(back->service, waiter))
         return true;
-    back->items[back->count++].nominated = nominated;
     offers->retry_ns = back->now_ns + RETRY_NS;
+    gs_patches_add(&back->service->patches, GS_PATCH_TAKE_BACK, ns, waiter->pod->uid, take_back);
     return true;
-}
-
-static void note_taken(void *ctx, struct gs_waiter *waiter)
-{
-    const struct sent *sent = ctx;
-    waiter->offers.stale = gs_pod_revision(sent->pod); /* its next event says what is so */
-    waiter->offers.cleaned |= sent->stands;
-}
-
-static void take_back(struct gs_service *service, const struct gs_pod *pod, bool nominated)
-{
-    const struct gs_kv off = {service->config.names->offer, NULL};
-    struct gs_error err = {0};
-    int result = patch_pod(service, pod, &off, 1, nominated ? "" : NULL, &err);
-    struct sent sent = {service, pod, result == 0, false};
-    if (result == 0 || err.code == GS_ECONFLICT || err.code == GS_EINVAL)
-        gs_pending_known(service->pending, pod->uid, note_taken, &sent);
-    else
-        gs_log(GS_LOG_WARN, "nomination not taken back", GS_STR("pod", pod->name),
-               GS_STR("namespace", pod->ns), GS_STR("node", pod->offer), GS_STR("why", err.msg));
 }
 
 void gs_offers_tick(struct gs_service *service, int64_t now_ns)
 {
-    struct back back = {.service = service, .now_ns = now_ns};
-    if (!atomic_load(&service->nominates))
-        return;
+    struct back back = {
+        .service = service, .now_ns = now_ns, .answers = !gs_service_refuses(service)};
     if (!gs_pending_offered(service->pending)) {
         atomic_store(&service->offers_out, 0);
         return;
@@ -467,9 +469,5 @@ void gs_offers_tick(struct gs_service *service, int64_t now_ns)
     gs_store_write(&service->store);
     gs_pending_each_offered(service->pending, look_back, &back);
     gs_store_unlock(&service->store);
-    for (uint32_t i = 0; i < back.count; i++) {
-        take_back(service, &back.items[i].pod, back.items[i].nominated);
-        gs_pod_release(&back.items[i].pod);
-    }
     atomic_store(&service->offers_out, back.outstanding);
 }

@@ -1,148 +1,120 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "open_binds.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "gpushare/base/index.h"
+
 #define LOOK_EVERY_NS (1 * GS_NS_PER_S)
 
-struct item {
-    struct gs_open_bind entry;
-    struct item *next;
+struct gs_open_bind {
+    uint64_t ns;      /* hash of the namespace */
+    int64_t until_ns; /* afterwards an unbound pod may be undone */
+    int64_t next_look_ns;
+    uint32_t repetitions; /* under way: they may succeed too */
+    UT_hash_handle hh;
+    char uid[];
 };
 
-struct gs_open_binds {
-    struct item *first;
-    atomic_uint count;
-};
-
-struct gs_open_binds *gs_open_binds_new(void)
+static struct gs_open_bind *find(const struct gs_open_binds *binds, const char *uid)
 {
-    return calloc(1, sizeof(struct gs_open_binds));
+    struct gs_open_bind *one;
+    HASH_FIND_STR(binds->all, uid, one);
+    return one;
 }
 
-void gs_open_bind_release(struct gs_open_bind *entry)
+void gs_open_binds_release(struct gs_open_binds *binds)
 {
-    free(entry->ns);
-    free(entry->name);
-    free(entry->uid);
-    *entry = (struct gs_open_bind){0};
+    while (binds->all)
+        gs_open_binds_remove(binds, binds->all->uid);
 }
 
-static void drop(struct gs_open_binds *open_binds, struct item **at)
+static struct gs_open_bind *need(struct gs_open_binds *binds, const char *ns, const char *uid)
 {
-    struct item *gone = *at;
-    *at = gone->next;
-    gs_open_bind_release(&gone->entry);
-    free(gone);
-    atomic_fetch_sub(&open_binds->count, 1);
-}
-
-void gs_open_binds_free(struct gs_open_binds *open_binds)
-{
-    if (!open_binds)
-        return;
-    while (open_binds->first)
-        drop(open_binds, &open_binds->first);
-    free(open_binds);
-}
-
-static bool copy_entry(struct gs_open_bind *to, const struct gs_open_bind *from)
-{
-    *to = *from;
-    to->ns = strdup(from->ns);
-    to->name = strdup(from->name);
-    to->uid = strdup(from->uid);
-    if (to->ns && to->name && to->uid)
-        return true;
-    gs_open_bind_release(to);
-    return false;
-}
-
-static struct item **find(struct gs_open_binds *open_binds, const char *uid)
-{
-    struct item **at = &open_binds->first;
-    while (*at && strcmp((*at)->entry.uid, uid) != 0)
-        at = &(*at)->next;
-    return at;
-}
-
-int gs_open_binds_add(struct gs_open_binds *open_binds, const char *ns, const char *name,
-                      const char *uid, int64_t now_ns, int64_t until_ns)
-{
-    const struct gs_open_bind from = {
-        .ns = (char *)ns,
-        .name = (char *)name,
-        .uid = (char *)uid,
-        .until_ns = until_ns,
-        .next_look_ns = now_ns + LOOK_EVERY_NS,
-    };
-    struct item *item = malloc(sizeof(*item));
-    if (!item || !copy_entry(&item->entry, &from)) {
-        free(item);
-        return -1;
+    struct gs_open_bind *one = find(binds, uid);
+    if (one)
+        return one;
+    one = calloc(1, sizeof(*one) + strlen(uid) + 1);
+    if (!one)
+        return NULL;
+    one->ns = gs_hash_text(ns);
+    memcpy(one->uid, uid, strlen(uid) + 1);
+    HASH_ADD_STR(binds->all, uid, one);
+    if (!one->hh.tbl) {
+        free(one);
+        return NULL;
     }
-    struct item **old = find(open_binds, uid);
-    if (*old) {
-        item->entry.repetitions = (*old)->entry.repetitions;
-        if ((*old)->entry.until_ns > until_ns)
-            item->entry.until_ns = (*old)->entry.until_ns;
-        drop(open_binds, old);
+    atomic_fetch_add(&binds->count, 1);
+    return one;
+}
+
+bool gs_open_binds_add(struct gs_open_binds *binds, const char *ns, const char *uid,
+                       int64_t look_ns, int64_t until_ns)
+{
+    struct gs_open_bind *one = need(binds, ns, uid);
+    if (!one)
+        return false;
+    one->next_look_ns = look_ns;
+    one->until_ns = one->until_ns > until_ns ? one->until_ns : until_ns;
+    return true;
+}
+
+bool gs_open_binds_has(const struct gs_open_binds *binds, const char *uid)
+{
+    return find(binds, uid) != NULL;
+}
+
+bool gs_open_binds_remove(struct gs_open_binds *binds, const char *uid)
+{
+    struct gs_open_bind *one = find(binds, uid);
+    if (!one)
+        return false;
+    HASH_DEL(binds->all, one);
+    free(one);
+    atomic_fetch_sub(&binds->count, 1);
+    return true;
+}
+
+bool gs_open_binds_repeat_begin(struct gs_open_binds *binds, const char *uid)
+{
+    struct gs_open_bind *one = find(binds, uid);
+    if (one)
+        one->repetitions++;
+    return one != NULL;
+}
+
+void gs_open_binds_repeat_end(struct gs_open_binds *binds, const char *uid)
+{
+    struct gs_open_bind *one = find(binds, uid);
+    if (one && one->repetitions) /* it may have been settled, and be another one by now */
+        one->repetitions--;
+}
+
+bool gs_open_binds_over(const struct gs_open_binds *binds, const char *uid, int64_t now_ns)
+{
+    const struct gs_open_bind *one = find(binds, uid);
+    return one && !one->repetitions && now_ns >= one->until_ns;
+}
+
+const char *gs_open_binds_due(struct gs_open_binds *binds, int64_t now_ns)
+{
+    struct gs_open_bind *due = NULL;
+    uint64_t least = 0;
+    for (struct gs_open_bind *one = binds->all; one; one = one->hh.next) {
+        const uint64_t turns = one->ns - binds->turn;
+        if (one->next_look_ns <= now_ns &&
+            (!due || turns < least || (turns == least && one->next_look_ns < due->next_look_ns))) {
+            due = one;
+            least = turns;
+        }
     }
-    item->next = open_binds->first;
-    open_binds->first = item;
-    atomic_fetch_add(&open_binds->count, 1);
-    return 0;
-}
-
-bool gs_open_binds_has(struct gs_open_binds *open_binds, const char *uid)
-{
-    return *find(open_binds, uid) != NULL;
-}
-
-void gs_open_binds_remove(struct gs_open_binds *open_binds, const char *uid)
-{
-    struct item **at = find(open_binds, uid);
-    if (*at)
-        drop(open_binds, at);
-}
-
-bool gs_open_binds_repeat_begin(struct gs_open_binds *open_binds, const char *uid)
-{
-    struct item *item = *find(open_binds, uid);
-    if (item)
-        item->entry.repetitions++;
-    return item != NULL;
-}
-
-void gs_open_binds_repeat_end(struct gs_open_binds *open_binds, const char *uid)
-{
-    struct item *item = *find(open_binds, uid);
-    if (item && item->entry.repetitions) /* it may have been settled, and be another one by now */
-        item->entry.repetitions--;
-}
-
-bool gs_open_binds_over(struct gs_open_binds *open_binds, const char *uid, int64_t now_ns)
-{
-    const struct item *item = *find(open_binds, uid);
-    return item && !item->entry.repetitions && now_ns >= item->entry.until_ns;
-}
-
-bool gs_open_binds_due(struct gs_open_binds *open_binds, int64_t now_ns, struct gs_open_bind *ret)
-{
-    struct item *due = NULL;
-    for (struct item *item = open_binds->first; item; item = item->next) {
-        if (item->entry.next_look_ns <= (due ? due->entry.next_look_ns : now_ns))
-            due = item;
-    }
-    bool copied = due && copy_entry(ret, &due->entry);
-    if (due)
-        due->entry.next_look_ns = now_ns + LOOK_EVERY_NS;
-    return copied;
-}
-
-uint32_t gs_open_binds_count(struct gs_open_binds *open_binds)
-{
-    return atomic_load(&open_binds->count);
+    if (!due)
+        return NULL;
+    binds->turn = due->ns + 1;
+    due->next_look_ns = now_ns + LOOK_EVERY_NS;
+    return due->uid;
 }

@@ -9,15 +9,15 @@
 #include <uthash.h>
 #include <utlist.h>
 
+#include "gpushare/base/array.h"
 #include "gpushare/base/index.h"
 
 /* More than the API server lets one have: such a pod came with a request only. */
-enum { POD_BYTES_MAX = 4 << 20 };
+enum { POD_BYTES_MAX = 4 << 20, POD_BYTES_MIN = GS_PENDING_BYTES_MAX / GS_PENDING_MAX };
 
 struct entry {
     struct gs_pod pod;
     struct gs_waiter waiter;
-    bool waits;
     enum gs_reason why; /* of its last refusal; GS_FITS: none is known */
     bool seen;
     size_t bytes;
@@ -26,6 +26,7 @@ struct entry {
     struct entry *prev_waiting, *next_waiting; /* while it waits */
     struct entry *prev_unseen, *next_unseen;   /* until the watch shows it */
     struct entry *prev_offered, *next_offered; /* while gs_offers_concern() */
+    struct entry *prev_share, *next_share;     /* of the same share */
     bool offered;
 };
 
@@ -38,7 +39,12 @@ struct gs_pending {
     struct entry *unseen;  /* the oldest first */
     struct entry *offered; /* few */
     size_t bytes;          /* of all entries */
-    struct entry *look;    /* the pass over those that wait comes to this one next; NULL: done */
+    struct share {
+        struct entry *entries; /* the one that changed longest ago first */
+        size_t bytes;
+    } shares[GS_SHARES];
+    uint64_t dropped;
+    struct entry *look; /* the pass over those that wait comes to this one next; NULL: done */
 };
 
 struct gs_pending *gs_pending_new(void)
@@ -53,9 +59,9 @@ static void wait_no_more(struct gs_pending *pending, struct entry *entry)
 {
     if (pending->look == entry)
         pending->look = entry->next_waiting;
-    if (entry->waits)
+    if (entry->waiter.waits)
         DL_DELETE2(pending->waiting, entry, prev_waiting, next_waiting);
-    entry->waits = false;
+    entry->waiter.waits = false;
 }
 
 static void mark_shown(struct gs_pending *pending, struct entry *entry)
@@ -76,6 +82,19 @@ static void note_offer(struct gs_pending *pending, struct entry *entry)
     entry->offered = offered;
 }
 
+/* Counts it with so many bytes from now on. */
+static void charge(struct gs_pending *pending, struct entry *entry, size_t bytes)
+{
+    struct share *share = &pending->shares[gs_share_of(entry->pod.ns)];
+    if (entry->bytes)
+        DL_DELETE2(share->entries, entry, prev_share, next_share);
+    if (bytes)
+        DL_APPEND2(share->entries, entry, prev_share, next_share);
+    share->bytes += bytes - entry->bytes;
+    pending->bytes += bytes - entry->bytes;
+    entry->bytes = bytes;
+}
+
 static void forget(struct gs_pending *pending, struct entry *entry)
 {
     wait_no_more(pending, entry);
@@ -83,7 +102,7 @@ static void forget(struct gs_pending *pending, struct entry *entry)
     if (entry->offered)
         DL_DELETE2(pending->offered, entry, prev_offered, next_offered);
     gs_offers_release(&entry->waiter.offers);
-    pending->bytes -= entry->bytes;
+    charge(pending, entry, 0);
     gs_pod_release(&entry->pod);
     free(entry);
 }
@@ -114,19 +133,32 @@ static struct entry *find(struct gs_pending *pending, const char *uid)
 
 static size_t bytes_of(const struct gs_pod *pod)
 {
-    return sizeof(struct entry) + gs_arena_bytes(&pod->arena);
+    const size_t bytes = sizeof(struct entry) + gs_arena_bytes(&pod->arena);
+    return bytes > POD_BYTES_MIN ? bytes : POD_BYTES_MIN;
 }
 
-/* Whether the table has room for so much more, after pods that only filter saw made some. */
-static bool make_room(struct gs_pending *pending, uint32_t entries, size_t bytes)
+/* Whether there is room for so much more of the pod's namespace, after others made it: pods that
+ * only filter saw, then those of the namespace that would have most. Their reservations are known
+ * here alone: pods with one stay. */
+static bool make_room(struct gs_pending *pending, const struct gs_pod *pod, size_t bytes)
 {
+    const struct share *own = &pending->shares[gs_share_of(pod->ns)], *most = own;
     if (bytes > POD_BYTES_MAX)
         return false;
-    while (HASH_COUNT(pending->entries) + entries > GS_PENDING_MAX ||
-           pending->bytes + bytes > GS_PENDING_BYTES_MAX) {
-        if (!pending->unseen)
+    while (pending->bytes + bytes > GS_PENDING_BYTES_MAX) {
+        if (pending->unseen) {
+            drop(pending, pending->unseen);
+            continue;
+        }
+        GS_EACH_OF (at, pending->shares, GS_SHARES)
+            most = at->bytes > most->bytes ? at : most;
+        struct entry *goes = most->entries;
+        while (goes && gs_offers_hold(&goes->waiter.offers))
+            goes = goes->next_share;
+        pending->dropped++;
+        if (!goes || most->bytes <= own->bytes + bytes)
             return false;
-        drop(pending, pending->unseen);
+        drop(pending, goes);
     }
     return true;
 }
@@ -135,7 +167,7 @@ static bool make_room(struct gs_pending *pending, uint32_t entries, size_t bytes
 static struct entry *add(struct gs_pending *pending, struct gs_pod *pod)
 {
     size_t bytes = bytes_of(pod);
-    struct entry *entry = make_room(pending, 1, bytes) ? calloc(1, sizeof(*entry)) : NULL;
+    struct entry *entry = make_room(pending, pod, bytes) ? calloc(1, sizeof(*entry)) : NULL;
     if (!entry) {
         gs_pod_release(pod);
         return NULL;
@@ -149,10 +181,17 @@ static struct entry *add(struct gs_pending *pending, struct gs_pod *pod)
         free(entry);
         return NULL;
     }
-    entry->bytes = bytes;
-    pending->bytes += bytes;
+    charge(pending, entry, bytes);
     DL_APPEND2(pending->unseen, entry, prev_unseen, next_unseen);
     return entry;
+}
+
+/* Without kube-scheduler's message, which no verb needs. */
+static int copy_pod(struct gs_pod *to, const struct gs_pod *from)
+{
+    struct gs_pod plain = *from;
+    plain.said = "";
+    return gs_pod_copy(to, &plain);
 }
 
 /* The entry of a pod, made when there is none; NULL when out of memory or full. */
@@ -160,24 +199,24 @@ static struct entry *need(struct gs_pending *pending, const struct gs_pod *pod)
 {
     struct gs_pod copy = {0};
     struct entry *entry = find(pending, pod->uid);
-    if (entry || gs_pod_copy(&copy, pod) < 0)
+    if (entry || copy_pod(&copy, pod) < 0)
         return entry;
     return add(pending, &copy);
 }
 
-/* Takes the pod in place of what was known of it; false: there is no room for more of it. */
+/* Takes the pod in place of what was known of it; false: there is no room for it. */
 static bool renew(struct gs_pending *pending, struct entry *entry, struct gs_pod *pod)
 {
-    size_t bytes = bytes_of(pod), before = entry->bytes;
-    if (!make_room(pending, 0, bytes > before ? bytes - before : 0))
+    const size_t bytes = bytes_of(pod);
+    charge(pending, entry, 0); /* in the namespace that filter may have told: it makes no room */
+    if (!gs_offers_hold(&entry->waiter.offers) && !make_room(pending, pod, bytes))
         return false;
     /* the table's key points into the pod: out and in again around the change */
     HASH_DEL(pending->entries, entry);
     gs_pod_release(&entry->pod);
     entry->pod = *pod;
     *pod = (struct gs_pod){0};
-    pending->bytes = pending->bytes - before + bytes;
-    entry->bytes = bytes;
+    charge(pending, entry, bytes);
     HASH_ADD_KEYPTR(hh, pending->entries, entry->pod.uid, strlen(entry->pod.uid), entry);
     if (!entry->hh.tbl)
         forget(pending, entry);
@@ -189,24 +228,22 @@ static bool renew(struct gs_pending *pending, struct entry *entry, struct gs_pod
 int gs_pending_put(struct gs_pending *pending, const struct gs_pod *pod, struct gs_error *err)
 {
     struct gs_pod copy = {0};
-    if (gs_pod_copy(&copy, pod) < 0)
+    if (copy_pod(&copy, pod) < 0)
         return gs_fail_nomem(err);
     pthread_mutex_lock(&pending->lock);
     struct entry *entry = find(pending, pod->uid);
-    int is_new = entry == NULL;
+    const int is_new = entry == NULL;
+    if (is_new) {
+        entry = add(pending, &copy);
+        copy = (struct gs_pod){0};
+    }
     if (entry) {
         entry->seen = true;
         mark_shown(pending, entry);
-        if (!renew(pending, entry, &copy))
-            drop(pending, entry);
-    } else {
-        entry = add(pending, &copy);
-        copy = (struct gs_pod){0};
-        if (entry) {
-            entry->seen = true;
-            mark_shown(pending, entry);
+        if (is_new)
             note_offer(pending, entry);
-        }
+        else if (!renew(pending, entry, &copy))
+            drop(pending, entry);
     }
     pthread_mutex_unlock(&pending->lock);
     gs_pod_release(&copy);
@@ -217,10 +254,11 @@ bool gs_pending_remove(struct gs_pending *pending, const char *uid)
 {
     pthread_mutex_lock(&pending->lock);
     struct entry *entry = find(pending, uid);
+    const bool shown = entry && entry->waiter.shown;
     if (entry)
         drop(pending, entry);
     pthread_mutex_unlock(&pending->lock);
-    return entry != NULL;
+    return shown;
 }
 
 void gs_pending_begin(struct gs_pending *pending)
@@ -246,15 +284,18 @@ void gs_pending_sweep(struct gs_pending *pending)
 static void let_wait(struct gs_pending *pending, struct entry *entry, enum gs_reason why,
                      uint64_t epoch, int64_t now_ns)
 {
-    if (!entry->waits)
+    if (!entry->waiter.waits)
         DL_APPEND2(pending->waiting, entry, prev_waiting, next_waiting);
-    entry->waits = true;
+    entry->waiter.waits = true;
     entry->why = why;
     entry->since_ns = entry->since_ns ? entry->since_ns : now_ns;
     entry->waiter.epoch = epoch;
     entry->waiter.anywhere = !epoch;
     entry->waiter.refused_ns = now_ns;
     entry->waiter.slot = GS_INDEX_NONE;
+    entry->waiter.compared = epoch;
+    entry->waiter.turn = 0;
+    entry->waiter.search_ns = epoch ? entry->waiter.search_ns : 0;
 }
 
 bool gs_pending_refused(struct gs_pending *pending, const struct gs_pod *pod, enum gs_reason why,
@@ -262,7 +303,7 @@ bool gs_pending_refused(struct gs_pending *pending, const struct gs_pod *pod, en
 {
     pthread_mutex_lock(&pending->lock);
     struct entry *entry = need(pending, pod);
-    bool news = !entry || !entry->waits || entry->why != why;
+    bool news = !entry || !entry->waiter.waits || entry->why != why;
     if (entry) {
         struct gs_offers *offers = &entry->waiter.offers;
         let_wait(pending, entry, why, epoch, now_ns);
@@ -284,20 +325,11 @@ void gs_pending_named(struct gs_pending *pending, const char *uid, int64_t now_n
     pthread_mutex_unlock(&pending->lock);
 }
 
-void gs_pending_all_wait(struct gs_pending *pending, int64_t now_ns)
-{
-    pthread_mutex_lock(&pending->lock);
-    struct entry *entry, *next;
-    HASH_ITER (hh, pending->entries, entry, next)
-        let_wait(pending, entry, entry->why, 0, now_ns);
-    pthread_mutex_unlock(&pending->lock);
-}
-
 void gs_pending_anywhere(struct gs_pending *pending, const char *uid, int64_t now_ns)
 {
     pthread_mutex_lock(&pending->lock);
-    struct entry *entry = find(pending, uid);
-    if (entry)
+    struct entry *entry = uid ? find(pending, uid) : pending->entries;
+    for (; entry; entry = uid ? NULL : entry->hh.next)
         let_wait(pending, entry, entry->why, 0, now_ns);
     pthread_mutex_unlock(&pending->lock);
 }
@@ -322,22 +354,6 @@ int gs_pending_get(struct gs_pending *pending, const char *uid, struct gs_pod *r
     if (result < 0 && !shown)
         return gs_fail(err, GS_ENOENT, "no pending pod has this UID");
     return result < 0 ? gs_fail_nomem(err) : 0;
-}
-
-uint32_t gs_pending_count(struct gs_pending *pending)
-{
-    pthread_mutex_lock(&pending->lock);
-    uint32_t count = HASH_COUNT(pending->entries);
-    pthread_mutex_unlock(&pending->lock);
-    return count;
-}
-
-size_t gs_pending_bytes(struct gs_pending *pending)
-{
-    pthread_mutex_lock(&pending->lock);
-    size_t bytes = pending->bytes;
-    pthread_mutex_unlock(&pending->lock);
-    return bytes;
 }
 
 /* A scheduler is at work on it, or it waits for something else than a scheduler. */
@@ -373,34 +389,23 @@ void gs_pending_stats(struct gs_pending *pending, int64_t now_ns, struct gs_pend
     }
     for (entry = pending->entries; entry; entry = entry->hh.next)
         count_unasked(entry, &stats);
+    stats.count = HASH_COUNT(pending->entries);
+    stats.bytes = pending->bytes;
+    stats.dropped = pending->dropped;
     pthread_mutex_unlock(&pending->lock);
     *ret = stats;
 }
 
-static bool lend(struct gs_pending *pending, const char *uid, bool waiting,
-                 void (*each)(void *ctx, struct gs_waiter *waiter), void *ctx)
+void gs_pending_known(struct gs_pending *pending, const char *uid,
+                      void (*each)(void *ctx, struct gs_waiter *waiter), void *ctx)
 {
     pthread_mutex_lock(&pending->lock);
     struct entry *entry = find(pending, uid);
-    bool lent = entry && (entry->waits || !waiting);
-    if (lent) {
+    if (entry) {
         each(ctx, &entry->waiter);
         note_offer(pending, entry);
     }
     pthread_mutex_unlock(&pending->lock);
-    return lent;
-}
-
-bool gs_pending_waiter(struct gs_pending *pending, const char *uid,
-                       void (*each)(void *ctx, struct gs_waiter *waiter), void *ctx)
-{
-    return lend(pending, uid, true, each, ctx);
-}
-
-bool gs_pending_known(struct gs_pending *pending, const char *uid,
-                      void (*each)(void *ctx, struct gs_waiter *waiter), void *ctx)
-{
-    return lend(pending, uid, false, each, ctx);
 }
 
 void gs_pending_each_offered(struct gs_pending *pending,
@@ -435,12 +440,12 @@ void gs_pending_first_waiter(struct gs_pending *pending, int64_t now_ns)
     pthread_mutex_unlock(&pending->lock);
 }
 
-bool gs_pending_next_waiters(struct gs_pending *pending, uint32_t count,
+bool gs_pending_next_waiters(struct gs_pending *pending,
                              bool (*each)(void *ctx, struct gs_waiter *waiter), void *ctx)
 {
     bool more = true;
     pthread_mutex_lock(&pending->lock);
-    for (; count > 0 && more && pending->look; count--) {
+    while (more && pending->look) {
         struct entry *entry = pending->look;
         pending->look = entry->next_waiting;
         more = each(ctx, &entry->waiter);

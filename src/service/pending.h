@@ -7,6 +7,7 @@
 
 #include "gpushare/base/clock.h"
 #include "gpushare/base/error.h"
+#include "gpushare/base/index.h"
 #include "gpushare/model/pod.h"
 #include "gpushare/model/reason.h"
 #include "offers.h"
@@ -16,11 +17,19 @@
  * the waker finds here which of them were refused and since when. Has its own lock, taken last.
  *
  * A pod that filter saw before the watch did is kept for GS_PENDING_UNSEEN_NS only. The table holds
- * at most GS_PENDING_MAX pods in GS_PENDING_BYTES_MAX: where that is too little, pods that the
- * watch did not show go first, the oldest of them; then the newest is not remembered (bind asks the
- * API; waking is left to kube-scheduler's own flush).
+ * at most GS_PENDING_MAX pods in GS_PENDING_BYTES_MAX. Where that is too little, pods that the
+ * watch did not show go, the oldest first, then pods of the namespace that would have most with the
+ * newcomer, which may be the newcomer itself (bind asks the API; waking is left to kube-scheduler's
+ * own flush).
  */
 struct gs_pending;
+
+/* Which of GS_SHARES a namespace has of what is divided between namespaces: by its hash. */
+enum { GS_SHARES = 1024 };
+static inline uint32_t gs_share_of(const char *ns)
+{
+    return gs_hash_text(ns) % GS_SHARES;
+}
 
 enum { GS_PENDING_MAX = 65536, GS_PENDING_BYTES_MAX = 128 << 20 };
 #define GS_PENDING_UNSEEN_NS (300 * GS_NS_PER_S)
@@ -30,7 +39,7 @@ void gs_pending_free(struct gs_pending *pending);
 
 /* From the watch. 1: the pod is new here, 0: it was known, -1: GS_ENOMEM. */
 int gs_pending_put(struct gs_pending *pending, const struct gs_pod *pod, struct gs_error *err);
-/* True when it was there. */
+/* True when the watch had shown it. */
 bool gs_pending_remove(struct gs_pending *pending, const char *uid);
 void gs_pending_begin(struct gs_pending *pending);
 void gs_pending_sweep(struct gs_pending *pending);
@@ -45,9 +54,8 @@ bool gs_pending_refused(struct gs_pending *pending, const struct gs_pod *pod, en
                         uint64_t epoch, int64_t now_ns);
 /* Filter named a node for the pod: its scheduler is at work. */
 void gs_pending_named(struct gs_pending *pending, const char *uid, int64_t now_ns);
-/* Every pod of the table, with epoch 0: kube-scheduler had no answer about them for a while. */
-void gs_pending_all_wait(struct gs_pending *pending, int64_t now_ns);
-/* One pod, likewise, if it is there: what it was refused for is over. */
+/* The pod waits with epoch 0 if it is there: what it was refused for is over. uid NULL: all do;
+ * kube-scheduler had no answer about them for a while. */
 void gs_pending_anywhere(struct gs_pending *pending, const char *uid, int64_t now_ns);
 /* The pod was found a place: it does not wait for memory. */
 void gs_pending_accepted(struct gs_pending *pending, const char *uid);
@@ -57,40 +65,40 @@ void gs_pending_accepted(struct gs_pending *pending, const char *uid);
 int gs_pending_get(struct gs_pending *pending, const char *uid, struct gs_pod *ret,
                    struct gs_error *err);
 
-uint32_t gs_pending_count(struct gs_pending *pending);
-/* What all of them take of memory. */
-size_t gs_pending_bytes(struct gs_pending *pending);
-
-/* How many pods wait, by why they were refused last; those without a reason are not among them. */
 struct gs_pending_stats {
-    uint32_t refused[GS_REASONS];
+    uint32_t count;
+    size_t bytes;                 /* of memory */
+    uint32_t refused[GS_REASONS]; /* pods that wait, by why they were refused last */
     int64_t oldest_ns; /* since the first refusal of the one that waits longest; 0: none waits */
     uint32_t
         unasked; /* pods without scheduling gates about which no scheduler asked this service */
+    uint64_t dropped;        /* so far, because the table was full */
     int64_t unasked_since_s; /* the oldest one's creation, Unix seconds; 0: none */
 };
 void gs_pending_stats(struct gs_pending *pending, int64_t now_ns, struct gs_pending_stats *ret);
 
-/* A pod that waits, as the waker sees it; lent for the call. */
+/* A pod as the waker sees it; lent for the call. */
 struct gs_waiter {
+    bool waits; /* since a refusal, for memory or for kube-scheduler to look again */
     const struct gs_pod *pod;
     uint64_t epoch;       /* of its last refusal; 0: it was none for want of memory */
     int64_t refused_ns;   /* time of its last refusal */
     uint32_t slot;        /* node where it may fit now, or GS_INDEX_NONE */
+    uint64_t compared;    /* with the nodes whose last gain is up to here; 0: never */
+    uint32_t turn;        /* of its namespace, in which it was compared last */
     bool shown;           /* by the watch; else filter alone told of it */
     bool anywhere;        /* every node is to be looked at: room need not have come free */
     int64_t named_ns;     /* filter named a node for it last; 0: never */
     int64_t last_wake_ns; /* 0: never woken */
     uint32_t wakes;       /* so far; sets the pause to the next */
+    uint32_t searches;    /* of all nodes, in vain, in a row; likewise */
+    uint32_t search_from; /* a search that is under way goes on at this slot */
+    int64_t search_ns;    /* not before */
     struct gs_offers offers;
 };
 
-/* Calls each for one pod that waits, under the table's lock; false when it is none. */
-bool gs_pending_waiter(struct gs_pending *pending, const char *uid,
-                       void (*each)(void *ctx, struct gs_waiter *waiter), void *ctx);
-
-/* The same for one that is known, whether it waits or not. */
-bool gs_pending_known(struct gs_pending *pending, const char *uid,
+/* Calls each for this pod, under the table's lock, if it is known. */
+void gs_pending_known(struct gs_pending *pending, const char *uid,
                       void (*each)(void *ctx, struct gs_waiter *waiter), void *ctx);
 
 /* Calls each for every pod that is offered a node or bears the mark of one, likewise; whether there
@@ -104,12 +112,12 @@ bool gs_pending_offered(struct gs_pending *pending);
  * because filter and bind wait for the lock meanwhile: tens of thousands of pods may wait. One
  * thread's at a time.
  *
- * first begins it, and expires pods that the watch never showed. next calls each for at most
- * `count` more; each may write to all but the pod, and ends this part by returning false. Returns
- * whether some are left.
+ * first begins it, and expires pods that the watch never showed. next calls each for more of them;
+ * each may write to all but the pod, and ends this part by returning false. Returns whether some
+ * are left.
  */
 void gs_pending_first_waiter(struct gs_pending *pending, int64_t now_ns);
-bool gs_pending_next_waiters(struct gs_pending *pending, uint32_t count,
+bool gs_pending_next_waiters(struct gs_pending *pending,
                              bool (*each)(void *ctx, struct gs_waiter *waiter), void *ctx);
 
 #endif

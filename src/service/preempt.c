@@ -3,6 +3,8 @@
 #include "gpushare/core/eviction.h"
 #include "service_internal.h"
 
+#define HOLD_NS GS_NS_PER_MS
+
 static const char *const *uids_of(const struct gs_victims *node, struct gs_arena *arena)
 {
     const char **uids = gs_arena_calloc(arena, node->pod_count, sizeof(*uids));
@@ -49,44 +51,66 @@ static int with_added(const struct gs_ledger *ledger, struct gs_victims *node,
 static bool has_open_bind(struct gs_service *service, const char *const *uids, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (gs_open_binds_has(service->open_binds, uids[i]))
+        if (gs_open_binds_has(&service->open_binds, uids[i]))
             return true;
     }
     return false;
 }
 
-/* Keeps the nodes where eviction helps, in place; returns how many, or -1 when out of memory. */
-static int64_t keep_useful(struct gs_service *service, const struct gs_ask *ask,
-                           struct gs_preemption_args *args)
+/* Whether eviction helps on this node, whose victims become those that it takes. */
+static enum gs_eviction plan_node(struct gs_service *service, const struct gs_ask *ask,
+                                  const struct gs_pod *pod, struct gs_victims *node,
+                                  struct gs_plan_budgets *budgets, struct gs_arena *arena)
 {
     const struct gs_ledger *ledger = service->store.cluster.ledger;
+    const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(node->node));
     struct gs_claim claim;
-    if (gs_ledger_find_claim(ledger, args->pod.uid, &claim))
-        return 0; /* its bind is under way or done, and kube-scheduler does not know it yet */
-    _cleanup_(gs_plan_budgets_release) struct gs_plan_budgets budgets;
+    if (gs_ledger_find_claim(ledger, pod->uid, &claim)) {
+        /* A bind that kube-scheduler does not know yet, or a resize (KEP-5836). */
+        bool its_own =
+            strcmp(pod->node_name, claim.node) == 0 && strcmp(node->node, claim.node) == 0;
+        return its_own ? GS_EVICTION_FITS : GS_EVICTION_USELESS;
+    }
+    if (!view)
+        return GS_EVICTION_USELESS;
+    const char *const *uids = uids_of(node, arena), *const *added = NULL;
+    size_t count = 0;
+    if (!uids)
+        return GS_EVICTION_NO_MEMORY;
+    budgets->count = 0;
+    enum gs_eviction plan =
+        gs_plan_eviction(ledger, view, ask, uids, node->pod_count,
+                         service->budgets.count ? &budgets->plan : NULL, arena, &added, &count);
+    if (plan == GS_EVICTION_FITS && has_open_bind(service, added, count))
+        return GS_EVICTION_USELESS;
+    if (plan == GS_EVICTION_FITS && with_added(ledger, node, added, count, arena) < 0)
+        return GS_EVICTION_NO_MEMORY;
+    node->pdb_violations += plan == GS_EVICTION_FITS ? budgets->plan.violations : 0;
+    return plan;
+}
+
+/* Keeps the nodes where eviction helps, in place; returns how many, or -1 when out of memory. The
+ * lock is held for a moment at a time: a node's pods and budgets are bounded, nodes are not. */
+static int64_t keep_useful(struct gs_service *service, struct gs_ask *ask,
+                           struct gs_preemption_args *args)
+{
+    struct gs_plan_budgets budgets = {.plan.falls = gs_budgets_fall, .budgets = &service->budgets};
+    struct gs_match match;
     uint32_t kept = 0;
-    gs_plan_budgets_init(&budgets, &service->budgets);
-    for (uint32_t i = 0; i < args->node_count; i++) {
-        struct gs_victims *node = &args->nodes[i];
-        const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(node->node));
-        if (!view)
-            continue;
-        const char *const *uids = uids_of(node, &args->arena), *const *added = NULL;
-        size_t count = 0;
-        enum gs_eviction plan =
-            uids ? gs_plan_eviction(ledger, view, ask, uids, node->pod_count,
-                                    service->budgets.count ? &budgets.plan : NULL, &args->arena,
-                                    &added, &count)
-                 : GS_EVICTION_NO_MEMORY;
-        if (plan == GS_EVICTION_FITS && has_open_bind(service, added, count))
-            continue;
-        if (plan == GS_EVICTION_NO_MEMORY ||
-            (plan == GS_EVICTION_FITS && with_added(ledger, node, added, count, &args->arena) < 0))
+    for (uint32_t i = 0; i < args->node_count;) {
+        enum gs_eviction plan;
+        gs_store_read(&service->store);
+        gs_ask_match(ask, service->store.cluster.ledger, &match);
+        const int64_t until_ns = gs_service_now(service) + HOLD_NS;
+        do {
+            plan = plan_node(service, ask, &args->pod, &args->nodes[i], &budgets, &args->arena);
+            if (plan == GS_EVICTION_FITS)
+                args->nodes[kept++] = args->nodes[i];
+        } while (++i < args->node_count && plan != GS_EVICTION_NO_MEMORY &&
+                 gs_service_now(service) < until_ns);
+        gs_store_unlock(&service->store);
+        if (plan == GS_EVICTION_NO_MEMORY)
             return -1;
-        if (plan != GS_EVICTION_FITS)
-            continue;
-        node->pdb_violations += budgets.plan.violations;
-        args->nodes[kept++] = *node;
     }
     return kept;
 }
@@ -95,7 +119,6 @@ static int preempt(struct gs_service *service, struct gs_preemption_args *args,
                    struct gs_buf *answer, struct gs_error *err)
 {
     struct gs_ask ask;
-    struct gs_match match;
     gs_ask_of_pod(&ask, &args->pod);
     int64_t kept = args->node_count;
     if (gs_service_refuses(service)) {
@@ -103,36 +126,31 @@ static int preempt(struct gs_service *service, struct gs_preemption_args *args,
     } else if (gs_offers_hold_up(service, &args->pod)) {
         kept = 0; /* a node has room without that */
     } else if (ask.units || ask.broken) {
-        gs_store_read(&service->store);
-        gs_ask_match(&ask, service->store.cluster.ledger, &match);
         kept = keep_useful(service, &ask, args);
-        gs_store_unlock(&service->store);
         if (kept > 0) {
-            gs_eviction_waits_add(&service->eviction_waits, args->pod.uid, args->nodes,
-                                  (uint32_t)kept);
+            gs_eviction_waits_add(&service->eviction_waits, &args->pod, args->nodes, (uint32_t)kept,
+                                  gs_service_now(service));
             gs_offers_leave(service, args->pod.uid, args->nodes, (uint32_t)kept);
         }
     }
     if (kept < 0)
         return gs_fail_nomem(err);
-    gs_log(kept ? GS_LOG_INFO : GS_LOG_DEBUG, "preemption", GS_STR("pod", args->pod.name),
-           GS_STR("namespace", args->pod.ns), GS_INT("nodes", args->node_count),
-           GS_INT("useful", kept));
+    gs_log(kept ? GS_LOG_INFO : GS_LOG_DEBUG, "preemption", GS_POD_FIELDS(&args->pod),
+           GS_INT("nodes", args->node_count), GS_INT("candidates", kept));
     gs_codec_preemption_result(answer, args->nodes, (uint32_t)kept);
-    return gs_buf_failed(answer) ? gs_fail(err, GS_ENOMEM, "the answer does not fit") : 0;
+    return gs_service_answered(answer, err);
 }
 
 int gs_service_preempt(struct gs_service *service, const char *body, size_t len,
                        struct gs_buf *answer, struct gs_error *err)
 {
-    int64_t start_ns = gs_clock_now_ns(service->config.clock);
+    int64_t start_ns = gs_service_now(service);
     struct gs_preemption_args args = {0};
     int result =
         gs_codec_preemption_args(service->config.names, (struct gs_slice){body, len}, &args, err);
     if (result == 0)
         result = preempt(service, &args, answer, err);
     gs_preemption_args_release(&args);
-    gs_meter_add(&service->meters[GS_VERB_PREEMPT],
-                 gs_clock_now_ns(service->config.clock) - start_ns, result < 0);
+    gs_meter_add(&service->meters[GS_VERB_PREEMPT], gs_service_now(service) - start_ns, result < 0);
     return result;
 }

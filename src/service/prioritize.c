@@ -5,8 +5,8 @@
 static void score(struct gs_service *service, const struct gs_ask *ask, struct gs_scratch *scratch)
 {
     gs_rate(service, ask, scratch, NULL);
-    gs_policy_scores(service->config.quantise, scratch->losses, scratch->fits,
-                     gs_filter_args_count(&scratch->args), scratch->verdicts);
+    gs_policy_scores(scratch->losses, scratch->fits, gs_filter_args_count(&scratch->args),
+                     scratch->verdicts);
 }
 
 /* kube-scheduler adds an extender's scores to its own, and nothing for a node that is not named:
@@ -40,22 +40,21 @@ static int prioritize(struct gs_service *service, struct gs_slice body, struct g
         score(service, &ask, scratch);
         gs_store_unlock(&service->store);
     }
-    if (service->config.sparse_scores)
-        leave_out_least(scratch->verdicts, gs_filter_args_count(&scratch->args));
+    leave_out_least(scratch->verdicts, gs_filter_args_count(&scratch->args));
     gs_codec_host_priorities(answer, &scratch->args, scratch->verdicts);
-    return gs_buf_failed(answer) ? gs_fail(err, GS_ENOMEM, "the answer does not fit") : 0;
+    return gs_service_answered(answer, err);
 }
 
 int gs_service_prioritize(struct gs_service *service, const char *body, size_t len,
                           struct gs_buf *answer, struct gs_error *err)
 {
-    int64_t start_ns = gs_clock_now_ns(service->config.clock);
+    int64_t start_ns = gs_service_now(service);
     struct gs_scratch *scratch = gs_scratch_take(service);
     if (!scratch)
         return gs_fail_nomem(err);
     int result = prioritize(service, (struct gs_slice){body, len}, scratch, answer, err);
     gs_scratch_give(service, scratch);
-    gs_meter_add(&service->meters[GS_VERB_PRIORITIZE],
-                 gs_clock_now_ns(service->config.clock) - start_ns, result < 0);
+    gs_meter_add(&service->meters[GS_VERB_PRIORITIZE], gs_service_now(service) - start_ns,
+                 result < 0);
     return result;
 }

@@ -102,7 +102,7 @@ static struct gs_promise_member *add(struct gs_service *service, const struct gs
     }
     member->group = group;
     member->cycle = group->cycle;
-    member->since_ns = group->asked_ns = gs_clock_now_ns(service->config.clock);
+    member->since_ns = group->asked_ns = gs_service_now(service);
     DL_APPEND(group->members, member);
     return member;
 }
@@ -113,37 +113,24 @@ static bool is_over(const struct gs_service *service, const struct gs_promise_me
            !gs_ledger_promised(service->store.cluster.ledger, member->uid, NULL);
 }
 
-/* Its place comes free; *any: others' did at this moment, before. */
-static void free_place(struct gs_service *service, const char *uid, bool *any)
+static void free_place(struct gs_service *service, const struct gs_promise_member *member)
 {
-    struct gs_store *store = &service->store;
+    struct gs_ledger *ledger = service->store.cluster.ledger;
     uint32_t slot;
-    if (!gs_ledger_promised(store->cluster.ledger, uid, &slot))
+    if (!gs_ledger_promised(ledger, member->uid, &slot))
         return;
-    gs_ledger_release_hold(store->cluster.ledger, uid);
-    if (*any)
-        gs_store_freed_too(store, slot);
-    else
-        gs_store_freed(store, slot);
-    *any = true;
-    gs_holds_again(service, uid);
+    gs_ledger_release_hold(ledger, member->uid);
+    gs_store_freed(&service->store, slot, member->group->name);
+    gs_holds_again(service, member->uid);
 }
 
-static void no_news(void *ctx, struct gs_waiter *waiter)
-{
-    const struct gs_store *store = ctx;
-    waiter->offers.given_up_at = store->frees;
-}
-
-/* Its cycles up to that one. To the members that were refused beside them, the group's own places
- * are no news. */
+/* Its cycles up to that one. */
 static void end_group(struct gs_service *service, struct gs_promise_group *group, uint32_t cycle)
 {
     struct gs_promise_member *member, *next;
-    bool any = false;
     DL_FOREACH (group->members, member) {
         if (member->cycle <= cycle)
-            free_place(service, member->uid, &any);
+            free_place(service, member);
     }
     group->refused = false;
     for (member = group->members; member; member = next) {
@@ -152,8 +139,6 @@ static void end_group(struct gs_service *service, struct gs_promise_group *group
             group->refused = group->refused || member->refused;
             continue;
         }
-        if (member->refused && any)
-            gs_pending_known(service->pending, member->uid, no_news, &service->store);
         drop(&service->promises, member);
     }
 }
@@ -171,36 +156,26 @@ void gs_promises_asked(struct gs_service *service, const struct gs_pod *pod)
 
 void gs_promises_unbound(struct gs_service *service, const char *uid)
 {
-    bool any = false;
     gs_store_write(&service->store);
-    if (find(&service->promises, uid))
-        free_place(service, uid, &any);
+    const struct gs_promise_member *member = find(&service->promises, uid);
+    if (member)
+        free_place(service, member);
     gs_store_unlock(&service->store);
-}
-
-/* In place of what it held as a nominated pod. */
-static bool hold(struct gs_service *service, const struct gs_pod *pod, uint32_t slot,
-                 gs_gpu_mask gpus)
-{
-    struct gs_ledger *ledger = service->store.cluster.ledger;
-    const uint32_t before = gs_ledger_hold_slot(ledger, pod->uid);
-    const char *node = gs_ledger_node_name(ledger, slot);
-    if (!gpus || gs_ledger_hold_pod(ledger, pod, node, gpus, NULL) < 0)
-        return false;
-    if (before != GS_INDEX_NONE && before != slot)
-        gs_store_freed(&service->store, before);
-    return gs_ledger_promised(ledger, pod->uid, NULL) != 0;
 }
 
 bool gs_promises_make(struct gs_service *service, const struct gs_pod *pod, uint32_t slot,
                       gs_gpu_mask gpus)
 {
+    const struct gs_ledger *ledger = service->store.cluster.ledger;
     struct gs_claim claim;
-    if (gs_ledger_find_claim(service->store.cluster.ledger, pod->uid, &claim) ||
+    if (gs_ledger_find_claim(ledger, pod->uid, &claim) ||
         gs_cluster_has_ended(&service->store.cluster, pod->uid, false))
         return false;
     struct gs_promise_member *member = add(service, pod);
-    if (member && hold(service, pod, slot, gpus))
+    /* in place of what it held as a nominated pod */
+    if (member && gpus &&
+        gs_holds_set(service, pod, gs_ledger_node_name(ledger, slot), gpus, NULL) == 0 &&
+        gs_ledger_promised(ledger, pod->uid, NULL))
         return true;
     if (member)
         drop(&service->promises, member);
@@ -233,7 +208,6 @@ static uint32_t end_old(struct gs_service *service, struct gs_promise_group *gro
 {
     struct gs_promise_member *member, *next;
     uint32_t left = 0;
-    bool any = false;
     for (member = group->members; member; member = next) {
         next = member->next; /* the group goes with its last */
         bool promised = gs_ledger_promised(service->store.cluster.ledger, member->uid, NULL) != 0;
@@ -241,7 +215,7 @@ static uint32_t end_old(struct gs_service *service, struct gs_promise_group *gro
         if (!promised && (is_old || !member->refused)) {
             drop(&service->promises, member);
         } else if (is_old) {
-            free_place(service, member->uid, &any);
+            free_place(service, member);
             member->refused = true;
             member->since_ns = now_ns;
         } else {
@@ -261,13 +235,12 @@ const char *gs_promises_group(const struct gs_service *service, const char *uid,
     int64_t until_ns = member->since_ns + GS_PROMISE_NS;
     if (group->refused && group->asked_ns + GS_PROMISE_REFUSED_NS < until_ns)
         until_ns = group->asked_ns + GS_PROMISE_REFUSED_NS;
-    *ret_left_ns = until_ns - gs_clock_now_ns(service->config.clock);
+    *ret_left_ns = until_ns - gs_service_now(service);
     return group->text;
 }
 
-void gs_service_promises_tick(struct gs_service *service)
+void gs_promises_tick(struct gs_service *service, int64_t now_ns)
 {
-    const int64_t now_ns = gs_clock_now_ns(service->config.clock);
     const bool answers = !gs_service_refuses(service);
     struct gs_promise_group *group, *next;
     uint32_t left = 0;
@@ -284,6 +257,6 @@ void gs_service_promises_tick(struct gs_service *service)
             left += end_old(service, group, now_ns);
     }
     GS_INVARIANT(left == gs_ledger_promises(service->store.cluster.ledger),
-                 "every promise comes to an end");
+                 "every gang reservation ends");
     gs_store_unlock(&service->store);
 }

@@ -19,7 +19,7 @@
  * A member is a pod that names a group (gs_pod.group) and is asked about by names: whole Node
  * objects are how somebody asks what would be.
  *
- * | state of a member | what is there | event, who leads out: next state |
+ * | state of a member | what is there | event, transition: next state |
  * |---|---|---|
  * | unknown | nothing here | filter finds a place, gs_promises_make(): promised |
  * | | | filter refuses it, gs_promises_refused(): refused |
@@ -83,5 +83,8 @@ void gs_promises_refused(struct gs_service *service, const struct gs_filter_args
  * still; NULL: it is promised none. The store is locked. */
 const char *gs_promises_group(const struct gs_service *service, const char *uid,
                               int64_t *ret_left_ns);
+
+/* Ends the reservations whose time is over. */
+void gs_promises_tick(struct gs_service *service, int64_t now_ns);
 
 #endif

@@ -22,10 +22,12 @@ static bool rate(const struct gs_service *service, struct gs_chooser *chooser,
         *ret_loss = GS_LOSS_NOTHING_TO_LOSE;
         return true;
     }
+    chooser->alone = NULL;
     if (view && view->nominated) {
         if (gs_fit_beside_holds(service->store.cluster.ledger, view, ask, beside->room,
                                 &beside->view) != GS_FITS)
             return false;
+        chooser->alone = view;
         view = &beside->view;
     }
     if (!view || !gs_chooser_choose(chooser, view, &choice))
@@ -52,7 +54,7 @@ struct work {
 static void begin_work(const struct gs_service *service, struct work *work)
 {
     int64_t rest_until_ns = atomic_load_explicit(&service->rest_until_ns, memory_order_relaxed);
-    work->begin_ns = gs_clock_now_ns(service->config.clock);
+    work->begin_ns = gs_service_now(service);
     work->until_ns = work->begin_ns < rest_until_ns ? 0 : work->begin_ns + WORK_NS;
     work->seen = 0;
 }
@@ -64,14 +66,14 @@ static void watch_work(const struct gs_service *service, struct work *work,
     if (chooser->worked == work->seen)
         return;
     work->seen = chooser->worked;
-    chooser->hurried = gs_clock_now_ns(service->config.clock) >= work->until_ns;
+    chooser->hurried = gs_service_now(service) >= work->until_ns;
 }
 
 static void end_work(struct gs_service *service, const struct work *work)
 {
     if (!work->seen || !work->until_ns)
         return;
-    int64_t now_ns = gs_clock_now_ns(service->config.clock);
+    int64_t now_ns = gs_service_now(service);
     atomic_store_explicit(&service->rest_until_ns, now_ns + REST_FACTOR * (now_ns - work->begin_ns),
                           memory_order_relaxed);
 }

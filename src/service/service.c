@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "holds.h"
 #include "service_internal.h"
 
 #include <stdlib.h>
@@ -26,11 +27,11 @@ struct gs_service *gs_service_new(const struct gs_service_config *config, struct
         gs_fail_nomem(err);
         return NULL;
     }
-    gs_eviction_waits_init(&service->eviction_waits);
+    gs_eviction_waits_init(&service->eviction_waits, gs_holds_freed, service);
     gs_term_init(&service->term);
+    pthread_mutex_init(&service->patches.lock, NULL);
     service->pending = gs_pending_new();
-    service->open_binds = gs_open_binds_new();
-    if (!service->pending || !service->open_binds) {
+    if (!service->pending) {
         gs_service_free(service);
         gs_fail_nomem(err);
         return NULL;
@@ -58,14 +59,15 @@ void gs_service_free(struct gs_service *service)
         service->scratch = next;
     }
     gs_pending_free(service->pending);
-    gs_open_binds_free(service->open_binds);
-    gs_arrivals_release(&service->arrivals);
+    gs_patches_release(&service->patches);
+    gs_open_binds_release(&service->open_binds);
+    gs_open_binds_release(&service->arrivals);
     gs_promises_release(&service->promises);
     free(service->offered_nodes.nodes);
     gs_arena_release(&service->budgets.arena);
     gs_eviction_waits_release(&service->eviction_waits);
     gs_term_release(&service->term);
-    gs_reconcile_release(&service->reconcile);
+    gs_recent_release(&service->reconcile.missing);
     gs_new_nodes_release(&service->new_nodes);
     gs_warnings_release(&service->warnings);
     gs_arena_release(&service->waker.arena);
@@ -152,16 +154,6 @@ bool gs_service_ready(const struct gs_service *service, const char **ret_why)
     return !why;
 }
 
-/* Deleted and created anew during its bind: the new pod is charged as what it is, on the GPUs that
- * were chosen for its predecessor. */
-void gs_wrong_uid_alarm(struct gs_service *service, const char *ns, const char *name,
-                        const char *uid, const char *node)
-{
-    atomic_fetch_add(&service->wrong_uid_binds, 1);
-    gs_log(GS_LOG_WARN, "bound under the name of another pod", GS_STR("pod", name),
-           GS_STR("namespace", ns), GS_STR("uid", uid), GS_STR("node", node));
-}
-
 atomic_bool *gs_service_list_wanted(struct gs_service *service)
 {
     return &service->term.list_wanted;
@@ -186,7 +178,7 @@ uint32_t gs_service_offers(const struct gs_service *service)
 
 uint32_t gs_service_open_binds(const struct gs_service *service)
 {
-    return atomic_load(&service->sent_binds) + gs_open_binds_count(service->open_binds);
+    return atomic_load(&service->sent_binds) + atomic_load(&service->open_binds.count);
 }
 
 bool gs_service_leads(const struct gs_service *service)
@@ -194,39 +186,14 @@ bool gs_service_leads(const struct gs_service *service)
     return !service->config.election || gs_election_leads(service->config.election);
 }
 
-void gs_recent_bind_add(struct gs_service *service, const char *ns, const char *name,
-                        const char *uid)
-{
-    service->recent[service->recent_next++ % GS_RECENT_BINDS] =
-        (struct recent_bind){gs_pod_name_hash(ns, name), gs_hash_text(uid)};
-}
-
-bool gs_recent_bind_shown(struct gs_service *service, const char *ns, const char *name,
-                          const char *uid)
-{
-    if (!service->recent_next)
-        return false;
-    uint64_t pod = gs_pod_name_hash(ns, name), own = gs_hash_text(uid);
-    bool other = false;
-    for (uint32_t i = 0; i < GS_RECENT_BINDS; i++) {
-        struct recent_bind *bind = &service->recent[i];
-        if (!bind->pod || bind->pod != pod)
-            continue;
-        other = other || bind->uid != own;
-        *bind = (struct recent_bind){0};
-    }
-    return other;
-}
-
 const char *gs_service_refuses(const struct gs_service *service)
 {
     if (!gs_service_loaded(service))
         return "gpushare-extender is not ready: it is still loading nodes and pods";
     if (!gs_service_leads(service))
-        return "gpushare-extender is a standby: another replica leads";
+        return "gpushare-extender is on standby: another replica is the leader";
     if (!gs_term_caught_up(service))
-        return "gpushare-extender is a standby still: it begins to lead when it has seen what was "
-               "bound before";
+        return "gpushare-extender is on standby until it has loaded the previous leader's binds";
     return NULL;
 }
 

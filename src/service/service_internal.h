@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "arrivals.h"
 #include "askers.h"
 #include "budgets.h"
 #include "eviction_wait.h"
@@ -20,6 +19,7 @@
 #include "new_nodes.h"
 #include "offers.h"
 #include "open_binds.h"
+#include "patches.h"
 #include "pending.h"
 #include "promises.h"
 #include "reconcile.h"
@@ -42,7 +42,7 @@ enum gs_bind_result {
     GS_BIND_RESULTS,
 };
 
-enum { GS_RECENT_BINDS = 64 };
+enum { GS_UNSHOWN = 64 };
 
 /* Memory that a request needs and the next one uses again. */
 struct gs_scratch {
@@ -62,9 +62,8 @@ struct gs_service {
     struct gs_service_config config;
     struct gs_store store;
     struct gs_pending *pending;
-    struct gs_open_binds *open_binds;
+    struct gs_open_binds open_binds, arrivals;
     atomic_uint sent_binds; /* from before they are sent until their outcome is known, or open */
-    struct gs_arrivals arrivals; /* guarded by the store's lock */
     struct gs_promises promises; /* guarded by the store's lock */
     struct gs_offered_nodes offered_nodes;
     struct gs_budgets budgets; /* guarded by the store's lock */
@@ -78,20 +77,21 @@ struct gs_service {
     atomic_bool live[2];   /* its watch stands */
     bool pods_begun;       /* the first list of pods has begun; guarded by the store's lock */
 
-    /* Of the thread that ticks, alone. */
+    /* Of the thread that requeues, alone. */
     struct gs_waker waker;
     bool answered; /* at the last tick: ready and leading */
+
+    struct gs_patches patches;
+
+    /* Each of one part of the tick. */
     int64_t next_audit_ns;
+    uint64_t dropped; /* pending pods, until the last audit */
     int64_t next_refresh_ns;
     struct gs_reconcile reconcile;
     struct gs_new_nodes new_nodes; /* guarded by the store's lock */
     struct gs_warnings warnings;
 
-    struct recent_bind {
-        uint64_t pod, uid;     /* hashes of namespace/name and UID */
-    } recent[GS_RECENT_BINDS]; /* guarded by the store's lock */
-    uint32_t recent_next;
-
+    atomic_llong unshown[GS_UNSHOWN]; /* by namespace's hash: filter awaits no pod before */
     struct gs_askers askers;
     atomic_bool nominates;
     atomic_bool withdrawn;      /* no offers any more: the process ends */
@@ -103,13 +103,24 @@ struct gs_service {
     atomic_ullong nominations;
     atomic_ullong wake_failures;
     atomic_ullong binds[GS_BIND_RESULTS];
-    atomic_ullong wrong_uid_binds;
     atomic_ullong swept_claims;
     atomic_ullong drift;        /* accounts that differed at the last audit */
-    atomic_ullong drifted_pods; /* pods that differed at the last comparison */
-    atomic_ullong mended_pods;
-    atomic_ullong comparisons;
+    atomic_ullong drifted_pods; /* that comparisons found */
 };
+
+static inline int64_t gs_service_now(const struct gs_service *service)
+{
+    return gs_clock_now_ns(service->config.clock);
+}
+
+/* The end of an answer: GS_ENOMEM where it did not fit. */
+static inline int gs_service_answered(const struct gs_buf *answer, struct gs_error *err)
+{
+    return gs_buf_failed(answer) ? gs_fail(err, GS_ENOMEM, "the response is too large") : 0;
+}
+
+/* Of anything with a name and a namespace: what a log line says of it. */
+#define GS_POD_FIELDS(pod) GS_STR("pod", (pod)->name), GS_STR("namespace", (pod)->ns)
 
 /* sync.c: what the service has more than the cluster; its context is the service. */
 extern const struct gs_cluster_owner gs_sync_owner;
@@ -117,24 +128,11 @@ extern const struct gs_cluster_owner gs_sync_owner;
 /* A pod as it was read: takes it in as its event would, but it says nothing about how far the watch
  * is. Takes the store's lock. */
 int gs_sync_pod(struct gs_service *service, const struct gs_pod *pod);
-void gs_sync_pod_gone(struct gs_service *service, const struct gs_pod *last);
 
 /* gs_pending_refused(), now; a pod that was seen to end waits for nothing (kube-scheduler's caches
  * may be behind). Takes the store's lock. */
 bool gs_sync_refused(struct gs_service *service, const struct gs_pod *pod, enum gs_reason why,
                      uint64_t epoch);
-
-/* Remembers a bind that the API confirmed, until a pod of that name is shown bound. shown: true
- * when a pod of another UID was meant by such a bind (an API server that ignores the Binding's UID,
- * as 1.20, binds whoever has the name). Store locked for writing. */
-void gs_recent_bind_add(struct gs_service *service, const char *ns, const char *name,
-                        const char *uid);
-bool gs_recent_bind_shown(struct gs_service *service, const char *ns, const char *name,
-                          const char *uid);
-
-/* Counts and tells that a bind of this UID bound another pod of its name. */
-void gs_wrong_uid_alarm(struct gs_service *service, const char *ns, const char *name,
-                        const char *uid, const char *node);
 
 /* NULL, or why scheduling verbs cannot be answered now (static text). */
 const char *gs_service_refuses(const struct gs_service *service);

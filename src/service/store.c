@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpushare/base/array.h"
 #include "gpushare/base/clock.h"
 #include "gpushare/base/index.h"
 
@@ -11,7 +12,7 @@ enum { NODES_PER_LOOK = 128 };
 
 int gs_store_init(struct gs_store *store, const struct gs_cluster_owner *owner, void *ctx)
 {
-    *store = (struct gs_store){0};
+    *store = (struct gs_store){.newest = GS_INDEX_NONE};
     int result = gs_cluster_init(&store->cluster, owner, ctx, NULL);
     pthread_rwlockattr_t attr;
     pthread_rwlockattr_init(&attr);
@@ -20,7 +21,7 @@ int gs_store_init(struct gs_store *store, const struct gs_cluster_owner *owner, 
     pthread_rwlock_init(&store->lock, &attr);
     pthread_rwlockattr_destroy(&attr);
     pthread_mutex_init(&store->gain_lock, NULL);
-    gs_clock_cond_init(&store->gained);
+    gs_clock_cond_init(&store->gain);
     if (result < 0)
         gs_store_release(store);
     return result;
@@ -29,10 +30,10 @@ int gs_store_init(struct gs_store *store, const struct gs_cluster_owner *owner, 
 void gs_store_release(struct gs_store *store)
 {
     gs_cluster_release(&store->cluster);
-    free(store->freed_at);
+    free(store->gained);
     pthread_rwlock_destroy(&store->lock);
     pthread_mutex_destroy(&store->gain_lock);
-    pthread_cond_destroy(&store->gained);
+    pthread_cond_destroy(&store->gain);
 }
 
 void gs_store_read(const struct gs_store *store)
@@ -68,7 +69,7 @@ static void tell_gain(struct gs_store *store)
 {
     pthread_mutex_lock(&store->gain_lock);
     store->gains = store->frees;
-    pthread_cond_broadcast(&store->gained);
+    pthread_cond_broadcast(&store->gain);
     pthread_mutex_unlock(&store->gain_lock);
 }
 
@@ -78,31 +79,50 @@ bool gs_store_wait_freed(struct gs_store *store, uint64_t epoch, int64_t until_n
     int error = 0;
     pthread_mutex_lock(&store->gain_lock);
     while (store->gains <= epoch && error == 0)
-        error = pthread_cond_timedwait(&store->gained, &store->gain_lock, &until);
+        error = pthread_cond_timedwait(&store->gain, &store->gain_lock, &until);
     bool freed = store->gains > epoch;
     pthread_mutex_unlock(&store->gain_lock);
     return freed;
 }
 
-void gs_store_freed(struct gs_store *store, uint32_t slot)
+static void make_newest(struct gs_store *store, uint32_t slot)
+{
+    struct gs_gain *all = store->gained, *gain = &all[slot];
+    if (store->newest == slot)
+        return;
+    if (gain->at) {
+        all[gain->newer].older = gain->older;
+        if (gain->older != GS_INDEX_NONE)
+            all[gain->older].newer = gain->newer;
+    }
+    gain->older = store->newest;
+    gain->newer = GS_INDEX_NONE;
+    if (store->newest != GS_INDEX_NONE)
+        all[store->newest].newer = slot;
+    store->newest = slot;
+}
+
+uint32_t gs_store_gain_after(const struct gs_store *store, uint64_t epoch, int64_t *work)
+{
+    uint32_t slot = store->newest, found = GS_INDEX_NONE;
+    for (; slot != GS_INDEX_NONE && store->gained[slot].at > epoch; --*work) {
+        found = slot;
+        slot = store->gained[slot].older;
+    }
+    return found;
+}
+
+void gs_store_freed(struct gs_store *store, uint32_t slot, uint64_t owner)
 {
     store->frees++;
     tell_gain(store);
-    gs_store_freed_too(store, slot);
-}
-
-void gs_store_freed_too(struct gs_store *store, uint32_t slot)
-{
     if (slot == GS_INDEX_NONE)
         return;
-    if (slot >= store->freed_cap) {
-        uint32_t cap = slot + slot / 2 + 64;
-        uint64_t *wider = reallocarray(store->freed_at, cap, sizeof(*wider));
-        if (!wider)
-            return; /* nobody is woken for this node; kube-scheduler's own flush remains */
-        memset(wider + store->freed_cap, 0, (cap - store->freed_cap) * sizeof(*wider));
-        store->freed_at = wider;
-        store->freed_cap = cap;
-    }
-    store->freed_at[slot] = store->frees;
+    if (!gs_array_reach(&store->gained, &store->gained_cap, slot, sizeof(*store->gained)))
+        return; /* nobody is woken for this node; kube-scheduler's own flush remains */
+    make_newest(store, slot);
+    struct gs_gain *gain = &store->gained[slot];
+    gain->before = owner == gain->owner ? gain->before : gain->at;
+    gain->owner = owner;
+    gain->at = store->frees;
 }

@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the watches tell goes into the cluster (gpushare/cluster/cluster.h), under the store's lock;
- * here is what the extender has more: who waits, whose bind is open, whom to wake. */
+ * here is what the extender has more: who waits, whose bind is open, which to wake. */
 #include "gpushare/base/log.h"
 #include "holds.h"
 #include "service_internal.h"
 
 /* --- what the cluster tells --- */
 
+/* It is bound there; NULL: it ended. True when the watch had shown it unbound. */
+static bool forget_pending(struct gs_service *service, const struct gs_pod *pod, const char *node)
+{
+    const bool waited = gs_pending_remove(service->pending, pod->uid);
+    if (waited)
+        gs_eviction_waits_settle(&service->eviction_waits, pod->uid, node, gs_service_now(service));
+    gs_open_binds_remove(&service->open_binds, pod->uid);
+    return waited;
+}
+
 static int on_bound(void *ctx, const struct gs_pod *pod, bool known)
 {
     struct gs_service *service = ctx;
     if (pod->assume_time_ns)
-        gs_askers_bound(&service->askers, pod->scheduler_name);
-    bool waited = gs_pending_remove(service->pending, pod->uid);
-    gs_open_binds_remove(service->open_binds, pod->uid);
-    if (gs_recent_bind_shown(service, pod->ns, pod->name, pod->uid) && !known)
-        gs_wrong_uid_alarm(service, pod->ns, pod->name, pod->uid, pod->node_name);
-    return waited;
+        gs_askers_note(service->askers.bound, pod->scheduler_name);
+    return forget_pending(service, pod, pod->node_name);
 }
 
 static int on_waits(void *ctx, const struct gs_pod *pod, struct gs_error *err)
@@ -32,15 +38,13 @@ static int on_holds(void *ctx, const struct gs_pod *pod, struct gs_error *err)
 
 static void on_ended(void *ctx, const struct gs_pod *pod)
 {
-    struct gs_service *service = ctx;
-    gs_pending_remove(service->pending, pod->uid);
-    gs_open_binds_remove(service->open_binds, pod->uid);
+    forget_pending(ctx, pod, NULL);
 }
 
 static void on_freed(void *ctx, uint32_t slot)
 {
     struct gs_service *service = ctx;
-    gs_store_freed(&service->store, slot);
+    gs_store_freed(&service->store, slot, 0);
 }
 
 const struct gs_cluster_owner gs_sync_owner = {
@@ -49,7 +53,6 @@ const struct gs_cluster_owner gs_sync_owner = {
     .holds = on_holds,
     .ended = on_ended,
     .freed = on_freed,
-    .keeps_labels = true,
 };
 
 /* --- what the watches tell --- */
@@ -59,8 +62,8 @@ bool gs_sync_refused(struct gs_service *service, const struct gs_pod *pod, enum 
 {
     gs_store_read(&service->store); /* held meanwhile: its end comes before or after */
     bool ended = gs_cluster_has_ended(&service->store.cluster, pod->uid, true);
-    bool news = !ended && gs_pending_refused(service->pending, pod, why, epoch,
-                                             gs_clock_now_ns(service->config.clock));
+    bool news =
+        !ended && gs_pending_refused(service->pending, pod, why, epoch, gs_service_now(service));
     gs_store_unlock(&service->store);
     return news;
 }
@@ -69,24 +72,19 @@ static int take_in(struct gs_service *service, const struct gs_pod *pod, bool re
 {
     struct gs_error err = {0};
     gs_store_write(&service->store);
+    if (pod->deleting && pod->node_name[0] && !gs_pod_terminal(pod))
+        gs_eviction_waits_go(&service->eviction_waits, pod, gs_service_now(service));
     int result = gs_cluster_pod(&service->store.cluster, pod, read, &err);
     gs_store_unlock(&service->store);
     if (result < 0)
-        gs_log(GS_LOG_ERROR, "pod not taken in", GS_STR("pod", pod->name),
-               GS_STR("namespace", pod->ns), GS_STR("why", err.msg));
+        gs_log(GS_LOG_ERROR, "cannot add pod to ledger", GS_POD_FIELDS(pod),
+               GS_STR("error", err.msg));
     return result;
 }
 
 int gs_sync_pod(struct gs_service *service, const struct gs_pod *pod)
 {
     return take_in(service, pod, true);
-}
-
-void gs_sync_pod_gone(struct gs_service *service, const struct gs_pod *last)
-{
-    gs_store_write(&service->store);
-    gs_cluster_pod_gone(&service->store.cluster, last);
-    gs_store_unlock(&service->store);
 }
 
 static int on_pod(void *ctx, const struct gs_pod *pod)
@@ -99,8 +97,13 @@ static int on_pod(void *ctx, const struct gs_pod *pod)
 
 static int on_pod_gone(void *ctx, const struct gs_pod *last)
 {
-    gs_sync_pod_gone(ctx, last);
-    gs_term_shown(ctx, last, true);
+    struct gs_service *service = ctx;
+    gs_store_write(&service->store);
+    if (last->node_name[0] && !gs_pod_terminal(last))
+        gs_eviction_waits_go(&service->eviction_waits, last, gs_service_now(service));
+    gs_cluster_pod_gone(&service->store.cluster, last);
+    gs_store_unlock(&service->store);
+    gs_term_shown(service, last, true);
     return 0;
 }
 
@@ -118,14 +121,14 @@ static int on_node(void *ctx, const struct gs_node *node)
         gs_new_nodes_add(&service->new_nodes, node->name);
     gs_store_unlock(store);
     if (result < 0)
-        gs_log(GS_LOG_ERROR, "node not taken in", GS_STR("node", node->name),
-               GS_STR("why", err.msg));
+        gs_log(GS_LOG_ERROR, "cannot add node to ledger", GS_STR("node", node->name),
+               GS_STR("error", err.msg));
     if (node->inventory_error && node->inventory_error[0])
-        gs_log(GS_LOG_WARN, "inventory not believed", GS_STR("node", node->name),
-               GS_STR("why", node->inventory_error));
+        gs_log(GS_LOG_WARN, "invalid GPU inventory ignored", GS_STR("node", node->name),
+               GS_STR("error", node->inventory_error));
     if (node->moved_error && node->moved_error[0])
-        gs_log(GS_LOG_WARN, "list of moved pods not believed", GS_STR("node", node->name),
-               GS_STR("why", node->moved_error));
+        gs_log(GS_LOG_WARN, "invalid list of reassigned pods ignored", GS_STR("node", node->name),
+               GS_STR("error", node->moved_error));
     return result;
 }
 
@@ -152,16 +155,28 @@ static int on_list_begin(void *ctx, enum gs_kind kind)
     return 0;
 }
 
+/* What the list does not have went while no watch stood. */
+static bool go_unlisted(void *ctx, const struct gs_claim *claim)
+{
+    struct gs_service *service = ctx;
+    const struct gs_pod pod = {.uid = claim->uid, .node_name = claim->node};
+    if (!claim->seen && claim->state == GS_CLAIM_CONFIRMED)
+        gs_eviction_waits_go(&service->eviction_waits, &pod, gs_service_now(service));
+    return true;
+}
+
 static int on_list_end(void *ctx, enum gs_kind kind)
 {
     struct gs_service *service = ctx;
     struct gs_store *store = &service->store;
     gs_store_write(store);
+    if (kind == GS_KIND_POD)
+        gs_ledger_each(store->cluster.ledger, go_unlisted, service);
     atomic_fetch_add(&service->swept_claims, gs_cluster_list_end(&store->cluster, kind));
     if (kind == GS_KIND_POD)
         gs_pending_sweep(service->pending);
     for (uint32_t slot = 0; slot < gs_ledger_slots(store->cluster.ledger); slot++)
-        gs_store_freed(store, slot);
+        gs_store_freed(store, slot, 0);
     gs_store_unlock(store);
     if (kind == GS_KIND_POD)
         gs_term_list_ends(service);
@@ -176,9 +191,9 @@ static void on_live(void *ctx, enum gs_kind kind, bool live, const char *why)
     bool was = atomic_exchange(&service->live[kind], live);
     const char *name = kind == GS_KIND_NODE ? "nodes" : "pods";
     if (!live)
-        gs_log(GS_LOG_WARN, "watch interrupted", GS_STR("kind", name), GS_STR("why", why));
+        gs_log(GS_LOG_WARN, "watch interrupted", GS_STR("kind", name), GS_STR("error", why));
     else if (!was)
-        gs_log(GS_LOG_INFO, "watch stands", GS_STR("kind", name));
+        gs_log(GS_LOG_INFO, "watch established", GS_STR("kind", name));
 }
 
 struct gs_watch_sink gs_service_sink(struct gs_service *service)

@@ -29,11 +29,6 @@ bool gs_term_caught_up(const struct gs_service *service)
            (!election || atomic_load(&service->term.caught_up) == gs_election_terms(election));
 }
 
-static int64_t now_ns(const struct gs_service *service)
-{
-    return gs_clock_now_ns(service->config.clock);
-}
-
 /* ---- what the watch shows ---- */
 
 static void await_no_more(struct gs_term *term)
@@ -46,7 +41,7 @@ static void await_no_more(struct gs_term *term)
 void gs_term_bound(struct gs_service *service, const char *uid)
 {
     struct gs_term *term = &service->term;
-    const struct gs_term_bind bind = {gs_hash_text(uid), now_ns(service)};
+    const struct gs_term_bind bind = {gs_hash_text(uid), gs_service_now(service)};
     pthread_mutex_lock(&term->lock);
     if (term->next.uid)
         term->last = bind;
@@ -79,7 +74,7 @@ static bool is_own(const struct gs_service *service, const struct gs_pod *pod)
 static void went_back(struct gs_service *service)
 {
     struct gs_term *term = &service->term;
-    long long now = now_ns(service), last = atomic_load(&term->looked_ns);
+    long long now = gs_service_now(service), last = atomic_load(&term->looked_ns);
     bool due = now - last >= GS_TERM_FALL_NS &&
                atomic_compare_exchange_strong(&term->looked_ns, &last, now);
     atomic_store(&term->owes_list, !due);
@@ -116,7 +111,7 @@ void gs_term_shown(struct gs_service *service, const struct gs_pod *pod, bool go
 
 void gs_term_list_begins(struct gs_service *service)
 {
-    atomic_store(&service->term.listing_ns, now_ns(service));
+    atomic_store(&service->term.listing_ns, gs_service_now(service));
     atomic_store(&service->term.version, 0);
 }
 
@@ -137,15 +132,14 @@ void gs_term_list_ends(struct gs_service *service)
 
 /* ---- what a term does ---- */
 
-/* A list that began after since_ns shall be taken in. The watch tries until it is. */
-static void want_list(struct gs_service *service, int64_t since_ns, const char *why)
+void gs_term_want_list(struct gs_service *service, int64_t since_ns, const char *why)
 {
     struct gs_term *term = &service->term;
     const struct gs_kube *kube = &service->config.kube;
     if (atomic_load(&term->asked_ns) > since_ns || atomic_load(&term->listing_ns) > since_ns)
         return;
-    gs_log(GS_LOG_WARN, "pods are listed anew", GS_STR("why", why));
-    atomic_store(&term->asked_ns, now_ns(service));
+    gs_log(GS_LOG_WARN, "listing pods again", GS_STR("reason", why));
+    atomic_store(&term->asked_ns, gs_service_now(service));
     atomic_store(&term->list_wanted, true);
     kube->ops->wake(kube->ctx);
 }
@@ -163,12 +157,12 @@ static int patch_own_pod(struct gs_service *service, const struct gs_kv *mark,
                                         .annotation_count = mark != NULL,
                                         .labels = label,
                                         .label_count = label != NULL,
-                                        .deadline_ns = now_ns(service) + GS_TERM_MARK_NS};
+                                        .deadline_ns = gs_service_now(service) + GS_TERM_MARK_NS};
     struct gs_error why = {0};
     int result = config->kube.ops->patch_pod(config->kube.ctx, &patch, &why);
     if (result < 0 && term->failure != (int)why.code) /* once, not every second */
-        gs_log(GS_LOG_WARN, "own pod not patched", GS_STR("pod", config->pod_name),
-               GS_STR("why", why.msg));
+        gs_log(GS_LOG_WARN, "cannot patch own pod", GS_STR("pod", config->pod_name),
+               GS_STR("error", why.msg));
     term->failure = (int)why.code;
     if (label)
         term->labelled = result < 0 ? -1 : label->value != NULL;
@@ -185,10 +179,10 @@ static void put_label(struct gs_service *service, bool leads)
     struct gs_term *term = &service->term;
     const struct gs_kv label = {GS_LEADER_LABEL, leads ? "true" : NULL};
     if (!has_label(service) || term->labelled == (int)leads ||
-        now_ns(service) < term->next_label_ns)
+        gs_service_now(service) < term->next_label_ns)
         return;
     if (patch_own_pod(service, NULL, &label, NULL) < 0)
-        term->next_label_ns = now_ns(service) + GS_TERM_LABEL_NS;
+        term->next_label_ns = gs_service_now(service) + GS_TERM_LABEL_NS;
 }
 
 static void begin(struct gs_service *service, uint64_t number)
@@ -199,7 +193,7 @@ static void begin(struct gs_service *service, uint64_t number)
     struct gs_error err = {0};
     const struct gs_kv mark = {GS_TERM_KEY, term->mark};
     term->number = number;
-    term->begun_ns = now_ns(service);
+    term->begun_ns = gs_service_now(service);
     pthread_mutex_lock(&term->lock);
     snprintf(term->mark, sizeof(term->mark), "%lld-%llu", (long long)clock->wall_ns(clock->ctx),
              (unsigned long long)number);
@@ -207,9 +201,9 @@ static void begin(struct gs_service *service, uint64_t number)
     pthread_mutex_unlock(&term->lock);
     term->marked = false;
     if (!service->config.pod_name)
-        want_list(service, term->begun_ns, "a term begins, and no pod of our own is known");
+        gs_term_want_list(service, term->begun_ns, "leadership begins, and --pod-name is not set");
     else if (patch_own_pod(service, &mark, has_label(service) ? &label : NULL, &err) < 0)
-        want_list(service, term->begun_ns, err.msg);
+        gs_term_want_list(service, term->begun_ns, err.msg);
     else
         term->marked = true;
 }
@@ -222,10 +216,11 @@ static void catch_up(struct gs_service *service)
     bool marked = term->marked && atomic_load(&term->mark_shown);
     if (marked || atomic_load(&term->listed_ns) > term->begun_ns) {
         atomic_store(&term->caught_up, term->number);
-        gs_log(GS_LOG_INFO, "the ledger has seen the terms before this one",
-               GS_STR("by", marked ? "watch" : "list"));
-    } else if (now_ns(service) - term->begun_ns >= GS_TERM_MARK_NS) {
-        want_list(service, term->begun_ns, "the watch does not show that a term begins");
+        gs_log(GS_LOG_INFO, "ledger includes the binds of earlier leaders",
+               GS_STR("source", marked ? "watch" : "list"));
+    } else if (gs_service_now(service) - term->begun_ns >= GS_TERM_MARK_NS) {
+        gs_term_want_list(service, term->begun_ns,
+                          "the watch does not show the start of this leadership");
     }
 }
 
@@ -235,11 +230,11 @@ static void await_binds(struct gs_service *service)
     pthread_mutex_lock(&term->lock);
     struct gs_term_bind next = term->next;
     pthread_mutex_unlock(&term->lock);
-    if (next.uid && now_ns(service) - next.done_ns >= GS_TERM_BIND_NS)
-        want_list(service, next.done_ns, "the watch does not show a bind of ours");
+    if (next.uid && gs_service_now(service) - next.done_ns >= GS_TERM_BIND_NS)
+        gs_term_want_list(service, next.done_ns, "the watch does not show a bind of this replica");
 }
 
-void gs_service_term_tick(struct gs_service *service)
+void gs_term_tick(struct gs_service *service)
 {
     struct gs_term *term = &service->term;
     const struct gs_election *election = service->config.election;
@@ -263,6 +258,6 @@ void gs_service_term_tick(struct gs_service *service)
         went_back(service);
     int64_t fell_ns = atomic_load(&term->fell_ns);
     if (fell_ns)
-        want_list(service, fell_ns - 1, "the API server's history went back");
+        gs_term_want_list(service, fell_ns - 1, "the API server returned an older resourceVersion");
     pthread_mutex_unlock(&term->turn);
 }

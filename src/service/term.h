@@ -42,7 +42,7 @@ struct gs_term_bind {
 };
 
 struct gs_term {
-    /* Of gs_service_term_tick(), one caller at a time. */
+    /* Of gs_service_tick_part(, GS_TICK_TERM), one caller at a time. */
     pthread_mutex_t turn;
     uint64_t number;  /* of the term that was begun last, as the election counts them */
     uint64_t falls;   /* of the Lease's version, answered so far */
@@ -68,6 +68,11 @@ struct gs_term {
     struct gs_term_bind last; /* the newest */
     atomic_bool awaits;       /* there is one */
 };
+
+void gs_term_tick(struct gs_service *service);
+
+/* The watch shall take in a list of pods that began after since_ns; it tries until it has. */
+void gs_term_want_list(struct gs_service *service, int64_t since_ns, const char *why);
 
 void gs_term_init(struct gs_term *term);
 void gs_term_release(struct gs_term *term);

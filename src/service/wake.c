@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens without being asked, ten times a second. */
+/* What happens without being asked: each part ten times a second, in a thread of its own. */
 #include "bind.h"
 #include "gpushare/base/log.h"
+#include "holds.h"
 
 #define AUDIT_EVERY_NS   (30 * GS_NS_PER_S)
 #define REFRESH_EVERY_NS (1 * GS_NS_PER_S)
@@ -9,30 +10,28 @@
 /* Asks the API what became of a bind without an answer. */
 static void settle_open_bind(struct gs_service *service, int64_t now_ns)
 {
-    struct gs_open_bind entry;
+    _cleanup_free_ char *ns = NULL, *name = NULL, *uid = NULL;
+    struct gs_claim claim;
     struct gs_error err = {0};
     gs_store_write(&service->store);
-    bool due = gs_open_binds_due(service->open_binds, now_ns, &entry);
-    gs_store_unlock(&service->store);
-    if (!due)
-        return;
-    switch (gs_bind_read_back(service, entry.ns, entry.name, entry.uid, NULL, &err)) {
-    case GS_BIND_BOUND:
-    case GS_BIND_ELSEWHERE:
-        break; /* the ledger has it: it is open no more */
-    case GS_BIND_POD_GONE:
-        gs_bind_undo(service, entry.uid);
-        break;
-    case GS_BIND_UNBOUND:
-        gs_bind_expire(service, entry.uid, now_ns);
-        break;
-    case GS_BIND_UNKNOWN:
-        break; /* looked at again in a second */
+    const char *due = gs_open_binds_due(&service->open_binds, now_ns);
+    if (due && gs_ledger_find_claim(service->store.cluster.ledger, due, &claim)) {
+        ns = strdup(claim.ns);
+        name = strdup(claim.name);
+        uid = strdup(due);
     }
-    gs_open_bind_release(&entry);
+    gs_store_unlock(&service->store);
+    if (!ns || !name || !uid)
+        return;
+    /* Bound: the ledger has it, it is open no more. Unknown: looked at again in a second. */
+    const enum gs_bind_found found = gs_bind_read_back(service, ns, name, uid, NULL, &err);
+    if (found == GS_BIND_POD_GONE)
+        gs_bind_undo(service, uid);
+    if (found == GS_BIND_UNBOUND)
+        gs_bind_expire(service, uid, now_ns);
 }
 
-/* Tables of fgd and rollout: built off the request path. */
+/* Tables of rollout: built off the request path. */
 static void refresh(struct gs_service *service, int64_t now_ns)
 {
     struct gs_error err = {0};
@@ -44,7 +43,7 @@ static void refresh(struct gs_service *service, int64_t now_ns)
     gs_store_unlock(&service->store);
     if (gs_policies_refresh_due(service->store.cluster.policies) &&
         gs_policies_refresh(service->store.cluster.policies, &err) < 0)
-        gs_log(GS_LOG_WARN, "placement tables not refreshed", GS_STR("why", err.msg));
+        gs_log(GS_LOG_WARN, "cannot refresh placement tables", GS_STR("error", err.msg));
 }
 
 static void audit_node(void *ctx, const struct gs_store *store, const struct gs_node_view *view)
@@ -59,32 +58,62 @@ static void audit(struct gs_service *service, int64_t now_ns)
         return;
     service->next_audit_ns = now_ns + AUDIT_EVERY_NS;
     uint32_t differing = 0;
+    struct gs_pending_stats pending;
+    gs_pending_stats(service->pending, now_ns, &pending);
+    if (pending.dropped > service->dropped)
+        gs_log(
+            GS_LOG_WARN,
+            "the table of pending pods is full: pods of the namespace that has most are not kept",
+            GS_INT("pods", pending.dropped - service->dropped));
+    service->dropped = pending.dropped;
     gs_store_each_node(&service->store, audit_node, &differing);
     atomic_store(&service->drift, differing);
     if (differing)
-        gs_log(GS_LOG_ERROR, "the ledger's totals differ from its claims",
+        gs_log(GS_LOG_ERROR, "ledger totals differ from the sum of allocations",
                GS_INT("gpus", differing));
+}
+
+static void requeue(struct gs_service *service, int64_t now_ns, bool answers)
+{
+    if (answers && !service->answered)
+        gs_pending_anywhere(service->pending, NULL, now_ns);
+    service->answered = answers;
+    gs_offers_tick(service, now_ns);
+    if (answers)
+        gs_waker_tick(service, now_ns);
+}
+
+void gs_service_tick_part(struct gs_service *service, enum gs_tick part)
+{
+    const int64_t now_ns = gs_service_now(service);
+    const bool answers = !gs_service_refuses(service);
+    if (part == GS_TICK_TERM)
+        gs_term_tick(service);
+    if (part == GS_TICK_CLOCK) {
+        gs_bind_expire_arrivals(service, now_ns);
+        gs_promises_tick(service, now_ns);
+        if (answers) {
+            refresh(service, now_ns);
+            audit(service, now_ns);
+        }
+    }
+    if (part == GS_TICK_REQUEUE)
+        requeue(service, now_ns, answers);
+    if (part == GS_TICK_PATCH)
+        gs_patches_tick(service);
+    if (part == GS_TICK_SETTLE && atomic_load(&service->open_binds.count))
+        settle_open_bind(service, now_ns);
+    if (part == GS_TICK_COMPARE && gs_service_loaded(service)) {
+        /* a standby's ledger shall be right when it leads */
+        gs_reconcile_tick(service, now_ns);
+        gs_new_nodes_tick(service, now_ns);
+    }
+    if (part == GS_TICK_COMPARE && answers)
+        gs_warnings_tick(service, now_ns);
 }
 
 void gs_service_tick(struct gs_service *service)
 {
-    int64_t now_ns = gs_clock_now_ns(service->config.clock);
-    bool answers = !gs_service_refuses(service);
-    if (answers && !service->answered)
-        gs_pending_all_wait(service->pending, now_ns);
-    service->answered = answers;
-    gs_bind_expire_arrivals(service, now_ns);
-    if (gs_service_loaded(service)) { /* a standby's ledger shall be right when it leads */
-        gs_reconcile_tick(service, now_ns);
-        gs_new_nodes_tick(service, now_ns);
-        if (gs_open_binds_count(service->open_binds))
-            settle_open_bind(service, now_ns);
-    }
-    if (!answers)
-        return;
-    gs_offers_tick(service, now_ns);
-    gs_waker_tick(service, now_ns);
-    gs_warnings_tick(service, now_ns);
-    refresh(service, now_ns);
-    audit(service, now_ns);
+    for (enum gs_tick part = 0; part < GS_TICK_TERM; part++)
+        gs_service_tick_part(service, part);
 }

@@ -2,10 +2,12 @@
 #ifndef GPUSHARE_SERVICE_WAKER_H
 #define GPUSHARE_SERVICE_WAKER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "gpushare/base/arena.h"
+#include "pending.h"
 
 /*
  * Waking. kube-scheduler parks a refused pod until an event concerns it, for minutes. Its caches
@@ -23,39 +25,35 @@
  * came free last. One of five goes to who was woken least whatever its priority, so that nobody
  * waits for pods that are woken in vain for ever.
  *
- * A tick looks at GS_WAITERS_PER_TICK pods and about GS_NODES_PER_TICK nodes at most, and goes on
- * there in the next one. When all were looked at, GS_WAKES_PER_TICK are woken for each tick that
- * it took.
+ * A tick does the work of about GS_NODES_PER_TICK comparisons of pods and nodes, each of a pod's
+ * rules about nodes counted as one more, and a pod as 32, and goes on there in the next one. In a
+ * pass, the pods of a namespace are compared with half of so many, a quarter in searches of all
+ * nodes, a pod with GS_OFFERS_WORK. The rest of them goes on in the next passes, before any has
+ * another turn. A search that found none is not made again before the pod would be woken again.
+ * When all were looked at, GS_WAKES_PER_TICK are woken for each tick that it took.
  */
 enum {
-    GS_WAITERS_PER_TICK = 8192,
     GS_NODES_PER_TICK = 1 << 18,
     GS_WAKES_PER_TICK = 5,
-    GS_WAKES_PER_PASS = 50,
-    GS_GAINS_PER_PASS = 256,
 };
 
-/* Of the thread that ticks, alone. */
+/* Of the thread that requeues, alone. */
 struct due;
 struct gs_waker {
-    uint64_t woken_epoch; /* gains up to here were looked at */
-    uint64_t gain_epoch;  /* gains up to here will have been, after this pass */
-    uint32_t gain_cursor;
-    uint64_t lost_epoch; /* a pod lost its node that was refused then; 0: none did */
-    int64_t next_again_ns;
-
     /* A pass over the waiting pods, which may take several ticks. */
     bool under_way;
-    uint64_t pass_epoch; /* what came free until it began */
     uint32_t ticks;
-    struct due *due; /* in the arena */
+    struct gs_turn {
+        int64_t left, searches; /* what its pods may be compared with still */
+        uint32_t turn;          /* over when all of its pods had it */
+        bool more;              /* some had not, in this pass */
+    } turns[GS_SHARES];         /* of namespaces, by hash */
+    struct due *due;            /* in the arena */
     uint32_t due_count;
-    uint32_t slots[GS_GAINS_PER_PASS]; /* nodes that gained memory since the last one */
-    uint32_t slot_count;
-    uint32_t gained_units; /* what is free on one GPU of the best of these nodes */
 
-    uint64_t last_ns;      /* hash of the namespace whose turn it was last */
-    struct gs_arena arena; /* of one pass */
+    atomic_bool said_unasked; /* of pods that no scheduler evaluates one line is enough */
+    uint64_t last_ns;         /* hash of the namespace whose turn it was last */
+    struct gs_arena arena;    /* of one pass */
 };
 
 struct gs_service;

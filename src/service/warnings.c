@@ -1,33 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "warnings.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "gpushare/base/array.h"
 #include "gpushare/base/log.h"
 #include "gpushare/codec/annotation.h"
 #include "service_internal.h"
 
-enum { PER_ROUND = 5, NAME_BYTES = 256 };
-#define ROUND_NS (10 * GS_NS_PER_S)
-
-struct unplaced_pod {
-    char *ns, *name, *uid, *node;
-    uint32_t units;
-};
-
-struct overfull_node {
-    char name[NAME_BYTES];
-    gs_gpu_mask gpus;
-};
+#define ROUND_NS (2 * GS_NS_PER_S)
 
 struct search {
-    const struct gs_service *service;
-    struct unplaced_pod pods[PER_ROUND];
-    uint32_t pod_count;
-    struct overfull_node nodes[PER_ROUND];
-    uint32_t node_count;
+    const struct gs_warnings *warnings;
+    struct gs_arena arena;
+    uint64_t turns;            /* as the turn of the pod's namespace comes */
+    struct gs_event pod, node; /* message NULL: none */
 };
 
 void gs_warnings_release(struct gs_warnings *warnings)
@@ -37,30 +24,36 @@ void gs_warnings_release(struct gs_warnings *warnings)
     *warnings = (struct gs_warnings){0};
 }
 
-static void release_pod(struct unplaced_pod *pod)
-{
-    free(pod->ns);
-    free(pod->name);
-    free(pod->uid);
-    free(pod->node);
-}
-
 static bool consider_claim(void *ctx, const struct gs_claim *claim)
 {
     struct search *search = ctx;
-    const struct gs_service *service = search->service;
-    const struct gs_node_view *view = gs_store_view(&service->store, claim->node);
-    if (claim->state != GS_CLAIM_CONFIRMED || !claim->unplaced || !view || !view->gpu_count ||
-        gs_recent_has(&service->warnings.unplaced, claim->uid))
+    struct gs_arena *arena = &search->arena;
+    const struct gs_warnings *warnings = search->warnings;
+    const uint64_t turns = gs_hash_text(claim->ns) - warnings->turn;
+    if (claim->state != GS_CLAIM_CONFIRMED || !claim->unplaced ||
+        (search->pod.message && turns >= search->turns) ||
+        gs_recent_has(&warnings->unplaced, claim->uid))
         return true;
-    struct unplaced_pod *pod = &search->pods[search->pod_count];
-    *pod = (struct unplaced_pod){strdup(claim->ns), strdup(claim->name), strdup(claim->uid),
-                                 strdup(claim->node), claim->units};
-    if (pod->ns && pod->name && pod->uid && pod->node)
-        search->pod_count++;
-    else
-        release_pod(pod);
-    return search->pod_count < PER_ROUND;
+    gs_arena_reset(arena);
+    search->turns = turns;
+    search->pod = (struct gs_event){.kind = "Pod",
+                                    .ns = gs_arena_strdup(arena, claim->ns),
+                                    .name = gs_arena_strdup(arena, claim->name),
+                                    .uid = gs_arena_strdup(arena, claim->uid),
+                                    .reason = "GpuIndexInvalid"};
+    if (search->pod.ns && search->pod.name && search->pod.uid)
+        search->pod.message = gs_arena_printf(
+            arena,
+            "node %s: the pod has no valid GPU index. Its %u units are allocated on every GPU "
+            "where it may run, until the device plugin reports its GPU",
+            claim->node, claim->units);
+    return true;
+}
+
+static void consider_node(void *ctx, const struct gs_store *store, const struct gs_node_view *view)
+{
+    if (view->gpu_count)
+        gs_ledger_each_claim(store->cluster.ledger, view->slot, consider_claim, ctx);
 }
 
 static gs_gpu_mask overfull_now(const struct gs_node_view *view)
@@ -73,36 +66,36 @@ static gs_gpu_mask overfull_now(const struct gs_node_view *view)
     return mask;
 }
 
-static bool make_room(struct gs_warnings *warnings, uint32_t slots)
-{
-    if (slots <= warnings->overfull_cap)
-        return true;
-    gs_gpu_mask *wider = realloc(warnings->overfull, slots * sizeof(*wider));
-    if (!wider)
-        return false;
-    memset(wider + warnings->overfull_cap, 0, (slots - warnings->overfull_cap) * sizeof(*wider));
-    warnings->overfull = wider;
-    warnings->overfull_cap = slots;
-    return true;
-}
-
 /* What is over is forgotten, so that it is written about when it comes back. */
 static void find_overfull(struct gs_warnings *warnings, const struct gs_ledger *ledger,
                           struct search *search)
 {
+    char gpus[GS_IDX_TEXT_BYTES];
     uint32_t slots = gs_ledger_slots(ledger);
-    if (!make_room(warnings, slots))
+    if (!gs_array_reach(&warnings->overfull, &warnings->overfull_cap, slots,
+                        sizeof(*warnings->overfull)))
         return;
     for (uint32_t slot = 0; slot < slots; slot++) {
         gs_gpu_mask now = overfull_now(gs_ledger_view_at(ledger, slot));
         gs_gpu_mask fresh = now & ~warnings->overfull[slot];
         warnings->overfull[slot] &= now;
-        if (!fresh || search->node_count == PER_ROUND)
+        if (!fresh || search->node.message)
             continue;
         warnings->overfull[slot] |= fresh;
-        struct overfull_node *node = &search->nodes[search->node_count++];
-        node->gpus = fresh;
-        snprintf(node->name, sizeof(node->name), "%s", gs_ledger_node_name(ledger, slot));
+        /* `kubectl describe node` looks for events whose UID is the node's name. */
+        const char *name = gs_arena_strdup(&search->arena, gs_ledger_node_name(ledger, slot));
+        search->node = (struct gs_event){
+            .kind = "Node",
+            .name = name,
+            .uid = name,
+            .reason = "GpuOvercommitted",
+            .message = !name
+                           ? NULL
+                           : gs_arena_printf(&search->arena,
+                                             "GPU %s has more memory allocated than it has: pods "
+                                             "bypassed the extender, or its capacity was reduced. "
+                                             "No new pods are scheduled there",
+                                             gs_codec_idx_format(fresh, gpus))};
     }
 }
 
@@ -112,69 +105,38 @@ static bool write_event(struct gs_service *service, struct gs_event *event)
     const struct gs_kube *kube = &service->config.kube;
     event->warning = true;
     event->component = "gpushare-extender";
+    gs_log(GS_LOG_WARN, event->reason, GS_STR("namespace", event->ns ? event->ns : ""),
+           GS_STR("name", event->name), GS_STR("message", event->message));
     if (kube->ops->create_event(kube->ctx, event, &err) == 0)
         return true;
-    gs_log(GS_LOG_WARN, "event not written", GS_STR("why", err.msg));
+    gs_log(GS_LOG_WARN, "cannot write event", GS_STR("error", err.msg));
     return false;
-}
-
-static void warn_pod(struct gs_service *service, const struct unplaced_pod *pod)
-{
-    char message[512];
-    snprintf(message, sizeof(message),
-             "the pod is bound to node %s without a GPU index that can be believed: its %u units "
-             "are charged to every GPU of the node where it may be, until the device plugin tells "
-             "where it is",
-             pod->node, pod->units);
-    struct gs_event event = {.kind = "Pod",
-                             .ns = pod->ns,
-                             .name = pod->name,
-                             .uid = pod->uid,
-                             .reason = "GpuIndexNotBelieved",
-                             .message = message};
-    gs_log(GS_LOG_WARN, "GPU index not believed", GS_STR("pod", pod->name),
-           GS_STR("namespace", pod->ns), GS_STR("node", pod->node));
-    if (write_event(service, &event))
-        atomic_fetch_add(&service->warnings.unplaced_written, 1);
-    /* Tried once: pods whose Event cannot be written must not keep others from theirs. */
-    gs_recent_add(&service->warnings.unplaced, pod->uid);
-}
-
-static void warn_node(struct gs_service *service, const struct overfull_node *node)
-{
-    char gpus[GS_IDX_TEXT_BYTES], message[512];
-    snprintf(message, sizeof(message),
-             "GPU %s is charged with more memory than it has: pods came past the extender, or it "
-             "became smaller; nothing new is placed there",
-             gs_codec_idx_format(node->gpus, gpus));
-    /* `kubectl describe node` looks for events whose UID is the node's name. */
-    struct gs_event event = {.kind = "Node",
-                             .name = node->name,
-                             .uid = node->name,
-                             .reason = "GpuOversubscribed",
-                             .message = message};
-    gs_log(GS_LOG_WARN, "GPU oversubscribed", GS_STR("node", node->name), GS_STR("gpu", gpus));
-    (void)write_event(service, &event);
 }
 
 void gs_warnings_tick(struct gs_service *service, int64_t now_ns)
 {
     struct gs_warnings *warnings = &service->warnings;
-    struct search search = {.service = service};
+    struct search search = {.warnings = warnings};
     struct gs_ledger_stats stats;
     if (now_ns < warnings->next_ns)
         return;
     warnings->next_ns = now_ns + ROUND_NS;
     gs_store_read(&service->store);
     gs_ledger_stats(service->store.cluster.ledger, &stats);
+    gs_store_unlock(&service->store);
     if (stats.unplaced_claims)
-        gs_ledger_each(service->store.cluster.ledger, consider_claim, &search);
+        gs_store_each_node(&service->store, consider_node, &search);
+    gs_store_read(&service->store);
     find_overfull(warnings, service->store.cluster.ledger, &search);
     gs_store_unlock(&service->store);
-    for (uint32_t i = 0; i < search.pod_count; i++) {
-        warn_pod(service, &search.pods[i]);
-        release_pod(&search.pods[i]);
+    if (search.pod.message) {
+        if (write_event(service, &search.pod))
+            atomic_fetch_add(&warnings->unplaced_written, 1);
+        /* Tried once: pods whose Event cannot be written must not keep others from theirs. */
+        gs_recent_add(&warnings->unplaced, search.pod.uid);
+        warnings->turn = gs_hash_text(search.pod.ns) + 1;
     }
-    for (uint32_t i = 0; i < search.node_count; i++)
-        warn_node(service, &search.nodes[i]);
+    if (search.node.message)
+        write_event(service, &search.node);
+    gs_arena_release(&search.arena);
 }

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "api_faults.h"
 #include "api_internal.h"
 #include "gpushare/base/clock.h"
 #include "gpushare/base/num.h"
@@ -20,8 +19,6 @@ int gs_sim_api_new(struct gs_sim_cluster *cluster, const struct gs_sim_api_optio
     if (!api)
         return gs_fail_nomem(err);
     api->cluster = cluster;
-    api->names = options->names;
-    api->faults = options->faults;
     api->bookmark_ns = options->bookmark_ns ? options->bookmark_ns : BOOKMARK_NS_DEFAULT;
     if (options->token && !(api->token = strdup(options->token))) {
         free(api);
@@ -48,12 +45,6 @@ void gs_sim_reply_release(struct gs_sim_reply *reply)
 
 /* ---- the path ---- */
 
-static bool accepts_json(const char *accept)
-{
-    return !accept || !accept[0] || strstr(accept, "json") || strstr(accept, "*/*") ||
-           strstr(accept, "application/*");
-}
-
 static struct gs_sim_path split_path(const char *path)
 {
     struct gs_sim_path ret = {0};
@@ -76,26 +67,6 @@ static bool copy_slice(struct gs_slice from, char *to, size_t size)
     return true;
 }
 
-/* What looks like a resource in a namespace and is none: namespaces/NAME/status, and the binding of
- * any pod. */
-static bool find_odd_target(struct gs_sim_call *call, struct gs_slice last)
-{
-    if (!call->ns[0])
-        return false;
-    if (gs_slice_eq(last, GS_SLICE("bindings"))) {
-        call->kind = GS_SIM_PODS;
-        memcpy(call->sub, "binding", sizeof("binding"));
-        return true;
-    }
-    if (!gs_slice_eq(last, GS_SLICE("status")))
-        return false;
-    call->kind = GS_SIM_NAMESPACES;
-    memcpy(call->name, call->ns, sizeof(call->name));
-    call->ns[0] = 0;
-    memcpy(call->sub, "status", sizeof("status"));
-    return true;
-}
-
 /* [namespaces/NS/]PLURAL[/NAME[/SUB]] below a group and version. */
 static bool find_target(struct gs_sim_call *call, const struct gs_sim_path *path)
 {
@@ -114,7 +85,7 @@ static bool find_target(struct gs_sim_call *call, const struct gs_sim_path *path
     call->kind = gs_sim_kind_of_plural(group ? path->segments[1] : empty,
                                        path->segments[core ? 1 : 2], plural);
     if (call->kind == GS_SIM_KINDS)
-        return core && path->count == at + 1 && find_odd_target(call, plural);
+        return false;
     if (call->ns[0] && !gs_sim_resource(call->kind)->namespaced)
         return false;
     size_t rest = path->count - at - 1;
@@ -149,20 +120,13 @@ static void serve_resource(struct gs_sim_call *call)
         int (*verb)(struct gs_sim_call *call);
         bool needs_name;
     } verbs[] = {
-        {"GET", gs_sim_do_get, false},       {"POST", gs_sim_do_post, false},
-        {"PUT", gs_sim_do_put, true},        {"PATCH", gs_sim_do_patch, true},
-        {"DELETE", gs_sim_do_delete, false},
+        {"GET", gs_sim_do_get, false},      {"POST", gs_sim_do_post, false},
+        {"PUT", gs_sim_do_put, true},       {"PATCH", gs_sim_do_patch, true},
+        {"DELETE", gs_sim_do_delete, true},
     };
-    const char *type = call->req->content_type;
-    if (type && strstr(type, "protobuf")) {
-        gs_sim_reply_plain_error(
-            call->ret, 415, "UnsupportedMediaType",
-            "the body of the request was in an unknown format - accepted media types "
-            "include: application/json");
-        return;
-    }
     if (gs_sim_call_query(call, "dryRun")[0]) {
-        gs_sim_reply_plain_error(call->ret, 400, "BadRequest", "dryRun is not served here");
+        gs_sim_reply_plain_error(call->ret, 400, "BadRequest",
+                                 "gpushare-sim does not support dryRun");
         return;
     }
     for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
@@ -212,26 +176,21 @@ void gs_sim_api_handle(struct gs_sim_api *api, const struct gs_sim_request *requ
     struct gs_sim_call call = {.api = api, .req = request, .ret = ret};
     ret->status = 200;
     ret->content_type = "application/json";
-    if (serve_plain(&path, ret) || gs_sim_faults_serve(api->faults, request, ret) ||
-        gs_sim_faults_before(api->faults, request, ret))
+    if (serve_plain(&path, ret))
         return;
     if (!authorized(api, request->authorization)) {
         gs_fail(&call.err, GS_EAUTH, "Unauthorized");
         gs_sim_reply_error(ret, &call.err);
         return;
     }
-    if (strcmp(request->method, "GET") == 0 && gs_sim_discovery(&path, ret))
+    if (strcmp(request->method, "GET") == 0 && gs_sim_discovery(request->path, ret))
         return;
     if (!find_target(&call, &path) || !sub_served(&call) || !place_ok(&call))
         gs_sim_reply_plain_error(ret, 404, "NotFound",
                                  "the server could not find the requested resource");
-    else if (!accepts_json(request->accept))
-        gs_sim_reply_plain_error(ret, 406, "NotAcceptable",
-                                 "only the following media types are accepted: application/json");
     else
         serve_resource(&call);
     if (gs_buf_failed(&ret->body))
         gs_sim_reply_plain_error(ret, 500, "InternalError",
-                                 "the answer is too large or memory is out");
-    gs_sim_faults_after(api->faults, request, ret);
+                                 "the response is too large, or out of memory");
 }

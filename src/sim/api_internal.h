@@ -4,16 +4,13 @@
 
 #include <stdbool.h>
 
-#include "gpushare/model/names.h"
 #include "gpushare/sim/api.h"
 
 /* Inside sim only: what the files of the REST API share. */
 struct gs_sim_api {
     struct gs_sim_cluster *cluster;
-    const struct gs_names *names;
     char *token; /* NULL: none is asked for */
     int64_t bookmark_ns;
-    struct gs_sim_faults *faults; /* NULL: none */
 };
 
 /* The path of a request, taken apart; slices of it. */
@@ -58,14 +55,13 @@ int gs_sim_status_put(const struct gs_error *err, struct gs_buf *out);
 
 /* GET of /api, /apis, /openapi and what is below them without naming a resource; false: not that.
  */
-bool gs_sim_discovery(const struct gs_sim_path *path, struct gs_sim_reply *ret);
+bool gs_sim_discovery(const char *path, struct gs_sim_reply *ret);
 
 struct gs_sim_stream_spec {
     const struct gs_sim_query *query;
     uint64_t from;
     int64_t timeout_ns; /* real time until it ends by itself */
     bool bookmarks;
-    const char *agent; /* copied */
 };
 
 int gs_sim_stream_open(struct gs_sim_api *api, const struct gs_sim_stream_spec *spec,

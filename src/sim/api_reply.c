@@ -13,11 +13,14 @@ int gs_sim_status_put(const struct gs_error *err, struct gs_buf *out)
         int http;
         const char *reason;
     } rows[] = {
-        {GS_EPROTO, 400, "BadRequest"},    {GS_EAUTH, 401, "Unauthorized"},
-        {GS_EDENIED, 403, "Forbidden"},    {GS_ENOENT, 404, "NotFound"},
-        {GS_EEXIST, 409, "AlreadyExists"}, {GS_ECONFLICT, 409, "Conflict"},
-        {GS_EGONE, 410, "Expired"},        {GS_ETOOBIG, 413, "RequestEntityTooLarge"},
-        {GS_EINVAL, 422, "Invalid"},       {GS_EBUSY, 429, "TooManyRequests"},
+        {GS_EPROTO, 400, "BadRequest"},
+        {GS_EAUTH, 401, "Unauthorized"},
+        {GS_ENOENT, 404, "NotFound"},
+        {GS_EEXIST, 409, "AlreadyExists"},
+        {GS_ECONFLICT, 409, "Conflict"},
+        {GS_EGONE, 410, "Expired"},
+        {GS_ETOOBIG, 413, "RequestEntityTooLarge"},
+        {GS_EINVAL, 422, "Invalid"},
         {GS_ETIMEOUT, 504, "Timeout"},
     };
     struct gs_api_status status = {.code = 500, .reason = "InternalError"};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "api_faults.h"
 #include "api_internal.h"
 #include "gpushare/base/clock.h"
 
@@ -10,8 +9,6 @@
 
 enum { CHUNK_BYTES = 256 * 1024 };
 
-#define HELD_NS (200 * GS_NS_PER_MS) /* for the next line, after which one held back may come */
-
 struct gs_sim_stream {
     const struct gs_sim_api *api;
     enum gs_sim_kind kind;
@@ -19,7 +16,6 @@ struct gs_sim_stream {
     int64_t end_ns;
     int64_t bookmark_ns; /* when the next is due; INT64_MAX: none are wanted */
     bool cut;
-    struct gs_sim_line_faults faults;
 };
 
 static int64_t now_ns(void)
@@ -44,8 +40,6 @@ int gs_sim_stream_open(struct gs_sim_api *api, const struct gs_sim_stream_spec *
         free(stream);
         return -1;
     }
-    gs_sim_line_faults_init(&stream->faults, api->faults, spec->agent,
-                            gs_sim_resource(stream->kind)->type_json);
     *ret = stream;
     return 0;
 }
@@ -55,7 +49,6 @@ void gs_sim_stream_free(struct gs_sim_stream *stream)
     if (!stream)
         return;
     gs_sim_watch_free(stream->watch);
-    gs_buf_release(&stream->faults.held);
     free(stream);
 }
 
@@ -95,12 +88,10 @@ static int64_t wait_until_due(const struct gs_sim_stream *stream, int64_t wait_n
     int64_t due = stream->end_ns < stream->bookmark_ns ? stream->end_ns : stream->bookmark_ns;
     int64_t left = due - now_ns();
     left = left > 0 ? left : 0;
-    if (stream->faults.held.len > 0 && wait_ns > HELD_NS)
-        wait_ns = HELD_NS;
     return left < wait_ns ? left : wait_ns;
 }
 
-static int next_lines(struct gs_sim_stream *stream, int64_t wait_ns, struct gs_buf *lines)
+int gs_sim_stream_next(struct gs_sim_stream *stream, int64_t wait_ns, struct gs_buf *lines)
 {
     struct gs_error err = {0};
     struct gs_sim_event event;
@@ -124,13 +115,4 @@ static int next_lines(struct gs_sim_stream *stream, int64_t wait_ns, struct gs_b
     if (rc == 0 && stream->bookmark_ns != INT64_MAX && (over || now_ns() >= stream->bookmark_ns))
         put_bookmark(stream, lines);
     return over ? -1 : 0;
-}
-
-int gs_sim_stream_next(struct gs_sim_stream *stream, int64_t wait_ns, struct gs_buf *lines)
-{
-    int rc = next_lines(stream, wait_ns, lines);
-    enum gs_sim_line_fate fate = gs_sim_line_faults_apply(&stream->faults, lines);
-    if (fate == GS_SIM_LINES_CUT)
-        stream->cut = true;
-    return fate == GS_SIM_LINES_GO_ON && !gs_buf_failed(lines) ? rc : -1;
 }

@@ -32,7 +32,7 @@ static int query_u64(struct gs_sim_call *call, const char *name, uint64_t *ret)
     const char *text = gs_sim_call_query(call, name);
     *ret = 0;
     if (text[0] && !gs_parse_u64(text, strlen(text), ret))
-        return gs_fail(&call->err, GS_EPROTO, "query argument %s is no number", name);
+        return gs_fail(&call->err, GS_EPROTO, "query argument %s is not a number", name);
     return 0;
 }
 
@@ -43,24 +43,6 @@ static void reply_object(struct gs_sim_call *call, int http, struct gs_sim_objec
     call->ret->status = http;
     gs_sim_object_put(object, &call->ret->body);
     gs_sim_object_unref(object);
-}
-
-static void reply_success(struct gs_sim_call *call, int http, const char *uid)
-{
-    struct gs_buf *out = &call->ret->body;
-    call->ret->status = http;
-    gs_buf_puts(out, "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
-                     "\"status\":\"Success\"");
-    if (uid) {
-        gs_buf_puts(out, ",\"details\":{\"name\":");
-        gs_buf_json_string(out, call->name, strlen(call->name));
-        gs_buf_printf(out, ",\"kind\":\"%s\",\"uid\":", gs_sim_resource(call->kind)->plural);
-        gs_buf_json_string(out, uid, strlen(uid));
-        gs_buf_putc(out, '}');
-    }
-    if (http == 201)
-        gs_buf_puts(out, ",\"code\":201");
-    gs_buf_putc(out, '}');
 }
 
 static void reply_list(struct gs_sim_call *call, const struct gs_sim_list *list)
@@ -108,7 +90,6 @@ static int do_watch(struct gs_sim_call *call)
     struct gs_sim_stream_spec spec = {
         .query = &about,
         .bookmarks = query_bool(call, "allowWatchBookmarks"),
-        .agent = call->req->agent,
     };
     if (gs_sim_call_query(call, "sendInitialEvents")[0])
         return gs_fail(&call->err, GS_EINVAL,
@@ -160,7 +141,9 @@ static int do_bind(struct gs_sim_call *call)
 {
     if (gs_sim_bind(call->api->cluster, call->ns, call->name, call->req->body, &call->err) < 0)
         return -1;
-    reply_success(call, 201, NULL);
+    call->ret->status = 201;
+    gs_buf_puts(&call->ret->body, "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
+                                  "\"status\":\"Success\",\"code\":201}");
     return 0;
 }
 
@@ -214,35 +197,12 @@ int gs_sim_do_patch(struct gs_sim_call *call)
     return 0;
 }
 
-/* DELETE of a collection: what its selectors match. */
-static int delete_all(struct gs_sim_call *call)
-{
-    char field[320];
-    struct gs_sim_list list;
-    struct gs_sim_query about = make_query(call, field);
-    if (gs_sim_list(call->api->cluster, &about, 0, NULL, &list, &call->err) < 0)
-        return -1;
-    for (size_t i = 0; i < list.count; i++) /* one that is gone by now is fine */
-        gs_sim_delete(call->api->cluster, call->kind, list.items[i]->ns, list.items[i]->name,
-                      (struct gs_slice){0}, NULL, NULL);
-    reply_list(call, &list);
-    gs_sim_list_release(&list);
-    return 0;
-}
-
 int gs_sim_do_delete(struct gs_sim_call *call)
 {
     struct gs_sim_object *object;
-    if (!call->name[0])
-        return delete_all(call);
     if (gs_sim_delete(call->api->cluster, call->kind, call->ns, call->name, call->req->body,
                       &object, &call->err) < 0)
         return -1;
-    if (call->kind == GS_SIM_PODS) { /* ReturnDeletedObject of the pod's storage */
-        reply_object(call, 200, object);
-        return 0;
-    }
-    reply_success(call, 200, object->uid);
-    gs_sim_object_unref(object);
+    reply_object(call, 200, object);
     return 0;
 }

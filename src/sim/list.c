@@ -9,8 +9,6 @@
 
 /* Lists in pages, all of them from one moment. */
 
-#define SNAPSHOT_LIFE_NS (300 * GS_NS_PER_S) /* etcd's compaction interval */
-
 void gs_sim_snapshot_unref(struct gs_sim_snapshot *snapshot)
 {
     if (!snapshot || atomic_fetch_sub_explicit(&snapshot->refs, 1, memory_order_acq_rel) != 1)
@@ -20,113 +18,49 @@ void gs_sim_snapshot_unref(struct gs_sim_snapshot *snapshot)
     free(snapshot);
 }
 
-/* An object and the slot it was found in. */
-struct place {
-    struct gs_sim_object *object;
-    uint32_t slot;
-};
-
 static int by_key(const void *a, const void *b)
 {
-    const struct gs_sim_object *left = ((const struct place *)a)->object;
-    const struct gs_sim_object *right = ((const struct place *)b)->object;
+    const struct gs_sim_object *left = *(struct gs_sim_object *const *)a;
+    const struct gs_sim_object *right = *(struct gs_sim_object *const *)b;
     int order = strcmp(left->ns, right->ns);
     return order ? order : strcmp(left->name, right->name);
 }
 
-/* What is there, referenced, as of *ret_version. */
-struct haul {
-    struct place *places;
-    size_t count;
-    uint64_t version;
-    uint64_t keys;
-    bool sorted;
-};
-
-/* The table may grow between the look at its size and the second look: then -1 with no places. */
-static int haul_locked(struct gs_sim_cluster *cluster, const struct gs_sim_table *table,
-                       size_t room, struct haul *haul)
+static void sort(struct gs_sim_object **objects, size_t count)
 {
-    if (table->index.count > room)
-        return -1;
-    haul->version = cluster->version;
-    haul->keys = table->keys_changed;
-    haul->sorted = table->order && table->order_keys == table->keys_changed;
-    uint32_t end = haul->sorted ? table->order_count : table->slot_count;
-    for (uint32_t i = 0; i < end; i++) {
-        uint32_t slot = haul->sorted ? table->order[i] : i;
-        if (table->slots[slot])
-            haul->places[haul->count++] =
-                (struct place){gs_sim_object_ref(table->slots[slot]), slot};
+    for (size_t i = 1; i < count; i++) {
+        if (by_key(&objects[i - 1], &objects[i]) > 0) {
+            qsort(objects, count, sizeof(struct gs_sim_object *), by_key);
+            return;
+        }
     }
-    return 0;
-}
-
-static int take_haul(struct gs_sim_cluster *cluster, const struct gs_sim_table *table,
-                     struct haul *haul)
-{
-    int rc = -1;
-    while (rc < 0) {
-        pthread_mutex_lock(&cluster->lock);
-        size_t room = table->index.count;
-        pthread_mutex_unlock(&cluster->lock);
-        struct place *places = realloc(haul->places, (room + 64) * sizeof(*places));
-        if (!places)
-            return -1;
-        haul->places = places;
-        pthread_mutex_lock(&cluster->lock);
-        rc = haul_locked(cluster, table, room + 64, haul);
-        pthread_mutex_unlock(&cluster->lock);
-    }
-    return 0;
-}
-
-/* Remembers the order for the next list; a failure only costs that one a sort. */
-static void keep_order(struct gs_sim_cluster *cluster, struct gs_sim_table *table,
-                       const struct haul *haul)
-{
-    uint32_t *order = malloc((haul->count + 1) * sizeof(*order));
-    if (!order)
-        return;
-    for (size_t i = 0; i < haul->count; i++)
-        order[i] = haul->places[i].slot;
-    pthread_mutex_lock(&cluster->lock);
-    if (table->keys_changed == haul->keys) {
-        uint32_t *old = table->order;
-        table->order = order;
-        table->order_count = (uint32_t)haul->count;
-        table->order_keys = haul->keys;
-        order = old;
-    }
-    pthread_mutex_unlock(&cluster->lock);
-    free(order);
 }
 
 struct gs_sim_snapshot *gs_sim_snapshot_take(struct gs_sim_cluster *cluster, enum gs_sim_kind kind,
                                              const struct gs_sim_selector *selector)
 {
-    struct gs_sim_table *table = &cluster->tables[kind];
-    struct haul haul = {0};
-    if (take_haul(cluster, table, &haul) < 0) {
-        free(haul.places);
-        return NULL;
-    }
-    if (!haul.sorted) {
-        qsort(haul.places, haul.count, sizeof(*haul.places), by_key);
-        keep_order(cluster, table, &haul);
-    }
+    const struct gs_sim_table *table = &cluster->tables[kind];
+    size_t count = 0;
+    pthread_mutex_lock(&cluster->lock);
     struct gs_sim_snapshot *snapshot =
-        malloc(sizeof(*snapshot) + haul.count * sizeof(struct gs_sim_object *));
+        malloc(sizeof(*snapshot) + table->index.count * sizeof(struct gs_sim_object *));
     if (snapshot)
-        *snapshot = (struct gs_sim_snapshot){.refs = 1, .version = haul.version};
-    for (size_t i = 0; i < haul.count; i++) {
-        struct gs_sim_object *object = haul.places[i].object;
-        if (snapshot && gs_sim_selector_matches(selector, object))
+        *snapshot = (struct gs_sim_snapshot){.refs = 1, .version = cluster->version};
+    for (uint32_t i = 0; snapshot && i < table->pool.count; i++) {
+        if (table->slots[i])
+            snapshot->objects[count++] = gs_sim_object_ref(table->slots[i]);
+    }
+    pthread_mutex_unlock(&cluster->lock);
+    if (!snapshot)
+        return NULL;
+    for (size_t i = 0; i < count; i++) {
+        struct gs_sim_object *object = snapshot->objects[i];
+        if (gs_sim_selector_matches(selector, object))
             snapshot->objects[snapshot->count++] = object;
         else
             gs_sim_object_unref(object);
     }
-    free(haul.places);
+    sort(snapshot->objects, snapshot->count);
     return snapshot;
 }
 
@@ -141,7 +75,6 @@ static void keep_snapshot(struct gs_sim_cluster *cluster, struct gs_sim_snapshot
     }
     *ret = cluster->snapshots[oldest];
     snapshot->id = ++cluster->next_snapshot;
-    snapshot->made_ns = gs_clock_now_ns(cluster->clock);
     atomic_fetch_add(&snapshot->refs, 1);
     cluster->snapshots[oldest] = snapshot;
 }
@@ -150,29 +83,16 @@ static void keep_snapshot(struct gs_sim_cluster *cluster, struct gs_sim_snapshot
 static struct gs_sim_snapshot *find_snapshot(struct gs_sim_cluster *cluster, uint64_t id)
 {
     struct gs_sim_snapshot *found = NULL;
-    int64_t oldest_ns = gs_clock_now_ns(cluster->clock) - SNAPSHOT_LIFE_NS;
     pthread_mutex_lock(&cluster->lock);
     for (size_t i = 0; i < GS_SIM_SNAPSHOTS_MAX; i++) {
         struct gs_sim_snapshot *snapshot = cluster->snapshots[i];
-        if (snapshot && snapshot->id == id && snapshot->made_ns >= oldest_ns) {
+        if (snapshot && snapshot->id == id) {
             found = snapshot;
             atomic_fetch_add(&found->refs, 1);
         }
     }
     pthread_mutex_unlock(&cluster->lock);
     return found;
-}
-
-static void forget_snapshot(struct gs_sim_cluster *cluster, const struct gs_sim_snapshot *snapshot)
-{
-    struct gs_sim_snapshot *dropped = NULL;
-    pthread_mutex_lock(&cluster->lock);
-    for (size_t i = 0; i < GS_SIM_SNAPSHOTS_MAX; i++) {
-        if (cluster->snapshots[i] == snapshot)
-            dropped = gs_steal(&cluster->snapshots[i]);
-    }
-    pthread_mutex_unlock(&cluster->lock);
-    gs_sim_snapshot_unref(dropped);
 }
 
 /* The page from `at` on. Takes the snapshot's reference into *ret. */
@@ -186,11 +106,8 @@ static void make_page(struct gs_sim_cluster *cluster, struct gs_sim_snapshot *sn
                                 .version = snapshot->version,
                                 .remaining = left - count,
                                 .snapshot = snapshot};
-    if (ret->remaining == 0) {
-        if (at > 0)
-            forget_snapshot(cluster, snapshot);
+    if (ret->remaining == 0)
         return;
-    }
     if (at == 0) {
         struct gs_sim_snapshot *oldest;
         pthread_mutex_lock(&cluster->lock);

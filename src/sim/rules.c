@@ -5,6 +5,7 @@
 
 #include "gpushare/codec/quantity.h"
 #include "gpushare/codec/rfc3339.h"
+#include "patch.h"
 #include "tree.h"
 
 /* ---- creation ---- */
@@ -45,7 +46,7 @@ static int check_quantities(json_t *map, const char *pod, struct gs_error *err)
             value = json_object_get(map, key);
         }
         if (!json_is_string(value))
-            return gs_fail(err, GS_EPROTO, "a resource quantity is neither text nor number");
+            return gs_fail(err, GS_EPROTO, "a resource quantity is neither a string nor a number");
         struct gs_slice text = gs_slice_of(json_string_value(value));
         int64_t amount;
         enum gs_quantity verdict =
@@ -92,20 +93,15 @@ static int check_resources(json_t *container, const char *pod, struct gs_error *
 
 static int check_containers(json_t *list, const char *path, const char *pod, struct gs_error *err)
 {
-    json_t *container, *other;
-    size_t i, j;
+    json_t *container;
+    size_t i;
     json_array_foreach(list, i, container)
     {
         const char *name = gs_sim_tree_str(container, "name");
         if (!json_is_object(container))
-            return gs_fail(err, GS_EPROTO, "%s has an element that is no object", path);
+            return gs_fail(err, GS_EPROTO, "%s has an element that is not an object", path);
         if (!name[0])
             return gs_sim_fail_invalid(GS_SIM_PODS, pod, path, "Required value: name", err);
-        json_array_foreach(list, j, other)
-        {
-            if (j < i && strcmp(gs_sim_tree_str(other, "name"), name) == 0)
-                return gs_sim_fail_invalid(GS_SIM_PODS, pod, path, "Duplicate value: name", err);
-        }
         if (check_resources(container, pod, err) < 0)
             return -1;
     }
@@ -131,7 +127,7 @@ int gs_sim_pod_prepare(json_t *pod, const char *name, bool keep_status, struct g
     if (json_array_size(containers) == 0)
         return gs_sim_fail_invalid(GS_SIM_PODS, name, "spec.containers", "Required value", err);
     if (init && !json_is_array(init))
-        return gs_fail(err, GS_EPROTO, "spec.initContainers is no list");
+        return gs_fail(err, GS_EPROTO, "spec.initContainers is not a list");
     if (check_containers(containers, "spec.containers", name, err) < 0 ||
         check_containers(init, "spec.initContainers", name, err) < 0)
         return -1;
@@ -187,40 +183,14 @@ int gs_sim_pod_check_update(const json_t *before, json_t *after, const char *nam
 
 /* ---- binding ---- */
 
-static int set_scheduled(json_t *pod, int64_t now_ns)
-{
-    json_t *status = gs_sim_tree_need(pod, "status"), *conditions, *condition;
-    char now[GS_RFC3339_BYTES];
-    size_t i;
-    if (!status)
-        return -1;
-    if (set_default(status, "conditions", json_array()) < 0)
-        return -1;
-    conditions = json_object_get(status, "conditions");
-    json_array_foreach(conditions, i, condition)
-    {
-        if (strcmp(gs_sim_tree_str(condition, "type"), "PodScheduled") == 0) {
-            json_array_remove(conditions, i);
-            break;
-        }
-    }
-    return json_array_append_new(conditions,
-                                 json_pack("{s:s,s:s,s:n,s:s}", "type", "PodScheduled", "status",
-                                           "True", "lastProbeTime", "lastTransitionTime",
-                                           gs_rfc3339_format(now_ns, 0, now)));
-}
-
 int gs_sim_pod_assign(json_t *pod, const json_t *binding, int64_t now_ns, struct gs_error *err)
 {
-    json_t *spec = gs_sim_tree_need(pod, "spec"), *meta = gs_sim_tree_need(pod, "metadata");
+    char now[GS_RFC3339_BYTES];
     json_t *extra = gs_sim_tree_object(gs_sim_tree_object(binding, "metadata"), "annotations");
     json_t *node = json_object_get(gs_sim_tree_object(binding, "target"), "name");
-    if (!spec || !meta || json_object_set(spec, "nodeName", node) < 0)
-        return gs_fail_nomem(err);
-    if (json_object_size(extra) > 0) {
-        json_t *annotations = gs_sim_tree_need(meta, "annotations");
-        if (!annotations || json_object_update(annotations, extra) < 0)
-            return gs_fail_nomem(err);
-    }
-    return set_scheduled(pod, now_ns) < 0 ? gs_fail_nomem(err) : 0;
+    json_auto_t *patch = json_pack(
+        "{s:{s:O*},s:{s:O},s:{s:[{s:s,s:s,s:n,s:n,s:s}]}}", "metadata", "annotations", extra,
+        "spec", "nodeName", node, "status", "conditions", "type", "PodScheduled", "status", "True",
+        "reason", "message", "lastTransitionTime", gs_rfc3339_format(now_ns, 0, now));
+    return patch ? gs_sim_patch_strategic(pod, patch, err) : gs_fail_nomem(err);
 }

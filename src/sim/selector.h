@@ -11,21 +11,12 @@
  * Field and label selectors, parsed: k8s.io/apimachinery/pkg/fields and pkg/labels. A zeroed struct
  * matches everything.
  */
-enum gs_sim_test {
-    GS_SIM_EQUALS,
-    GS_SIM_DIFFERS,
-    GS_SIM_IN,
-    GS_SIM_NOT_IN,
-    GS_SIM_HAS,
-    GS_SIM_LACKS
-};
-
 struct gs_sim_term {
     struct gs_sim_term *next;
     bool label;
-    enum gs_sim_test test;
+    bool negated; /* "!=", "notin", "!" */
     const char *key;
-    const char *const *values; /* NULL-terminated */
+    const char **values; /* NULL-terminated, one of them; NULL: it is there at all */
 };
 
 struct gs_sim_selector {

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { LOG_MAX_DEFAULT = 65536, OBJECTS_MAX_DEFAULT = 4000000, LOG_CAP_MIN = 64 };
+enum { LOG_MAX_DEFAULT = 65536, LOG_CAP_MIN = 64 };
 
 /* ---- the log ---- */
 
@@ -22,7 +22,7 @@ static void forget_first(struct gs_sim_log *log)
     log->first++;
 }
 
-static void log_clear(struct gs_sim_log *log, uint64_t version)
+void gs_sim_log_clear(struct gs_sim_log *log, uint64_t version)
 {
     while (log->first < log->end)
         forget_first(log);
@@ -96,34 +96,6 @@ struct gs_sim_object *gs_sim_store_get(struct gs_sim_cluster *cluster, enum gs_s
     return object;
 }
 
-/* Room for one more slot, also in the list of free ones, so that removing never needs memory. */
-static int reserve_slot(struct gs_sim_table *table)
-{
-    if (gs_index_reserve(&table->index) < 0)
-        return -1;
-    if (table->free_count > 0 || table->slot_count < table->slot_cap)
-        return 0;
-    uint32_t cap = table->slot_cap ? table->slot_cap * 2 : 64;
-    struct gs_sim_object **slots = realloc(table->slots, cap * sizeof(struct gs_sim_object *));
-    if (!slots)
-        return -1;
-    table->slots = slots;
-    uint32_t *free_slots = realloc(table->free_slots, cap * sizeof(*free_slots));
-    if (!free_slots)
-        return -1;
-    table->free_slots = free_slots;
-    table->slot_cap = cap;
-    return 0;
-}
-
-static uint32_t take_slot(struct gs_sim_table *table)
-{
-    table->keys_changed++;
-    if (table->free_count > 0)
-        return table->free_slots[--table->free_count];
-    return table->slot_count++;
-}
-
 /* Lock held. Everything that can fail has been done. */
 static void log_change(struct gs_sim_cluster *cluster, struct gs_sim_table *table,
                        enum gs_sim_change change, struct gs_sim_object *now,
@@ -138,17 +110,16 @@ static int create_locked(struct gs_sim_cluster *cluster, struct gs_sim_table *ta
                          const struct gs_sim_draft *draft, struct gs_sim_object **ret,
                          struct gs_error *err)
 {
-    if (cluster->objects >= cluster->objects_max)
-        return gs_fail(err, GS_ETOOBIG, "the cluster is full: %u objects", cluster->objects_max);
-    if (reserve_slot(table) < 0 || log_reserve(&table->log, cluster->log_max) < 0)
+    if (gs_index_reserve(&table->index) < 0 ||
+        gs_pool_reserve(&table->slots, &table->pool, sizeof(void *)) < 0 ||
+        log_reserve(&table->log, cluster->log_max) < 0)
         return gs_fail_nomem(err);
     struct gs_sim_object *now = gs_sim_object_of_draft(draft, cluster->version + 1);
     if (!now)
         return gs_fail_nomem(err);
-    uint32_t slot = take_slot(table);
+    uint32_t slot = gs_pool_take(&table->pool);
     table->slots[slot] = now;
     gs_index_insert(&table->index, hash_key(now->ns, now->name), slot);
-    cluster->objects++;
     if (ret)
         *ret = gs_sim_object_ref(now);
     log_change(cluster, table, GS_SIM_ADDED, gs_sim_object_ref(now), NULL);
@@ -205,9 +176,7 @@ int gs_sim_store_remove(struct gs_sim_cluster *cluster, struct gs_sim_object *ex
         } else {
             gs_index_remove(&table->index, hash_key(now->ns, now->name), slot);
             table->slots[slot] = NULL;
-            table->free_slots[table->free_count++] = slot;
-            table->keys_changed++;
-            cluster->objects--;
+            gs_pool_give(&table->pool, slot);
             if (ret)
                 *ret = gs_sim_object_ref(now);
             log_change(cluster, table, GS_SIM_DELETED, now, expected);
@@ -238,9 +207,8 @@ int gs_sim_cluster_new(const struct gs_sim_options *options, struct gs_sim_clust
         return gs_fail_nomem(err);
     cluster->clock = options->clock ? options->clock : gs_clock_system();
     cluster->log_max = options->log_max ? options->log_max : LOG_MAX_DEFAULT;
-    cluster->objects_max = options->objects_max ? options->objects_max : OBJECTS_MAX_DEFAULT;
     cluster->version = 1; /* 0 means "none" in every resourceVersion field */
-    cluster->uid_state = options->seed ? options->seed : 1;
+    cluster->uid_state = 1;
     gs_clock_cond_init(&cluster->changed);
     pthread_mutex_init(&cluster->lock, NULL);
     *ret_cluster = cluster;
@@ -254,13 +222,12 @@ const struct gs_clock *gs_sim_cluster_clock(const struct gs_sim_cluster *cluster
 
 static void release_table(struct gs_sim_table *table)
 {
-    log_clear(&table->log, 0);
+    gs_sim_log_clear(&table->log, 0);
     free(table->log.entries);
-    for (uint32_t slot = 0; slot < table->slot_count; slot++)
+    for (uint32_t slot = 0; slot < table->pool.count; slot++)
         gs_sim_object_unref(table->slots[slot]);
     free(table->slots);
-    free(table->free_slots);
-    free(table->order);
+    free(table->pool.free);
     gs_index_release(&table->index);
 }
 
@@ -291,31 +258,6 @@ uint64_t gs_sim_cluster_version(struct gs_sim_cluster *cluster)
     uint64_t version = cluster->version;
     pthread_mutex_unlock(&cluster->lock);
     return version;
-}
-
-void gs_sim_cluster_compact(struct gs_sim_cluster *cluster)
-{
-    struct gs_sim_snapshot *dropped[GS_SIM_SNAPSHOTS_MAX];
-    pthread_mutex_lock(&cluster->lock);
-    memcpy(dropped, cluster->snapshots, sizeof(dropped));
-    memset(cluster->snapshots, 0, sizeof(cluster->snapshots));
-    /* A version that nobody has seen: every watch that is taken up again finds its own too old. */
-    cluster->version++;
-    for (size_t kind = 0; kind < GS_SIM_KINDS; kind++)
-        log_clear(&cluster->tables[kind].log, cluster->version);
-    cluster->cuts++;
-    pthread_cond_broadcast(&cluster->changed);
-    pthread_mutex_unlock(&cluster->lock);
-    for (size_t i = 0; i < GS_SIM_SNAPSHOTS_MAX; i++)
-        gs_sim_snapshot_unref(dropped[i]);
-}
-
-void gs_sim_cluster_cut_watches(struct gs_sim_cluster *cluster)
-{
-    pthread_mutex_lock(&cluster->lock);
-    cluster->cuts++;
-    pthread_cond_broadcast(&cluster->changed);
-    pthread_mutex_unlock(&cluster->lock);
 }
 
 void gs_sim_cluster_wake(struct gs_sim_cluster *cluster)

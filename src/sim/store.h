@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gpushare/base/array.h"
 #include "gpushare/base/index.h"
 #include "gpushare/sim/cluster.h"
 #include "tree.h"
@@ -31,17 +32,13 @@ struct gs_sim_log {
     uint64_t forgotten; /* version of the newest entry that is gone: watches may start from it */
 };
 
+/* Forgets all entries; lock held. */
+void gs_sim_log_clear(struct gs_sim_log *log, uint64_t version);
+
 struct gs_sim_table {
     struct gs_index index;
     struct gs_sim_object **slots; /* NULL: free */
-    uint32_t slot_count;          /* slots ever used */
-    uint32_t slot_cap;
-    uint32_t *free_slots;
-    uint32_t free_count;
-    uint64_t keys_changed; /* counts creations and deletions: the order below holds until then */
-    uint32_t *order;       /* slots by namespace and name, as of order_keys */
-    uint32_t order_count;
-    uint64_t order_keys;
+    struct gs_pool pool;          /* of slots */
     struct gs_sim_log log;
 };
 
@@ -50,7 +47,6 @@ struct gs_sim_snapshot {
     atomic_uint refs;
     uint64_t id;
     uint64_t version;
-    int64_t made_ns;
     size_t count;
     struct gs_sim_object *objects[];
 };
@@ -60,12 +56,10 @@ enum { GS_SIM_SNAPSHOTS_MAX = 32 };
 struct gs_sim_cluster {
     const struct gs_clock *clock;
     uint32_t log_max;
-    uint32_t objects_max;
     pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t changed;
     uint64_t uid_state;
     uint64_t version;
-    uint32_t objects;
     uint64_t wakes;
     uint64_t cuts;
     uint64_t next_snapshot;

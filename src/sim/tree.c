@@ -41,11 +41,11 @@ int gs_sim_tree_parse(struct gs_slice body, json_t **ret, struct gs_error *err)
     if (!tree) {
         if (json_error_code(&why) == json_error_out_of_memory)
             return gs_fail_nomem(err);
-        return gs_fail(err, GS_EPROTO, "the body is no JSON object: %s", why.text);
+        return gs_fail(err, GS_EPROTO, "the body is not a JSON object: %s", why.text);
     }
     if (!json_is_object(tree)) {
         json_decref(tree);
-        return gs_fail(err, GS_EPROTO, "the body is no JSON object");
+        return gs_fail(err, GS_EPROTO, "the body is not a JSON object");
     }
     *ret = tree;
     return 0;

@@ -110,7 +110,7 @@ static int next_entry(struct gs_sim_watch *watch, const struct timespec *until,
     const struct gs_sim_log *log = &cluster->tables[watch->kind].log;
     for (;;) {
         if (watch->cuts != cluster->cuts)
-            return gs_fail(err, GS_EIO, "the watch was cut");
+            return gs_fail(err, GS_EIO, "the watch was interrupted");
         if (watch->expired || watch->seq < log->first)
             return gs_fail(err, GS_EGONE, "too old resource version: %llu (%llu)",
                            (unsigned long long)watch->version, (unsigned long long)log->forgotten);

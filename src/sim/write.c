@@ -11,11 +11,6 @@
  * forward, so this is far beyond what happens. */
 enum { TRIES_MAX = 1000 };
 
-static int fail_busy(struct gs_error *err)
-{
-    return gs_fail(err, GS_EINTERNAL, "the object changes too fast");
-}
-
 int gs_sim_get(struct gs_sim_cluster *cluster, enum gs_sim_kind kind, const char *ns,
                const char *name, struct gs_sim_object **ret_object, struct gs_error *err)
 {
@@ -50,62 +45,12 @@ static int check_type(enum gs_sim_kind kind, const json_t *root, struct gs_error
     return 0;
 }
 
-/* The name given, or one made from generateName: five characters as in
- * k8s.io/apiserver/pkg/storage/names. */
-static void pick_name(struct gs_sim_cluster *cluster, const json_t *meta, char ret[300])
-{
-    static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
-    const char *name = gs_sim_tree_str(meta, "name");
-    const char *stem = gs_sim_tree_str(meta, "generateName");
-    if (name[0] || !stem[0]) {
-        snprintf(ret, 300, "%.299s", name);
-        return;
-    }
-    char uid[37], tail[6];
-    gs_sim_store_uid(cluster, uid);
-    for (size_t i = 0; i < 5; i++)
-        tail[i] = letters[(size_t)(unsigned char)(uid[2 * i + (i > 3)] * 7 + uid[24 + 2 * i]) %
-                          (sizeof(letters) - 1)];
-    tail[5] = 0;
-    snprintf(ret, 300, "%.248s%s", stem, tail);
-}
-
-static int prepare(enum gs_sim_kind kind, json_t *root, const char *name, bool trusted,
-                   struct gs_error *err)
-{
-    if (kind == GS_SIM_PODS)
-        return gs_sim_pod_prepare(root, name, trusted, err);
-    if (kind == GS_SIM_NAMESPACES && !gs_sim_tree_object(root, "status") &&
-        json_object_set_new(root, "status", json_pack("{s:s}", "phase", "Active")) < 0)
-        return gs_fail_nomem(err);
-    return 0;
-}
-
-/* A namespace comes into being with its first object. Losing a race for it is fine. */
-static int need_namespace(struct gs_sim_cluster *cluster, const char *ns, struct gs_error *err)
-{
-    struct gs_sim_object *there = gs_sim_store_get(cluster, GS_SIM_NAMESPACES, "", ns);
-    gs_sim_object_unref(there);
-    if (there)
-        return 0;
-    char body[400];
-    int len = snprintf(body, sizeof(body), "{\"metadata\":{\"name\":\"%.253s\"}}", ns);
-    struct gs_error own = {0};
-    if (strpbrk(ns, "\"\\") ||
-        gs_sim_create(cluster, GS_SIM_NAMESPACES, "", (struct gs_slice){body, (size_t)len}, NULL,
-                      &own) < 0) {
-        if (own.code != GS_EEXIST)
-            return gs_fail(err, own.code ? own.code : GS_EINVAL, "namespace: %.200s", own.msg);
-    }
-    return 0;
-}
-
 static int add(struct gs_sim_cluster *cluster, enum gs_sim_kind kind, const char *ns, json_t *root,
                bool trusted, struct gs_sim_object **ret_object, struct gs_error *err)
 {
     char name[300], uid[37], now[GS_RFC3339_BYTES];
     const json_t *meta = gs_sim_tree_object(root, "metadata");
-    pick_name(cluster, meta, name);
+    snprintf(name, sizeof(name), "%.299s", gs_sim_tree_str(meta, "name"));
     gs_sim_store_uid(cluster, uid);
     struct gs_sim_identity id = {
         .ns = ns,
@@ -121,8 +66,7 @@ static int add(struct gs_sim_cluster *cluster, enum gs_sim_kind kind, const char
         id.created = created[0] ? created : id.created;
         id.uid = given[0] ? given : uid;
     }
-    if (prepare(kind, root, name, trusted, err) < 0 ||
-        (ns[0] && need_namespace(cluster, ns, err) < 0))
+    if (kind == GS_SIM_PODS && gs_sim_pod_prepare(root, name, trusted, err) < 0)
         return -1;
     struct gs_sim_draft draft;
     if (gs_sim_draft_make(kind, root, &id, &draft, err) < 0)
@@ -164,6 +108,16 @@ int gs_sim_load(struct gs_sim_cluster *cluster, enum gs_sim_kind kind, struct gs
         ns = ns[0] ? ns : "default";
     }
     return add(cluster, kind, ns, root, true, ret_object, err);
+}
+
+int gs_sim_load_object(void *cluster, const char *version, const char *kind, struct gs_slice json,
+                       struct gs_error *err)
+{
+    const enum gs_sim_kind at = gs_sim_kind_of_type(version, kind);
+    if (at == GS_SIM_KINDS)
+        return gs_fail(err, GS_EINVAL, "unknown kind \"%.40s\" of apiVersion \"%.40s\"", kind,
+                       version);
+    return gs_sim_load(cluster, at, json, NULL, err);
 }
 
 /* ---- changes ---- */
@@ -209,11 +163,6 @@ static int keep_other_part(const struct gs_sim_object *before, const json_t *old
     return 0;
 }
 
-static bool has_finalizers(const json_t *root)
-{
-    return json_array_size(json_object_get(gs_sim_tree_object(root, "metadata"), "finalizers")) > 0;
-}
-
 /* Puts the changed tree in place of `before`. 1: another write came first. */
 static int commit(struct gs_sim_cluster *cluster, struct gs_sim_object *before, const json_t *old,
                   json_t *root, struct gs_sim_object **ret_object, struct gs_error *err)
@@ -227,8 +176,6 @@ static int commit(struct gs_sim_cluster *cluster, struct gs_sim_object *before, 
         .created = gs_sim_tree_str(meta, "creationTimestamp"),
         .deleted = deleted[0] ? deleted : NULL,
     };
-    if (before->deleting && has_finalizers(old) && !has_finalizers(root))
-        return gs_sim_store_remove(cluster, before, ret_object, err);
     struct gs_sim_draft draft;
     if (gs_sim_draft_make((enum gs_sim_kind)before->kind, root, &id, &draft, err) < 0)
         return -1;
@@ -252,23 +199,49 @@ static int check_names(const struct gs_sim_object *before, const json_t *root, s
     return 0;
 }
 
+/* What a request wants of an object: the parsed body, and how it is applied. Trees are changed in
+ * place, so that each try takes a copy. */
+struct request {
+    int (*once)(struct gs_sim_cluster *cluster, struct gs_sim_object *before,
+                const struct request *request, struct gs_sim_object **ret_object,
+                struct gs_error *err);
+    enum gs_sim_part part;
+    enum gs_sim_patch_type type;
+    json_t *body;
+};
+
+/* As often as another write comes first. */
+static int change(struct gs_sim_cluster *cluster, enum gs_sim_kind kind, const char *ns,
+                  const char *name, const struct request *request,
+                  struct gs_sim_object **ret_object, struct gs_error *err)
+{
+    for (int tries = 0; tries < TRIES_MAX; tries++) {
+        _cleanup_(gs_sim_object_unrefp) struct gs_sim_object *before =
+            gs_sim_store_get(cluster, kind, ns, name);
+        if (!before)
+            return gs_sim_fail_not_found(kind, name, err);
+        int rc = request->once(cluster, before, request, ret_object, err);
+        if (rc <= 0)
+            return rc;
+    }
+    return gs_fail(err, GS_EINTERNAL, "the object is modified too often");
+}
+
 static int update_once(struct gs_sim_cluster *cluster, struct gs_sim_object *before,
-                       enum gs_sim_part part, struct gs_slice body,
-                       struct gs_sim_object **ret_object, struct gs_error *err)
+                       const struct request *request, struct gs_sim_object **ret_object,
+                       struct gs_error *err)
 {
     enum gs_sim_kind kind = (enum gs_sim_kind)before->kind;
-    json_auto_t *root = NULL, *old = gs_sim_tree_of(before);
-    if (!old)
+    json_auto_t *root = json_deep_copy(request->body), *old = gs_sim_tree_of(before);
+    if (!root || !old)
         return gs_fail_nomem(err);
-    if (gs_sim_tree_parse(body, &root, err) < 0 || check_type(kind, root, err) < 0)
-        return -1;
-    gs_sim_tree_strip_nulls(root);
     const json_t *meta = gs_sim_tree_object(root, "metadata");
     if (gs_sim_resource(kind)->needs_version && !gs_sim_tree_str(meta, "resourceVersion")[0])
         return gs_sim_fail_invalid(kind, before->name, "metadata.resourceVersion",
                                    "Invalid value: 0x0: must be specified for an update", err);
-    if (check_names(before, root, err) < 0 || check_preconditions(before, meta, err) < 0 ||
-        keep_other_part(before, old, root, part, err) < 0)
+    if (check_type(kind, root, err) < 0 || check_names(before, root, err) < 0 ||
+        check_preconditions(before, meta, err) < 0 ||
+        keep_other_part(before, old, root, request->part, err) < 0)
         return -1;
     return commit(cluster, before, old, root, ret_object, err);
 }
@@ -277,36 +250,35 @@ int gs_sim_update(struct gs_sim_cluster *cluster, enum gs_sim_kind kind, enum gs
                   const char *ns, const char *name, struct gs_slice body,
                   struct gs_sim_object **ret_object, struct gs_error *err)
 {
-    for (int tries = 0; tries < TRIES_MAX; tries++) {
-        _cleanup_(gs_sim_object_unrefp) struct gs_sim_object *before =
-            gs_sim_store_get(cluster, kind, ns, name);
-        if (!before && gs_sim_resource(kind)->create_on_update && part == GS_SIM_MAIN)
-            return gs_sim_create(cluster, kind, ns, body, ret_object, err);
-        if (!before)
-            return gs_sim_fail_not_found(kind, name, err);
-        int rc = update_once(cluster, before, part, body, ret_object, err);
-        if (rc <= 0)
-            return rc;
-    }
-    return fail_busy(err);
+    json_auto_t *root = NULL;
+    struct gs_sim_object *there = gs_sim_store_get(cluster, kind, ns, name);
+    gs_sim_object_unref(there);
+    if (!there && gs_sim_resource(kind)->create_on_update && part == GS_SIM_MAIN)
+        return gs_sim_create(cluster, kind, ns, body, ret_object, err);
+    if (gs_sim_tree_parse(body, &root, err) < 0)
+        return -1;
+    gs_sim_tree_strip_nulls(root);
+    const struct request request = {.once = update_once, .part = part, .body = root};
+    return change(cluster, kind, ns, name, &request, ret_object, err);
 }
 
 static int patch_once(struct gs_sim_cluster *cluster, struct gs_sim_object *before,
-                      enum gs_sim_part part, enum gs_sim_patch_type type, json_t *patch,
-                      struct gs_sim_object **ret_object, struct gs_error *err)
+                      const struct request *request, struct gs_sim_object **ret_object,
+                      struct gs_error *err)
 {
     json_auto_t *old = gs_sim_tree_of(before), *root = gs_sim_tree_of(before);
-    if (!old || !root)
+    json_auto_t *patch = json_deep_copy(request->body);
+    if (!old || !root || !patch)
         return gs_fail_nomem(err);
     const json_t *meta = gs_sim_tree_object(patch, "metadata");
     if (check_preconditions(before, meta, err) < 0 || check_names(before, patch, err) < 0)
         return -1;
-    int rc = type == GS_SIM_PATCH_MERGE ? gs_sim_patch_merge(root, patch, err)
-                                        : gs_sim_patch_strategic(root, patch, err);
+    int rc = request->type == GS_SIM_PATCH_MERGE ? gs_sim_patch_merge(root, patch, err)
+                                                 : gs_sim_patch_strategic(root, patch, err);
     if (rc < 0 || check_type((enum gs_sim_kind)before->kind, root, err) < 0)
         return -1;
     gs_sim_tree_strip_nulls(root);
-    if (keep_other_part(before, old, root, part, err) < 0)
+    if (keep_other_part(before, old, root, request->part, err) < 0)
         return -1;
     return commit(cluster, before, old, root, ret_object, err);
 }
@@ -315,79 +287,22 @@ int gs_sim_patch(struct gs_sim_cluster *cluster, enum gs_sim_kind kind, enum gs_
                  enum gs_sim_patch_type type, const char *ns, const char *name,
                  struct gs_slice body, struct gs_sim_object **ret_object, struct gs_error *err)
 {
-    for (int tries = 0; tries < TRIES_MAX; tries++) {
-        /* Parsed again for each try: what was merged into the object shares nodes with it. */
-        json_auto_t *patch = NULL;
-        if (gs_sim_tree_parse(body, &patch, err) < 0)
-            return -1;
-        _cleanup_(gs_sim_object_unrefp) struct gs_sim_object *before =
-            gs_sim_store_get(cluster, kind, ns, name);
-        if (!before)
-            return gs_sim_fail_not_found(kind, name, err);
-        int rc = patch_once(cluster, before, part, type, patch, ret_object, err);
-        if (rc <= 0)
-            return rc;
-    }
-    return fail_busy(err);
+    json_auto_t *patch = NULL;
+    if (gs_sim_tree_parse(body, &patch, err) < 0)
+        return -1;
+    const struct request request = {patch_once, part, type, patch};
+    return change(cluster, kind, ns, name, &request, ret_object, err);
 }
 
 /* ---- deletion ---- */
 
-/* Finalizers keep it: it is marked and stays. */
-static int mark_deleted(struct gs_sim_cluster *cluster, struct gs_sim_object *before, json_t *root,
-                        struct gs_sim_object **ret_object, struct gs_error *err)
-{
-    char now[GS_RFC3339_BYTES];
-    struct gs_sim_identity id = {
-        .ns = before->ns,
-        .name = before->name,
-        .uid = before->uid,
-        .created = gs_sim_tree_str(gs_sim_tree_object(root, "metadata"), "creationTimestamp"),
-        .deleted = gs_rfc3339_format(wall_ns(cluster), 0, now),
-    };
-    if (before->deleting) {
-        if (ret_object)
-            *ret_object = gs_sim_object_ref(before);
-        return 0;
-    }
-    struct gs_sim_draft draft;
-    if (gs_sim_draft_make((enum gs_sim_kind)before->kind, root, &id, &draft, err) < 0)
-        return -1;
-    int rc = gs_sim_store_put(cluster, before, &draft, ret_object, err);
-    gs_sim_draft_release(&draft);
-    return rc;
-}
-
 static int delete_once(struct gs_sim_cluster *cluster, struct gs_sim_object *before,
-                       const json_t *preconditions, struct gs_sim_object **ret_object,
+                       const struct request *request, struct gs_sim_object **ret_object,
                        struct gs_error *err)
 {
-    if (check_preconditions(before, preconditions, err) < 0)
+    if (check_preconditions(before, gs_sim_tree_object(request->body, "preconditions"), err) < 0)
         return -1;
-    json_auto_t *root = gs_sim_tree_of(before);
-    if (!root)
-        return gs_fail_nomem(err);
-    if (has_finalizers(root))
-        return mark_deleted(cluster, before, root, ret_object, err);
     return gs_sim_store_remove(cluster, before, ret_object, err);
-}
-
-/* What lies in a namespace goes with it. */
-static int empty_namespace(struct gs_sim_cluster *cluster, const char *ns, struct gs_error *err)
-{
-    for (int kind = 0; kind < GS_SIM_KINDS; kind++) {
-        struct gs_sim_query query = {.kind = (enum gs_sim_kind)kind, .ns = ns};
-        struct gs_sim_list list;
-        if (!gs_sim_resource(query.kind)->namespaced)
-            continue;
-        if (gs_sim_list(cluster, &query, 0, NULL, &list, err) < 0)
-            return -1;
-        for (size_t i = 0; i < list.count; i++) /* one that is gone already is fine */
-            gs_sim_delete(cluster, query.kind, ns, list.items[i]->name, (struct gs_slice){0}, NULL,
-                          NULL);
-        gs_sim_list_release(&list);
-    }
-    return 0;
 }
 
 int gs_sim_delete(struct gs_sim_cluster *cluster, enum gs_sim_kind kind, const char *ns,
@@ -397,19 +312,8 @@ int gs_sim_delete(struct gs_sim_cluster *cluster, enum gs_sim_kind kind, const c
     json_auto_t *options = NULL;
     if (body.len > 0 && gs_sim_tree_parse(body, &options, err) < 0)
         return -1;
-    const json_t *preconditions = gs_sim_tree_object(options, "preconditions");
-    for (int tries = 0; tries < TRIES_MAX; tries++) {
-        _cleanup_(gs_sim_object_unrefp) struct gs_sim_object *before =
-            gs_sim_store_get(cluster, kind, ns, name);
-        if (!before)
-            return gs_sim_fail_not_found(kind, name, err);
-        if (kind == GS_SIM_NAMESPACES && empty_namespace(cluster, name, err) < 0)
-            return -1;
-        int rc = delete_once(cluster, before, preconditions, ret_object, err);
-        if (rc <= 0)
-            return rc;
-    }
-    return fail_busy(err);
+    const struct request request = {.once = delete_once, .body = options};
+    return change(cluster, kind, ns, name, &request, ret_object, err);
 }
 
 /* ---- binding ---- */
@@ -439,9 +343,11 @@ static int check_binding(const json_t *binding, const char *name, struct gs_erro
 }
 
 static int bind_once(struct gs_sim_cluster *cluster, struct gs_sim_object *before,
-                     const json_t *binding, struct gs_error *err)
+                     const struct request *request, struct gs_sim_object **ret_object,
+                     struct gs_error *err)
 {
-    if (check_preconditions(before, gs_sim_tree_object(binding, "metadata"), err) < 0)
+    if (check_binding(request->body, before->name, err) < 0 ||
+        check_preconditions(before, gs_sim_tree_object(request->body, "metadata"), err) < 0)
         return -1;
     if (before->deleting)
         return fail_bind(before, err, "being deleted, cannot be assigned to a host", "");
@@ -452,9 +358,9 @@ static int bind_once(struct gs_sim_cluster *cluster, struct gs_sim_object *befor
         return gs_fail_nomem(err);
     if (json_array_size(json_object_get(gs_sim_tree_object(root, "spec"), "schedulingGates")) > 0)
         return fail_bind(before, err, "gated: it has non-empty .spec.schedulingGates", "");
-    if (gs_sim_pod_assign(root, binding, wall_ns(cluster), err) < 0)
+    if (gs_sim_pod_assign(root, request->body, wall_ns(cluster), err) < 0)
         return -1;
-    return commit(cluster, before, old, root, NULL, err);
+    return commit(cluster, before, old, root, ret_object, err);
 }
 
 int gs_sim_bind(struct gs_sim_cluster *cluster, const char *ns, const char *name,
@@ -463,18 +369,6 @@ int gs_sim_bind(struct gs_sim_cluster *cluster, const char *ns, const char *name
     json_auto_t *binding = NULL;
     if (gs_sim_tree_parse(body, &binding, err) < 0)
         return -1;
-    if (!name[0])
-        name = gs_sim_tree_str(gs_sim_tree_object(binding, "metadata"), "name");
-    if (check_binding(binding, name, err) < 0)
-        return -1;
-    for (int tries = 0; tries < TRIES_MAX; tries++) {
-        _cleanup_(gs_sim_object_unrefp) struct gs_sim_object *before =
-            gs_sim_store_get(cluster, GS_SIM_PODS, ns, name);
-        if (!before)
-            return gs_sim_fail_not_found(GS_SIM_PODS, name, err);
-        int rc = bind_once(cluster, before, binding, err);
-        if (rc <= 0)
-            return rc;
-    }
-    return fail_busy(err);
+    const struct request request = {.once = bind_once, .body = binding};
+    return change(cluster, GS_SIM_PODS, ns, name, &request, NULL, err);
 }

@@ -19,18 +19,15 @@ import hostile
 import scale
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "e2e"))
+from harness.processes import free_port  # noqa: E402
+
 WEB = "nodes=5000,gpus=8,mem=80,pods=50000,pod_mem=8,pending=40"
 FULL = "nodes=5000,gpus=8,mem=80,pods=100000,other=400000"
 PARTS = ("start", "filter", "growth", "prioritize", "bind", "concurrency", "hostile", "web",
          "defrag", "choice", "scale")
 APART = {"hostile", "defrag", "choice", "web", "scale"}  # parts with a cluster of their own, or none
 P50_MS = {100: 0.08, 1000: 0.15, 5000: 0.6}
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Bench:
@@ -87,7 +84,7 @@ class Bench:
         """(port, kubeconfig) of an API server with that cluster."""
         port = free_port()
         config = self.scratch / f"kubeconfig-{port}"
-        process = self.start(self.build / "gpushare-sim", "serve", "--synthetic", spec, "--listen",
+        process = self.start(self.build / "tests/faulty-api", "--synthetic", spec, "--listen",
                              f"127.0.0.1:{port}", "--kubeconfig-out", config, *flags)
         self.wait(process, config.exists)
         return port, config
@@ -261,18 +258,18 @@ class Bench:
 
     def web(self):
         """The live page of the CLI, of a large cluster."""
-        _, config = self.serve(WEB)
+        api, _ = self.serve(WEB)
         port = free_port()
         began = time.monotonic()
         process = self.start(self.build / "kubectl-inspect-gpushare", "web", "--no-token",
-                             f"--listen=127.0.0.1:{port}", f"--kubeconfig={config}")
-        self.wait(process, lambda: self.answers(port, "/", "localhost"))
+                             f"--listen=127.0.0.1:{port}", f"--server=http://127.0.0.1:{api}")
+        self.wait(process, lambda: self.answers(port, "/rows", "localhost"))
         self.row("web: start to first page, 5,000 nodes, 50,000 pods", time.monotonic() - began, 5,
                  "s")
 
         def page():
             began = time.monotonic()
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/?page=13", timeout=60) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/rows?page=13", timeout=60) as answer:
                 answer.read()
             return (time.monotonic() - began) * 1000
 
@@ -389,8 +386,8 @@ def main():
         print(f"{sum(with_target)} of {len(with_target)} met; {os.cpu_count()} processors, "
               f"load average before {load_before:.1f}")
     if args.trace:
-        command = [ROOT / "tests/bench/packing.sh", "--trace", args.trace, "--sim",
-                   pathlib.Path(args.build) / "gpushare-sim", *(["--quick"] if args.quick else [])]
+        command = [ROOT / "tools/packing/bench/packing.sh", "--trace", args.trace, "--lab",
+                   pathlib.Path(args.build) / "gpushare-packing", *(["--quick"] if args.quick else [])]
         # its tables are no part of the JSON
         return subprocess.run([str(word) for word in command], check=False,
                               stdout=sys.stderr if args.json else None).returncode

@@ -304,7 +304,6 @@ int main(int argc, char **argv)
                                              .clock = &clock,
                                              .kube = {.ops = &kube_ops, .ctx = &bench},
                                              .policy = GS_PLACEMENT_ROLLOUT,
-                                             .sparse_scores = true,
                                              .reconcile_ns = 86400 * GS_NS_PER_S};
     bench.service = gs_service_new(&config, &err);
     if (!bench.service)

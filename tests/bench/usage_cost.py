@@ -87,9 +87,9 @@ class World:
         os.makedirs(self.path(f"{name}.plugins"))
         log = self.path(f"{name}.log")
         plugin = self.start(name, f"{self.build}/gpushare-device-plugin", f"--kubeconfig={config}", "--node-name=n",
-                            f"--nvml-library={self.build}/tests/libfake_nvml.so", "--http-listen=127.0.0.1:0",
+                            f"--nvml-library={self.build}/tests/libfake_nvml.so", "--health-listen=127.0.0.1:0",
                             f"--device-plugin-dir={self.path(name)}.plugins", "--log-format=json", "--pod-usage=on",
-                            f"--pod-resources-socket={self.path(name)}.none", *flags, GS_FAKE_NVML=self.path("driver"))
+                            *flags, GS_FAKE_NVML=self.path("driver"))
         return log, plugin
 
     def stop(self):
@@ -141,13 +141,13 @@ def main(build, seconds):
         world.users()
         rows = {"without": world.node("without"), "with": world.node("with", "--pod-usage-from=nvml")}
         log = rows["with"][0]
-        until("who is above its share is told", lambda: written(log, "GpuMemoryAboveShare") >= 2 * ABOVE, 120)
+        until("who is above its share is told", lambda: written(log, "GpuMemoryOverRequest") >= 2 * ABOVE, 120)
         before = {name: processor_s(plugin) for name, (_, plugin) in rows.items()}
         time.sleep(seconds)
         for name, (log, plugin) in rows.items():
             print(f"{name:8} {processor_s(plugin) - before[name]:6.2f} s of a processor in {seconds} s; since its start "
                   f"{processor_s(plugin):5.2f} s; {own_mb(plugin):.1f} MB of its own; "
-                  f"{written(log, 'GpuMemoryAboveShare')} Events")
+                  f"{written(log, 'GpuMemoryOverRequest')} Events")
     finally:
         world.stop()
 

@@ -45,9 +45,9 @@ OPTIONAL = (
 # --set, kinds, the folder that has the same objects of these kinds and no others (without those whose
 # names are given: of another layout)
 WHOLE = (
-    (["admissionPolicies.enabled=true"], ("ValidatingAdmissionPolicy",
+    (["admissionPolicies.denyPods=true"], ("ValidatingAdmissionPolicy",
      "ValidatingAdmissionPolicyBinding"), "policies", ()),
-    (["admissionPolicies.schedulerNames={gpushare-scheduler}"], ("ValidatingAdmissionPolicy",
+    (["admissionPolicies.enabled=false", "admissionPolicies.schedulerNames={gpushare-scheduler}"], ("ValidatingAdmissionPolicy",
      "ValidatingAdmissionPolicyBinding"), "policies/scheduler-name", ()),
     ([*NODES, "layout=secondScheduler"], ("NetworkPolicy",), "network-policies",
      ("gpushare-extender",)),
@@ -66,7 +66,7 @@ ALONE = (
 # what manifests/policies/parameters makes of these is what the chart makes of those
 PARAMETERS = ("namespace=\"'gpushare-system'\"", "domain=\"'example.com'\"",
               "schedulerNames=['one', 'two']")
-PARAMETER_VALUES = ["admissionPolicies.enabled=true", "domain=example.com",
+PARAMETER_VALUES = ["admissionPolicies.denyPods=true", "domain=example.com",
                     "admissionPolicies.schedulerNames={one,two}",
                     "admissionPolicies.setSchedulerName=true"]
 
@@ -119,7 +119,7 @@ SHOWN = (
     ([], "image: registry.k8s.io/kubectl:v1.32.0\n"),
     (["layout=secondScheduler", "domain=example.com"], "--domain=example.com"),
     (["layout=secondScheduler", "domain=example.com"], "- name: example.com/gpu-mem"),
-    (["layout=kubeadm", "extender.policy=fgd"], "--policy=fgd"),
+    (["layout=kubeadm", "extender.policy=spread"], "--policy=spread"),
     (["layout=kubeadm", "extender.nominate=false"], "--nominate=false"),
     (["layout=kubeadm"], "resources: [pods/status]"),
     (["layout=secondScheduler", "extender.nominate=false"], "percentageOfNodesToScore: 100\n"),
@@ -179,7 +179,7 @@ REFUSED = (
     (["devicePlugin.cgroups=write"], "cgroups"),
     (["extender.replicas=0"], "replicas"),
     (["hook.sha256=abc"], "sha256"),
-    (["extender.polcy=fgd"], "polcy"),
+    (["extender.polcy=spread"], "polcy"),
     (["devicePlugin.extraArgs={fake}"], "extraArgs"),
     (["nodePort=70000"], "nodePort"),
     (["image.digests.extender=sha256:0"], "digests"),
@@ -189,6 +189,9 @@ REFUSED = (
     (["networkPolicy.enabled=true"], "networkPolicy.nodes"),
     (["web.enabled=true", f"web.namespace={NAMESPACE}"], "web.namespace"),
     (["networkPolicy.nodes={everybody}"], "/networkPolicy/nodes/0"),
+    (["devicePlugin.enforce=required"], "set devicePlugin.cgroups to systemd or cgroupfs"),
+    (["devicePlugin.enforce=preferred", "devicePlugin.cgroups=systemd", "mps.enabled=true"], "exclude mps and hook"),
+    (["hook.library=/opt/x.so"], "needs hook.sha256"),
 )
 
 # layout, what the notes must name: the steps by hand
@@ -299,7 +302,7 @@ def differences(ours, theirs):
 
 def same_objects(tools):
     for overlay, values, release in SAME:
-        code, text, err = tools.template(values, release)
+        code, text, err = tools.template([*values, "admissionPolicies.enabled=false"], release)
         if code:
             yield f"{overlay}: {err.strip()}"
             continue

@@ -27,11 +27,9 @@ static int connect_client(struct http *http, struct gs_error *err)
         .backoff_max_ns = 100 * GS_NS_PER_MS,
     };
     snprintf(url, sizeof(url), "http://127.0.0.1:%u", api_server_port(http->server));
-    int rc = gs_kube_config_plain(url, &config, err);
-    if (rc == 0)
-        rc = gs_kube_client_new(&config, &options, &http->client, err);
-    gs_kube_config_release(&config);
-    return rc;
+    return gs_kube_config_plain(url, &config, err) < 0
+               ? -1
+               : gs_kube_client_new(&config, &options, &http->client, err);
 }
 
 static int open_http(struct gs_kube_fixture *ret)
@@ -40,7 +38,7 @@ static int open_http(struct gs_kube_fixture *ret)
     struct http *http = calloc(1, sizeof(*http));
     if (!http || cluster_fixture_open(&http->cluster, ret) < 0)
         return -1;
-    const struct gs_sim_api_options options = {.names = &http->cluster.names};
+    const struct gs_sim_api_options options = {0};
     if (api_server_start(http->cluster.cluster, &options, "127.0.0.1:0", &http->server, &err) < 0 ||
         connect_client(http, &err) < 0) {
         fprintf(stderr, "fixture: %s\n", err.msg);

@@ -155,10 +155,9 @@ static int open_real(struct gs_kube_fixture *ret)
 {
     struct real *real = calloc(1, sizeof(*real));
     struct gs_kube_config config = {0};
-    struct gs_kubeconfig_source source = {.env = gs_kube_getenv};
     struct gs_error err = {0};
     if (!real || gs_names_init(&real->names, "aliyun.com", &err) < 0 ||
-        gs_kube_config_load(&source, &config, &err) < 0 ||
+        gs_kube_config_load(getenv("KUBECONFIG"), &config, &err) < 0 ||
         gs_kube_client_new(&config,
                            &(struct gs_kube_options){.program = "contract",
                                                      .names = &real->names,
@@ -167,7 +166,6 @@ static int open_real(struct gs_kube_fixture *ret)
         fprintf(stderr, "%s\n", err.msg);
         return -1;
     }
-    gs_kube_config_release(&config);
     *ret = (struct gs_kube_fixture){
         .ctx = real,
         .kube = gs_kube_client_port(real->client),

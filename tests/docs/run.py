@@ -19,7 +19,7 @@ GAP = "…"
 OTHERS = ("schedulerName", "Insufficient aliyun.com/gpu-mem", "UnexpectedAdmissionError",
           "CreateContainerConfigError", "nvidia-smi", "CUDA out of memory", "CrashLoopBackOff",
           "ContainerCreating", "Permission denied", "insufficient quota to match these scopes",
-          'Post "http://127.0.0.1:39999/…": connection refused')
+          'Post "http://127.0.0.1:29999/…": connection refused')
 
 
 def read(*names):

@@ -31,7 +31,7 @@ module_make() {
     done
     cd "$work/source" || return
     ! declare -F prepare_module >/dev/null || prepare_module
-    CGO_ENABLED=0 GOWORK=off nice go build -trimpath -o "$work/made/$name" "./$package" >"$work/log" 2>&1 ||
+    CGO_ENABLED=${CGO_ENABLED:-0} GOWORK=off nice go build -trimpath -o "$work/made/$name" "./$package" >"$work/log" 2>&1 ||
         { tail -n 20 "$work/log" && return 1; }
     mv "$work/made" "$cache"
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stand-in of the original's device plugin, for the cases of migration: its socket, its device
+"""A mock of the original's device plugin, for the cases of migration: its socket, its device
 ids (GPU's UUID, "-_-", number), its Allocate with its faults, written from what its source does
 (AliyunContainerService/gpushare-device-plugin at 45fb8b8, pkg/gpu/nvidia). Run by
 harness/original.py with an interpreter that has grpcio.

@@ -30,7 +30,7 @@ ROW = re.compile(r"^\| `(\w+)` \| (\d+) \| (\d+) \| (\d+) \|", re.M)
 # Bytes that strangers send, parsed by hand, come first and get more.
 WEIGHTS = {"service_verbs": 4, "codec_pod": 3, "codec_list": 3, "codec_watch": 3,
            "codec_extender_filter": 3, "codec_extender_preempt": 2, "codec_extender_bind": 2,
-           "grpc_server": 3, "grpc_client": 2, "grpc_frame": 2, "grpc_pod_resources": 2,
+           "grpc_server": 3, "grpc_client": 2, "grpc_frame": 2,
            "codec_node": 2, "codec_scan": 2}
 
 

@@ -3,24 +3,23 @@
 #include "fuzz.h"
 #include "gpushare/codec/checkpoint.h"
 
+static bool walk(void *ctx, const struct gs_checkpoint_entry *entry, size_t done)
+{
+    size_t parts = entry ? 1 + strlen(entry->pod_uid) + entry->answer.len + entry->id_count : 1;
+    for (uint32_t k = 0; entry && k < entry->id_count; k++)
+        parts += strlen(entry->ids[k]);
+    *(size_t *)ctx += parts;
+    FUZZ_CHECK(*(size_t *)ctx <= done);
+    return true;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct gs_arena arena = {0};
-    struct gs_checkpoint_entry *entries = NULL;
-    uint32_t count = UINT32_MAX;
     struct gs_error err = {0};
-    if (gs_codec_checkpoint_decode((struct gs_slice){(const char *)data, size}, "gpu", &arena,
-                                   &entries, &count, &err) < 0) {
-        FUZZ_CHECK(err.code == GS_EPROTO && count == UINT32_MAX);
-    } else {
-        size_t parts = count;
-        for (uint32_t i = 0; i < count; i++) {
-            parts += strlen(entries[i].pod_uid) + entries[i].answer.len + entries[i].id_count;
-            for (uint32_t k = 0; k < entries[i].id_count; k++)
-                parts += strlen(entries[i].ids[k]);
-        }
-        FUZZ_CHECK(parts <= size);
-    }
-    gs_arena_release(&arena);
+    size_t parts = 0;
+    const int result = gs_codec_checkpoint_decode((struct gs_slice){(const char *)data, size},
+                                                  "gpu", walk, &parts, &err);
+    FUZZ_CHECK(result == 0 || err.code == GS_EPROTO);
+    FUZZ_CHECK(parts <= size);
     return 0;
 }

@@ -29,7 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK((result == 0) == (err.code == GS_OK));
     FUZZ_CHECK(result == 0 || meta.remaining == -7);
     struct gs_list_meta head;
-    if (gs_codec_list_head((struct gs_slice){(const char *)data, size}, &head))
+    char name[GS_OBJECT_NAME_BYTES];
+    if (gs_codec_list_head((struct gs_slice){(const char *)data, size}, &head, name))
         FUZZ_CHECK(strlen(head.continue_token) < sizeof(head.continue_token));
     return 0;
 }

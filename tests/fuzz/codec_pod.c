@@ -16,7 +16,6 @@ static void check_whole(const struct gs_pod *pod)
     enum gs_container_kind highest = GS_CONTAINER_INIT;
     for (uint32_t i = 0; i < pod->container_count; i++) {
         const struct gs_container *container = &pod->containers[i];
-        FUZZ_CHECK(container->name && container->gpu_units <= INT32_MAX);
         FUZZ_CHECK(container->cpu_milli >= 0 && container->memory_bytes >= 0);
         FUZZ_CHECK(highest != GS_CONTAINER_MAIN || container->kind == GS_CONTAINER_MAIN);
         highest = container->kind;

@@ -4,7 +4,6 @@
  * frame, which a server owes first, goes before the rest. The call must end exactly once, and with
  * a message only when its status is OK.
  */
-#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -58,7 +57,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     FUZZ_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0);
     FUZZ_CHECK(gs_loop_new(&clock, &loop, NULL) == 0);
-    FUZZ_CHECK(gs_grpc_unary_start_fd(loop, fds[1], &options, "hi", 2, NULL, NULL) == 0);
+    struct gs_grpc_unary *call;
+    uint8_t *body;
+    struct gs_grpc_message *request = gs_grpc_message_new(2, &body);
+    memcpy(body, "hi", 2);
+    FUZZ_CHECK(gs_grpc_unary_start_fd(loop, fds[1], &options, request, &call, NULL) == 0);
     FUZZ_CHECK(gs_loop_step(loop, 0, NULL) == 0); /* the request leaves before its answer comes */
     answer(fds[0], data, size);
     for (int round = 0; round < 16; round++) {

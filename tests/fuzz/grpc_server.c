@@ -94,7 +94,7 @@ static void run(struct world *world, struct gs_loop *loop, struct gs_dp *dp, int
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct gs_dp_ops ops = {on_allocate, on_pre_start, NULL};
+    static const struct gs_dp_ops ops = {on_allocate, on_pre_start};
     struct world world = {.now_ns = GS_NS_PER_S};
     const struct gs_clock clock = {read_clock, read_clock, &world};
     struct gs_loop *loop = NULL;

@@ -13,12 +13,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct gs_kube_config config = {0};
     struct gs_error err = {0};
-    if (gs_kube_config_parse((const char *)data, size, "f", "/d", NULL, &config, &err) < 0) {
+    if (gs_kube_config_parse((const char *)data, size, "/d/f", &config, &err) < 0) {
         if (err.code == GS_OK || !err.msg[0] || config.server)
             abort();
         return 0;
     }
-    if (!config.ns || !config.source || strncasecmp(config.server, "http", 4) != 0)
+    if (!config.source || strncasecmp(config.server, "http", 4) != 0)
         abort();
     if (config.ca.data && (config.ca.file || config.ca.data[config.ca.len] != '\0'))
         abort();

@@ -156,7 +156,6 @@ static void step(struct world *world, char letter, struct gs_slice text)
         break;
     case 't':
         world->now_ns += 31 * GS_NS_PER_S;
-        gs_service_promises_tick(world->service);
         gs_service_tick(world->service);
         break;
     case 'f':
@@ -179,7 +178,7 @@ static void check_metrics(struct world *world)
     gs_service_metrics(world->service, &text);
     FUZZ_CHECK(!gs_buf_failed(&text));
     FUZZ_CHECK(strstr(text.data, "\ngpushare_ledger_drift 0\n"));
-    FUZZ_CHECK(world->events || strstr(text.data, "\ngpushare_overfull_gpus 0\n"));
+    FUZZ_CHECK(world->events || strstr(text.data, "\ngpushare_overcommitted_gpus 0\n"));
     gs_buf_reset(&text);
     FUZZ_CHECK(gs_service_inspect(world->service, NULL, &text, NULL) == 0);
     gs_buf_release(&text);

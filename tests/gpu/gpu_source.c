@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_source [LIBRARY]: the device plugin's source of GPUs (src/nvml) on this machine's driver:
- * what it sees, which processes hold memory and of which pods they are, whether it hears events,
- * and what a thousand reads leave behind. A line each. */
+/* gpu_source [LIBRARY [READS]]: the device plugin's source of GPUs (src/nvml) on this machine's
+ * driver: what it sees, which processes hold memory and of which pods they are, whether it hears
+ * events, and what a thousand reads (or so many) leave behind. A line each. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static void tell_processes(const struct gs_gpu_source *source, uint32_t idx,
         printf("processes gpu=%u: %s\n", idx, err.msg);
     for (size_t i = 0; i < count; i++) {
         char uid[GS_POD_UID_BYTES] = "-";
-        gs_process_pods_find(pods, idx, processes[i].pid, uid);
+        gs_process_pods_find(pods, idx, INT64_MAX, processes[i].pid, uid);
         if (processes[i].bytes == GS_GPU_BYTES_UNKNOWN)
             printf("process gpu=%u pid=%u mib=- pod=%s\n", idx, processes[i].pid, uid);
         else
@@ -65,7 +65,7 @@ static void tell_pods(const struct gs_gpu_source *source, const struct gs_gpu_se
     struct gs_process_pods *pods = gs_process_pods_new("/proc");
     if (!pods)
         return;
-    gs_process_pods_begin(pods, gs_clock_now_ns(gs_clock_system()));
+    gs_process_pods_begin(pods);
     for (uint32_t i = 0; i < set->count; i++)
         tell_processes(source, set->gpus[i].idx, pods);
     gs_process_pods_end(pods);
@@ -80,14 +80,15 @@ int main(int argc, char **argv)
     struct gs_gpu_source source;
     struct gs_error err = {0};
     long before_kib = 0;
+    const long reads = argc > 2 ? strtol(argv[2], NULL, 10) : READS;
     int failed = gs_gpus_from_driver(&config, &source, &err) < 0;
-    for (int i = 0; !failed && i < READS; i++) {
+    for (long i = 0; !failed && i < reads; i++) {
         failed = source.ops->read(source.ctx, &set, &err) < 0;
         if (i == 0 && !failed) {
             tell(&set);
             tell_pods(&source, &set);
         }
-        if (i == READS / 10)
+        if (i == reads / 10)
             before_kib = resident_kib();
     }
     if (failed) {

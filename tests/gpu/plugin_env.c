@@ -7,13 +7,6 @@
 
 #include "device_plugin/container_env.h"
 
-/* What the plugin asks of others at a container's start, and here nobody. */
-bool gs_allocator_starting(struct gs_allocator *alloc, const struct gs_start_request *request,
-                           struct gs_placed *ret)
-{
-    return false;
-}
-
 int64_t gs_loop_now_ns(const struct gs_loop *loop)
 {
     return gs_clock_now_ns(gs_clock_system());

@@ -8,7 +8,7 @@ void check_host_without(enum gs_limit_host_state expected)
 {
     static const char *const addresses[] = {"00000000:41:00.0"};
     struct gs_limiter *limiter = NULL;
-    struct gs_limit_gpu gpu;
+    struct gs_region gpu;
     const struct gs_limiter_options options = {.mount = MOUNT};
     const struct gs_limit_pod pod = {"a"};
     const struct gs_limit limit = {REGION_0, GIB};
@@ -16,12 +16,12 @@ void check_host_without(enum gs_limit_host_state expected)
     gs_limiter_new(&options, &limiter, NULL);
     enum gs_limit_host_state host = gs_limiter_look(limiter, addresses, 1, &gpu);
     check(host == expected, "the host: %s", gs_enforced_reason(gs_limit_host_enforced(host)));
-    check(gpu.region.state == GS_REGION_ABSENT, "its GPU has no region");
+    check(gpu.state == GS_REGION_ABSENT, "its GPU has no region");
     if (expected == GS_LIMIT_HOST_NO_CONTROLLER) {
         mkdir(MOUNT "/kubepods", 0755);
         mkdir(MOUNT "/kubepods/poda", 0755);
         check(gs_limiter_hold(limiter, &pod, &limit, 1, &result) == GS_LIMIT_NO_FILES,
-              "a limit on it: %s", gs_limit_outcome_name(result.outcome));
+              "a limit on it: %s", gs_limit_outcome_reason(result.outcome));
         folder_remove(MOUNT "/kubepods");
     }
     gs_limiter_free(limiter);

@@ -37,7 +37,7 @@ static void the_driver_registers_its_region_anew(struct gs_limiter *limiter, con
     check(driver_do(0, "unregister") == 0, "the driver lets go of GPU 0");
     check(hold(limiter, results) == GS_LIMIT_NO_REGION && results[1].outcome == GS_LIMIT_HELD,
           "its limit cannot be: %s; the other GPU's is held",
-          gs_limit_outcome_name(results[0].outcome));
+          gs_limit_outcome_reason(results[0].outcome));
     check(driver_do(0, "register") == 0, "the driver takes it again");
     check(verify(limiter, results) == GS_LIMIT_OTHER &&
               results[0].found_bytes == GS_DMEM_NO_LIMIT && results[1].outcome == GS_LIMIT_HELD,
@@ -51,7 +51,7 @@ static void the_pod_is_made_again(struct gs_limiter *limiter)
     const char *pod = pod_make(pod_a.uid, GS_QOS_GUARANTEED);
     folder_remove(pod);
     check(verify(limiter, results) == GS_LIMIT_NO_POD, "without its cgroup: %s",
-          gs_limit_outcome_name(results[0].outcome));
+          gs_limit_outcome_reason(results[0].outcome));
     pod = pod_make(pod_a.uid, GS_QOS_GUARANTEED);
     check(verify(limiter, results) == GS_LIMIT_OTHER, "made again it has no limit");
     held_again(limiter, pod);
@@ -63,7 +63,7 @@ static void dmem_is_switched_on_the_way(struct gs_limiter *limiter, const char *
     file_put(pod, "cgroup.subtree_control", "-dmem");
     check(file_put(MOUNT "/kubepods.slice", "cgroup.subtree_control", "-dmem") == 0 &&
               verify(limiter, results) == GS_LIMIT_NO_FILES,
-          "somebody writes -dmem above the pod: %s", gs_limit_outcome_name(results[0].outcome));
+          "somebody writes -dmem above the pod: %s", gs_limit_outcome_reason(results[0].outcome));
     check(hold(limiter, results) == GS_LIMIT_HELD && results[0].written,
           "the next pass writes +dmem on the way down, and the limit");
     file_put(MOUNT "/kubepods.slice", "cgroup.subtree_control", "-dmem");

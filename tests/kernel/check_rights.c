@@ -2,7 +2,6 @@
 /* Who may write limits, from where. */
 #include "checks.h"
 
-#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -80,7 +79,7 @@ void check_rights(void)
     chapter("who may limit");
     const char *pod = pod_make("rights", GS_QOS_BURSTABLE);
     check(held_by(nobody, MOUNT) == GS_LIMIT_DENIED, "another user than root: %s",
-          gs_limit_outcome_name(GS_LIMIT_DENIED));
+          gs_limit_outcome_reason(GS_LIMIT_DENIED));
     check(held_by(without_capabilities, MOUNT) == GS_LIMIT_HELD,
           "root without any capability: held");
     take_away(pod);
@@ -91,7 +90,7 @@ void check_rights(void)
     check(mount(MOUNT, "/mnt", NULL, MS_BIND, NULL) == 0 &&
               mount(NULL, "/mnt", NULL, MS_BIND | MS_REMOUNT | MS_RDONLY, NULL) == 0 &&
               hold_at("/mnt") == GS_LIMIT_READ_ONLY,
-          "a read-only mount: %s", gs_limit_outcome_name(GS_LIMIT_READ_ONLY));
+          "a read-only mount: %s", gs_limit_outcome_reason(GS_LIMIT_READ_ONLY));
     umount("/mnt");
     folder_remove(MOUNT "/kubepods.slice/kubepods-burstable.slice");
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The real device plugin on a kernel with dmem: GPUs from a file with the stand-in driver's PCI
+"""The real device plugin on a kernel with dmem: GPUs from a file with the mock driver's PCI
 addresses, the kubelet's calls from a fake one, pods as processes in the tree that a kubelet makes.
 
   node.py BUILD [--show]      one line per promise, PASS or FAIL; --show: what people see of it"""
@@ -27,7 +27,7 @@ GIB = 1 << 30
 PCI = ["0000:41:00.0", "0000:c1:00.0"]
 REGIONS = ["nvidia/0000:41:00/vidmem", "nvidia/0000:c1:00/vidmem"]
 STATIC = "0123456789abcdef0123456789abcdef"
-PAGES = "127.0.0.1:39998"
+PAGES = "127.0.0.1:29998"
 CLASSES = {"Guaranteed": "", "Burstable": "-burstable", "BestEffort": "-besteffort"}
 # one process of a container: a GPU's commands in, what became of each out
 USER = ('echo $$ >"$1/cgroup.procs"; exec 3<>"/dev/fakegpu$2"; echo ready; while read -r line; do '
@@ -192,10 +192,8 @@ class Cli:
         front = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Front)
         front.api, front.daemon_threads = api.url, True
         threading.Thread(target=front.serve_forever, daemon=True).start()
-        self.kubeconfig = f"{folder}/cli-kubeconfig"
-        put(self.kubeconfig, get(api.kubeconfig).replace(
-            api.url, f"http://127.0.0.1:{front.server_port}"))
-        self.command = [f"{build}/kubectl-inspect-gpushare", "--kubeconfig", self.kubeconfig]
+        self.command = [f"{build}/kubectl-inspect-gpushare", "--server",
+                        f"http://127.0.0.1:{front.server_port}"]
         pods = "/api/v1/namespaces/gpushare-system/pods"
         api.request("POST", pods, {
             "apiVersion": "v1", "kind": "Pod",
@@ -214,9 +212,9 @@ class Cli:
 
     def sizes(self):
         """{pod: (given, used, peak) in GiB}; empty when the plugin did not answer in the CLI's 2 s."""
-        text = self.run("usage", "--by", "pod", "-o", "json")
+        text = self.run("pods", "--by", "pod", "-o", "json")
         return {row["name"]: tuple(row.get(key, 0) / GIB for key in
-                                   ("askedBytes", "usedBytes", "peakBytes"))
+                                   ("requestedBytes", "usedBytes", "peakBytes"))
                 for row in json.loads(text or '{"items":[]}')["items"]}
 
 
@@ -233,10 +231,10 @@ class Node:
         self.command = self.plugin.command
         put(self.plugin.cards, json.dumps({"v": 1, "unit": "GiB", "gpus": [
             {"idx": i, "uuid": f"GPU-{i}", "mem": 16, "memMiB": 16384, "pci": pci,
-             "model": "stand-in"} for i, pci in enumerate(PCI)]}))
+             "model": "mock"} for i, pci in enumerate(PCI)]}))
 
     def start_plugin(self, mode, *more):
-        self.plugin.command = self.command + [f"--enforce={mode}", f"--http-listen={PAGES}", *more]
+        self.plugin.command = self.command + [f"--enforce={mode}", f"--health-listen={PAGES}", *more]
         self.plugin.start()
         wait_for("the plugin serves", lambda: self.kubelet.devices)
         wait_for("the node's object says so", lambda: self.said(0))
@@ -273,7 +271,7 @@ class Node:
         for pod in self.usage().get("pods", []):
             for use in pod["gpus"]:
                 if (pod["name"], use["id"]) == (name, gpu) and "usedBytes" in use:
-                    return tuple(x / GIB for x in (pod["givenBytes"], use["usedBytes"],
+                    return tuple(x / GIB for x in (pod["allocatedBytes"], use["usedBytes"],
                                                    use["peakBytes"]))
         return None
 
@@ -306,7 +304,7 @@ def preferred(node):
     check(neighbour.run("c").take(8) == "given", "it takes its 8 GiB beside")
     static = Pod(node, "s", 2, gpu=1, qos="BestEffort", static=True).admit(2).make_cgroup()
     in_time(lambda: static.limit(1) == str(2 * GIB), "a static pod, by its hash", 20)
-    in_time(lambda: node.metric('pods_by_limit{state="held"}') == 3, "the pages tell: 3 held")
+    in_time(lambda: node.metric('pods_by_limit{state="limited"}') == 3, "the pages tell: 3 held")
     in_time(lambda: node.used("a") == (4, 4, 4) and node.used("b") == (8, 8, 8) and
             node.used("s", 1) == (2, 0, 0), "and what each was given, uses and ever used")
     in_time(lambda: node.cli.sizes() == {"a": (4, 4, 4), "b": (8, 8, 8), "s": (2, 0, 0)},
@@ -353,19 +351,19 @@ def lost(node, pods):
 def observe(node):
     print("\n== observe", flush=True)
     node.start_plugin("observe")
-    in_time(lambda: node.said(0) == "none" and node.reason(0) == "not-on",
+    in_time(lambda: node.said(0) == "none" and node.reason(0) == "not-enabled",
             "the inventory says none: not switched on")
     pod = Pod(node, "o", 4).admit(4).make_cgroup()
     user = pod.run("c")
     check(pod.start() is None and user.take(5) == "given" and pod.limit() == "max",
           "5 of 4 GiB are given")
-    in_time(lambda: node.metric('pods_by_limit{state="over_share"}') == 1, "the pages tell it")
+    in_time(lambda: node.metric('pods_by_limit{state="over_request"}') == 1, "the pages tell it")
     in_time(lambda: node.metric('gpu_memory_used_by_pods_bytes{gpu="0"}') == 5 * GIB and
             "pods" not in node.usage(), "its GPU's sum too; without --pod-usage=on nobody is named")
-    in_time(lambda: node.events("GpuMemoryWouldBeRefused"), "the pod has an Event: "
+    in_time(lambda: node.events("GpuMemoryWouldBeBlocked"), "the pod has an Event: "
             "it would be refused")
     insisting = Pod(node, "i", 2, gpu=1, insists=True).admit(2).make_cgroup()
-    in_time(lambda: insisting.limit(1) == str(2 * GIB), "a pod that insists is limited all the same")
+    in_time(lambda: insisting.limit(1) == str(2 * GIB), "a pod that requires it is limited all the same")
     check(insisting.start() is None, "and starts")
     check(node.label() is None, "the node has no label")
     pod.remove()
@@ -378,12 +376,12 @@ def required(node):
     pod = Pod(node, "r", 4).make_cgroup()
     first = pod.run("first")
     check(first.take(5) == "given", "before there is a plugin, a first container has 5 GiB")
-    node.start_plugin("required", "--deny-foreign-gpus")
+    node.start_plugin("required", "--deny-unallocated-gpus")
     pod.admit(4)
     held = pod.start() or ""
-    check("used before limited" in held, f"PreStartContainer holds the other: {held}")
+    check("the pod used more before it was limited" in held, f"PreStartContainer holds the other: {held}")
     in_time(lambda: node.events("GpuMemoryLimitNotSet"), "the pod has an Event with the reason")
-    in_time(lambda: node.metric('pods_by_limit{state="not_held"}') == 1, "the pages tell it")
+    in_time(lambda: node.metric('pods_by_limit{state="not_limited"}') == 1, "the pages tell it")
     first.give_back()
     check(pod.start() is None, "once it gives them back, the other starts")
     check(pod.is_limited(4), "with its limit")
@@ -398,13 +396,12 @@ def read_only(node):
     os.mkdir(mount)
     subprocess.run(["mount", "--bind", ROOT, mount], check=True)
     subprocess.run(["mount", "-o", "remount,bind,ro", mount], check=True)
-    node.start_plugin("required", f"--cgroup-root={mount}")
+    done = subprocess.run([*node.command, "--enforce=required", f"--cgroup-root={mount}"], capture_output=True, text=True,
+                          timeout=60, check=False)
+    check(done.returncode and "mounted read-only" in done.stderr, f"required: the program ends, and says why: {done.stderr}")
+    node.start_plugin("preferred", f"--cgroup-root={mount}")
     in_time(lambda: "read-only" in node.reason(0), "the inventory says none: read-only")
     pod = Pod(node, "ro", 4).admit(4).make_cgroup()
-    held = pod.start() or ""
-    check("read-only" in held, f"a start is held: {held}")
-    node.stop_plugin()
-    node.start_plugin("preferred", f"--cgroup-root={mount}")
     check(pod.start() is None and node.label() is None,
           "preferred: it starts, and the node has no label")
     pod.remove()
@@ -412,7 +409,7 @@ def read_only(node):
 
 
 def adopted(node):
-    print("\n== preferred, and a pod ran above its share before", flush=True)
+    print("\n== preferred, and a pod ran over its request before", flush=True)
     node.start_plugin("observe")
     pod = Pod(node, "e", 4).admit(4).make_cgroup()
     first = pod.run("first")
@@ -421,7 +418,7 @@ def adopted(node):
     node.start_plugin("preferred")
     in_time(lambda: pod.limit() == str(6 * GIB), "what it has is its limit")
     check(pod.run("more").take(1) == "refused", "it gets no more")
-    in_time(lambda: node.metric('pods_by_limit{state="over_share"}') == 1, "the pages tell it")
+    in_time(lambda: node.metric('pods_by_limit{state="over_request"}') == 1, "the pages tell it")
     first.give_back()
     in_time(lambda: pod.is_limited(4), "once it gives it back, its share is")
     check(first.take(5) == "refused" and first.take(4) == "given", "which holds")
@@ -440,7 +437,7 @@ def two_trees(node):
     again = f"{old}/burstable/pod{pod.uid}"
     os.mkdir(again)
     check(pod.start() is None, "another container of it starts")
-    in_time(lambda: node.label() is None and node.reason(0) == "not-held",
+    in_time(lambda: node.label() is None and node.reason(0) == "not-limited",
             "a second cgroup of it, in the tree of another driver, takes the label off")
     in_time(lambda: any("several cgroups" in text for text in node.events("GpuMemoryLimitNotSet")),
             "and is told in an Event")
@@ -463,7 +460,7 @@ def show(node):
     idle.take(1)
     wait_for("told", lambda: node.used("held") == (4, 2, 3) and node.used("idle", 1) == (8, 1, 1))
     wait_for("told to the CLI", node.cli.sizes)
-    for words in (["-o", "wide"], ["-d", "n1"], ["usage", "--by", "pod"], ["why", "d/held"], ["doctor"]):
+    for words in (["-o", "wide"], ["-d", "n1"], ["pods", "--by", "pod"], ["why", "d/held"], ["doctor"]):
         print("$ kubectl inspect gpushare " + " ".join(words), flush=True)
         print(node.cli.run(*words), flush=True)
     with urllib.request.urlopen(f"http://{PAGES}/metrics", timeout=60) as answer:

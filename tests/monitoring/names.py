@@ -127,13 +127,13 @@ def scrape_problems():
         with open(path, encoding="utf-8") as text:
             manifest = text.read()
         app = re.search(r"app.kubernetes.io/name: (gpushare-[\w-]+)", manifest)
-        for flag, port in (("--health-listen", "health"), ("--http-listen", "http")):
-            if f"- {flag}=" not in manifest or "/chart/" in path or not app:
-                continue  # the chart renders the overlays' objects, a patch has no labels
-            if not re.search(rf"name: {port}, containerPort: ", manifest):
-                yield f"{path}: no port is called {port}"
-            if not re.search(rf"\b{app[1]}\b", monitors) or f"port: {port}\n" not in monitors:
-                yield f"{path}: podmonitor.yaml does not select {app[1]}, port {port}"
+        if "- --health-listen=" not in manifest or "/chart/" in path or not app:
+            continue  # the chart renders the overlays' objects, a patch has no labels
+        port = "http" if app[1] == "gpushare-device-plugin" else "health"
+        if not re.search(rf"name: {port}, containerPort: ", manifest):
+            yield f"{path}: no port is called {port}"
+        if not re.search(rf"\b{app[1]}\b", monitors) or f"port: {port}\n" not in monitors:
+            yield f"{path}: podmonitor.yaml does not select {app[1]}, port {port}"
 
 
 def main():

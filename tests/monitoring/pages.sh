@@ -54,7 +54,7 @@ fetch() {
 
 trap stop_all EXIT
 mkdir -p "$dir/plugins"
-begin sim "$build/gpushare-sim" serve --listen 127.0.0.1:0 --kubeconfig-out "$dir/kubeconfig" \
+begin sim "$build/tests/faulty-api" --listen 127.0.0.1:0 --kubeconfig-out "$dir/kubeconfig" \
     --synthetic nodes=4,gpus=4,mem=16,pods=40,pod_mem=3,pending=2
 wait_for test -s "$dir/kubeconfig"
 # some families are there with TLS only
@@ -68,6 +68,5 @@ wait_for fetch "$extender_port" extender gpushare_memory_stranded_bytes
 plugin_port=$(free_port)
 begin plugin "$build/gpushare-device-plugin" --kubeconfig "$dir/kubeconfig" \
     --node-name node-00000 --fake-gpus 2x16384MiB --device-plugin-dir "$dir/plugins" \
-    --pod-resources-socket "$dir/plugins/none.sock" --http-listen "127.0.0.1:$plugin_port" \
-    --pod-usage=on
+    --health-listen "127.0.0.1:$plugin_port" --pod-usage=on
 wait_for fetch "$plugin_port" device-plugin gpushare_device_plugin_gpu_healthy

@@ -17,7 +17,6 @@ import http.server
 import json
 import os
 import re
-import socket
 import ssl
 import subprocess
 import sys
@@ -30,18 +29,15 @@ import urllib.request
 import yaml
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
+from harness.processes import free_port  # noqa: E402
+
 MONITORING = os.path.join(ROOT, "manifests", "monitoring")
 TEAMS = [f"team-{number}" for number in range(10)]
 NODE = "gpu-node-0"
 GIB = 1 << 30
 PERIOD = "20s"
 LIMIT_S = 60
-
-
-def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
 
 
 def get(url, data=None):
@@ -113,7 +109,7 @@ class Beside(http.server.BaseHTTPRequestHandler):
         page = get(f"http://127.0.0.1:{self.plugin}{self.path}")
         for labels in re.findall(r"^gpushare_device_plugin_pod_gpu_info\{(.*)\} 1$", page, re.M):
             of_pod = ",".join(re.findall(r'(?:namespace|pod|gpu|owner)="[^"]*"', labels))
-            for what, size in (("given", 2), ("used", 1), ("peak", 1)):
+            for what, size in (("allocated", 2), ("used", 1), ("peak", 1)):
                 page += (f"gpushare_device_plugin_pod_gpu_memory_{what}_bytes{{{of_pod}}} "
                          f"{size * GIB}\n")
         for name in ("used", "used_by_pods"):
@@ -170,8 +166,7 @@ class World:
         os.makedirs(self.path("plugins"))
         self.ours("gpushare-device-plugin", f"--kubeconfig={kubeconfig}", f"--node-name={NODE}",
                   f"--gpu-file={self.path('gpus.json')}", f"--device-plugin-dir={self.path('plugins')}",
-                  f"--pod-resources-socket={self.path('plugins/none.sock')}",
-                  f"--http-listen=127.0.0.1:{http_port}", "--pod-usage=on")
+                  f"--health-listen=127.0.0.1:{http_port}", "--pod-usage=on")
         until("the extender's ledger", lambda: "gpushare_memory_stranded_bytes" in
               get(f"http://127.0.0.1:{health}/metrics"))
         until("the plugin's pods", lambda: "gpushare_device_plugin_pod_gpu_info{" in

@@ -50,6 +50,7 @@ TESTS = {
     "limit": ["limit_test_", "apps_device_plugin_test_enforce|device_plugin_"],
     "model": ["model_test_", "core_test_|service_test_|allocate_"],
     "mps": ["apps_(.*_)?mps", "mps$", "device_plugin_|bad_usage"],
+    "packing": ["packing_"],
 }
 TEST_SECONDS = 300
 OUTCOMES = ("seen", "survived", "equivalent", "error")
@@ -72,7 +73,7 @@ class Mutant:
 def read(path):
     mutants, block = [], None
     for number, line in enumerate(path.read_text().splitlines(), 1):
-        head = re.fullmatch(r"\[([\w.-]+)\] (src/\S+)", line)
+        head = re.fullmatch(r"\[([\w.-]+)\] ((?:src|tools|tests)/\S+)", line)
         if not line.strip() or line.startswith("#"):
             continue
         if head:
@@ -98,7 +99,7 @@ def read(path):
 
 def record(path, seen):
     """Writes the "by" lines of the mutants in SEEN anew."""
-    parts = re.split(r"(?m)^(?=\[[\w.-]+\] src/)", path.read_text())
+    parts = re.split(r"(?m)^(?=\[[\w.-]+\] (?:src|tools|tests)/)", path.read_text())
     for i, part in enumerate(parts):
         test = part.startswith("[") and seen.get(part[1:part.index("]")])
         if test:

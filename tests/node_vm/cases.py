@@ -173,8 +173,8 @@ def rollout(cluster):
     cluster.running("free")
     says(cluster, "free", "c0", "given 4", "given 2")
     wait_for("observe tells whom a limit would break",
-             lambda: "GpuMemoryWouldBeRefused" in cluster.events("free"), 90, interval_s=1)
-    check("GpuMemoryWouldBeRefused" not in cluster.events("runs"),
+             lambda: "GpuMemoryWouldBeBlocked" in cluster.events("free"), 90, interval_s=1)
+    check("GpuMemoryWouldBeBlocked" not in cluster.events("runs"),
           "observe names who would be refused, and nobody else", cluster.event("free"))
     cluster.roll_out("preferred")
     wait_for("free is held at what it uses", lambda: line_of(
@@ -221,8 +221,8 @@ def crun(cluster):
 
 
 @case
-def insists(cluster):
-    """A pod that insists on its limit (gpu-enforce: required) starts, and has it."""
+def requires_limit(cluster):
+    """A pod that requires its limit (gpu-enforce: required) starts, and has it."""
     made = share_pod("insists", 4, "charge 4; charge 1")
     made["metadata"]["annotations"]["aliyun.com/gpu-enforce"] = "required"
     cluster.create(made)
@@ -239,8 +239,8 @@ def usage(cluster):
     """What the CLI says that pods use, through the API server's proxy, is what they took."""
     cluster.create(share_pod("took", 8, "charge 3"))
     cluster.running("took")
-    said = wait_for("inspect usage tells it", lambda: re.search(
-        r"^default +took +real +8\.0 +3\.0 +3\.0 +5\.0 +3\.0 +- +dmem", cluster.inspect("usage", "--by", "pod"),
+    said = wait_for("inspect pods reports it", lambda: re.search(
+        r"^default +took +real +8\.0 +3\.0 +3\.0 +5\.0 +4\.0 .*dmem", cluster.inspect("pods", "--by", "pod"),
         re.M), 60, interval_s=2)
     check(bool(said), "8 GiB given, 3 used", said.group(0))
 
@@ -259,7 +259,7 @@ def fifty(cluster):
 
 @case
 def observe_names(cluster):
-    """observe names exactly the pods that required then refuses memory: who takes more than its share."""
+    """observe names exactly the pods that required then refuses memory: who takes more than its request."""
     takes = {"over": (4, "charge 4; charge 2"), "full": (4, "charge 4; true"),
              "under": (4, "charge 1; true"), "late": (2, "charge 2; sleep 5; charge 1")}
 
@@ -270,10 +270,10 @@ def observe_names(cluster):
 
     cluster.roll_out("observe")
     create()
-    events = wait_for("the last one is named", lambda: "GpuMemoryWouldBeRefused" in cluster.events("late"), 90)
+    events = wait_for("the last one is named", lambda: "GpuMemoryWouldBeBlocked" in cluster.events("late"), 90)
     time.sleep(12)  # one more pass over all pods
     events = {name: cluster.events(name) for name in takes}
-    named = {name for name, reasons in events.items() if "GpuMemoryWouldBeRefused" in reasons}
+    named = {name for name, reasons in events.items() if "GpuMemoryWouldBeBlocked" in reasons}
     said = cluster.event("over")
     cluster.settle(restore=False)
     cluster.roll_out("required")
@@ -346,7 +346,7 @@ def cdi(cluster):
 @case
 def mig(cluster):
     """An instance of a card (MIG): its word is mig while one pod is there, none with two; no limit of the
-    kernel stands there, and a pod that insists on one does not start."""
+    kernel stands there, and a pod that requires it on one does not start."""
     cluster.set_cards(("MIG-0", *UUIDS[1:]))
     on_it = {"aliyun.com/gpu-uuid": "MIG-0"}
     wait_for("the instance's word", lambda: cluster.gpu("MIG-0").get("enforced") == "mig", 60)
@@ -365,7 +365,7 @@ def mig(cluster):
     cluster.create(share_pod("insists", 4, "charge 4", annotations={
         **on_it, "aliyun.com/gpu-enforce": "required"}))
     said = wait_for("why it does not start", lambda: refusal(cluster, "insists"), 120, interval_s=1)
-    check("MIG" in said or "instance" in said, "who insists does not start there", said)
+    check("MIG" in said or "instance" in said, "which requires a limit does not start there", said)
 
 
 def shown(cluster, uuid):
@@ -385,7 +385,7 @@ def refusal(cluster, name):
 @case
 def mps(cluster):
     """MPS: the daemons run as the shipped DaemonSet, the GPUs' word is theirs, and a pod is told its share;
-    NVIDIA's daemon is a stand-in."""
+    NVIDIA's daemon is a mock."""
     with open(MPS_STAND_IN, encoding="utf-8") as text:
         cluster.put("/usr/bin/nvidia-cuda-mps-control", text.read())
     cluster.machine.do("chmod 755 /usr/bin/nvidia-cuda-mps-control")
@@ -422,10 +422,10 @@ def show(cluster):
     for name in ("held", "idle"):
         cluster.running(name)
     wait_for("usage is told", lambda: re.search(r"held.* 3\.0 .*dmem", cluster.inspect(
-        "usage", "--by", "pod")), 120, interval_s=2)
+        "pods", "--by", "pod")), 120, interval_s=2)
     print("$ kubectl describe pod held\n" + cluster.kubectl("describe", "pod", "held"))
     print("$ kubectl logs held\n" + cluster.kubectl("logs", "held"))
-    for words in (["-o", "wide"], ["usage", "--by", "pod"], ["why", "default/held"], ["doctor"]):
+    for words in (["-o", "wide"], ["pods", "--by", "pod"], ["why", "default/held"], ["doctor"]):
         print("$ kubectl inspect gpushare " + " ".join(words) + "\n" + cluster.inspect(*words))
     print("$ cat " + cluster.slice_of("held") + "/dmem.max\n" + cluster.cgroup("held", "dmem.max"))
     print(cluster.kubectl("-n", SYSTEM, "get", "pods", "-o", "wide"))

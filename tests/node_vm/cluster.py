@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cluster whose one node is a virtual machine: systemd, cgroup v2, containerd, runc and a kubelet on
-a kernel with dmem and the stand-in driver. The control plane is beside it, in the same network
+a kernel with dmem and the mock driver. The control plane is beside it, in the same network
 namespace; this project is installed with kubectl and runs in pods."""
 
 import contextlib
@@ -36,12 +36,12 @@ def cards(uuids=UUIDS):
     """What the plugin is told of this machine's GPUs. A uuid "MIG-…": an instance of the card there."""
     return {"v": 1, "unit": "GiB", "gpus": [
         {"idx": idx, "uuid": uuid, "mem": GPU_GIB, "memMiB": GPU_GIB * 1024, "pci": pci,
-         "model": "stand-in"} for idx, (uuid, pci) in enumerate(zip(uuids, PCI))]}
+         "model": "mock"} for idx, (uuid, pci) in enumerate(zip(uuids, PCI))]}
 
 
 def cdi(stock):
     """As nvidia-ctk writes it: a container gets the device nodes of the GPUs that it was given. On a
-    kernel for which there is no stand-in, that of /dev/null, which gives everything."""
+    kernel for which there is no mock, that of /dev/null, which gives everything."""
     real = {"hostPath": "/dev/null"} if stock else {}
     return {"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu", "devices": [
         {"name": f"{kind}-{idx}",
@@ -115,8 +115,8 @@ class VmContainerd:
 
 class Limited(BehindService):
     """The overlay with replicas behind a Service, the component for limits, and what a machine without a
-    card needs: GPUs from a file, with the addresses that the stand-in has; or, with the component for
-    what pods use, from a stand-in for the driver's library."""
+    card needs: GPUs from a file, with the addresses that the mock has; or, with the component for
+    what pods use, from a mock for the driver's library."""
 
     mode, tag, mps, driver = "preferred", None, False, False
 
@@ -257,7 +257,7 @@ class VmCluster(Cluster):
         self.put("/etc/kubernetes/kubelet.conf", self.node_kubeconfig(KUBELET_USER))
         self.put("/etc/kubernetes/kube-proxy.conf", self.node_kubeconfig("system:kube-proxy"))
         self.put("/etc/cni/net.d/e2e.conflist", json.dumps(NETWORK))
-        self.put("/etc/cdi/stand-in.json", json.dumps(cdi(self.stock)))
+        self.put("/etc/cdi/mock.json", json.dumps(cdi(self.stock)))
         self.set_cards()
         self.configure_containerd()
         wait_for("containerd answers", lambda: self.machine.ask("ctr version").returncode == 0, 300)

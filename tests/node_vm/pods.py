@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods whose containers take GPU memory of the stand-in driver, word by word: "charge 4" takes 4 GiB and
+"""Pods whose containers take GPU memory of the mock driver, word by word: "charge 4" takes 4 GiB and
 prints "given 4", or "refused 4" and the kernel's errno."""
 
 from harness.containers import IMAGE

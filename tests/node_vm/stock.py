@@ -53,7 +53,7 @@ def no_controller(cluster):
 
 @stock
 def insists_in_vain(cluster):
-    """A pod that insists on its limit is not started where there is none."""
+    """A pod that requires its limit is not started where there is none."""
     made = share_pod("insists", 4, "charge 4")
     made["metadata"]["annotations"]["aliyun.com/gpu-enforce"] = "required"
     cluster.create(made)
@@ -89,7 +89,7 @@ def restarted(cluster):
 
 
 class Driver:
-    """The stand-in for the driver's library, with four cards; what it lists is of the first."""
+    """The mock for the driver's library, with four cards; what it lists is of the first."""
 
     def __init__(self, cluster):
         self.cluster = cluster
@@ -107,7 +107,7 @@ class Driver:
 def used(cluster, what, **expected):
     """GiB that each pod uses, by the CLI."""
     def probe():
-        said = json.loads(cluster.inspect("usage", "--by", "pod", "-o", "json"))
+        said = json.loads(cluster.inspect("pods", "--by", "pod", "-o", "json"))
         found = {one["name"]: one for one in said["items"]}
         return {name: one.get("usedBytes", -1) / (1 << 30) for name, one in found.items()} == expected
     wait_for(what, probe, 90, interval_s=1)
@@ -126,7 +126,7 @@ def take_pid(cluster, pid, name):
 @stock
 def by_driver(cluster):
     """What pods use without dmem, by the driver's list of processes, as shipped (manifests/pod-usage): two pods on one
-    GPU told apart, one leaves, a PID that another pod's process has by now, one above its share and all that is said."""
+    GPU told apart, one leaves, a PID that another pod's process has by now, one over its request and all that is said."""
     driver = Driver(cluster)
     cluster.roll_out("preferred", driver=True)
     cluster.create(share_pod("a", 4, "charge 1"), share_pod("b", 4, "charge 2"))
@@ -156,12 +156,12 @@ def by_driver(cluster):
 
 def above_its_share(cluster, driver, pid):
     driver.show((pid, 512, "compute"), (cluster.pid_of("c"), 3072, "compute"))
-    event = wait_for("who is above its share is told so", lambda: [
-        one for one in cluster.api.events(NAMESPACE, "c") if one["reason"] == "GpuMemoryAboveShare"], 120)[0]
+    event = wait_for("who is over its request is told so", lambda: [
+        one for one in cluster.api.events(NAMESPACE, "c") if one["reason"] == "GpuMemoryOverRequest"], 120)[0]
     check("uses 2.0 GiB more" in event["message"], "kubectl describe pod", event["message"])
-    for words, part in ((("usage", "--by", "namespace"), "default"), (("usage", "--by", "owner"), "c"),
-                        (("usage", "--by", "node", "--sort", "used"), "real  "), (("usage", "--by", "pod", "--over"), "c "),
-                        (("why", "c"), "2.0 GiB"), (("doctor",), "default/c: uses more of a GPU's memory than its share")):
+    for words, part in ((("pods", "--by", "node", "--sort", "used"), "real  "),
+                        (("pods", "--by", "pod", "--over"), "c "),
+                        (("why", "c"), "2.0 GiB"), (("doctor",), "default/c: uses more of a GPU's memory than it requested")):
         said = cluster.inspect(*words)
         print(said, flush=True)
         check(part in said, f"inspect {' '.join(words)}: {part}")

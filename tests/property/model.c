@@ -2,7 +2,6 @@
 #include "model.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Half of the UIDs are UUIDs as the API server makes them, half are any text. */

@@ -30,7 +30,7 @@ void put_node(struct world *world, uint32_t node, const struct m_node *as)
     struct gs_node event = {.name = m_node_name(node),
                             .moved = moved,
                             .moved_count = list_moved(as, moved),
-                            .moved_error = as->unread ? "JSON: text ends too early" : "",
+                            .moved_error = as->unread ? "JSON: unexpected end of input" : "",
                             .tells_moved = as->tells_moved,
                             .gpus = gpus,
                             .gpu_count = as->gpu_count,
@@ -91,12 +91,6 @@ void op_node_new(struct world *world, struct rng *rng)
     put_node(world, world->node, &node);
 }
 
-void op_node_again(struct world *world, struct rng *rng)
-{
-    struct m_node node = current(world, rng);
-    put_node(world, world->node, &node);
-}
-
 void op_node_gpu_added(struct world *world, struct rng *rng)
 {
     struct m_node node = current(world, rng);
@@ -126,22 +120,13 @@ void op_node_gpu_resized(struct world *world, struct rng *rng)
     put_node(world, world->node, &node);
 }
 
-void op_node_gpu_health_flips(struct world *world, struct rng *rng)
+void op_node_gpu_flips(struct world *world, struct rng *rng)
 {
     struct m_node node = current(world, rng);
     if (node.gpu_count) {
         struct gs_gpu *gpu = &node.gpus[rng_below(rng, node.gpu_count)];
-        gpu->healthy = !gpu->healthy;
-    }
-    put_node(world, world->node, &node);
-}
-
-void op_node_gpu_cordon_flips(struct world *world, struct rng *rng)
-{
-    struct m_node node = current(world, rng);
-    if (node.gpu_count) {
-        struct gs_gpu *gpu = &node.gpus[rng_below(rng, node.gpu_count)];
-        gpu->schedulable = !gpu->schedulable;
+        bool *of = rng_once_in(rng, 2) ? &gpu->healthy : &gpu->schedulable;
+        *of = !*of;
     }
     put_node(world, world->node, &node);
 }
@@ -158,13 +143,6 @@ void op_node_capacity_divided(struct world *world, struct rng *rng)
                                        .healthy = true,
                                        .schedulable = true};
     }
-    put_node(world, world->node, &node);
-}
-
-void op_node_loses_all_gpus(struct world *world, struct rng *rng)
-{
-    struct m_node node = current(world, rng);
-    node.gpu_count = 0;
     put_node(world, world->node, &node);
 }
 
@@ -186,13 +164,6 @@ void op_node_moves_unread(struct world *world, struct rng *rng)
     put_node(world, world->node, &node);
 }
 
-void op_node_tells_moved_flips(struct world *world, struct rng *rng)
-{
-    struct m_node node = current(world, rng);
-    node.tells_moved = !node.tells_moved;
-    put_node(world, world->node, &node);
-}
-
 static void drop(struct world *world, uint32_t node)
 {
     gs_ledger_drop_node(world->ledger, m_node_name(node));
@@ -203,13 +174,6 @@ static void drop(struct world *world, uint32_t node)
 void op_node_dropped(struct world *world, struct rng *rng)
 {
     drop(world, world->node);
-}
-
-void op_node_unknown_dropped(struct world *world, struct rng *rng)
-{
-    static const char *const names[] = {"", "nobody", "n11", "n1 "};
-    gs_ledger_drop_node(world->ledger, names[rng_below(rng, 4)]);
-    tell(world, "nothing");
 }
 
 void op_node_flaps(struct world *world, struct rng *rng)

@@ -202,14 +202,6 @@ void op_watch_bound(struct world *world, struct rng *rng)
     put_claim(world, world->uid, &claim);
 }
 
-void op_watch_again(struct world *world, struct rng *rng)
-{
-    if (find_claim(world, &world->uid)) {
-        struct m_claim claim = world->model.claims[world->uid];
-        put_claim(world, world->uid, &claim);
-    }
-}
-
 void op_watch_broken_index(struct world *world, struct rng *rng)
 {
     if (world->tidy && !rng_once_in(rng, 10))
@@ -289,19 +281,6 @@ void op_pod_removed(struct world *world, struct rng *rng)
     if (rng_once_in(rng, 2))
         find_claim(world, &world->uid);
     remove_pod(world, world->uid);
-}
-
-void op_pod_unknown_removed(struct world *world, struct rng *rng)
-{
-    static const char *const uids[] = {"", "nobody", "pod-",
-                                       "6f1b0c9e-5a3d-4c1b-9e2f-ffffffffffff"};
-    const char *uid = uids[rng_below(rng, 4)];
-    struct gs_claim claim;
-    tell(world, "\"%s\"", uid);
-    if (gs_ledger_remove(world->ledger, uid, NULL) || gs_ledger_confirm(world->ledger, uid) ||
-        gs_ledger_undo(world->ledger, uid) || gs_ledger_release_hold(world->ledger, uid) ||
-        gs_ledger_find_claim(world->ledger, uid, &claim))
-        differ(world, "something was known of \"%s\"", uid);
 }
 
 /* Deleted and created again under its name while a bind was under way. */
@@ -404,14 +383,6 @@ static bool find_hold(const struct world *world, uint32_t *uid)
     return false;
 }
 
-void op_hold_again(struct world *world, struct rng *rng)
-{
-    if (find_hold(world, &world->uid)) {
-        struct m_hold hold = world->model.holds[world->uid];
-        put_hold(world, world->uid, &hold);
-    }
-}
-
 void op_hold_replaced(struct world *world, struct rng *rng)
 {
     if (!find_hold(world, &world->uid))
@@ -466,15 +437,7 @@ void op_hold_for_leaving(struct world *world, struct rng *rng)
     put_hold(world, rng_below(rng, world->uid_count), &hold);
 }
 
-void op_hold_of_bound_pod(struct world *world, struct rng *rng)
-{
-    if (!find_claim(world, &world->uid))
-        return;
-    struct m_hold hold = random_hold(world, rng);
-    put_hold(world, world->uid, &hold);
-}
-
-/* --- rounds and refusals --- */
+/* --- rounds --- */
 
 /* A list from the API: most pods are mentioned, a few with news, and binds end meanwhile. */
 void op_pod_list_round(struct world *world, struct rng *rng)
@@ -505,46 +468,4 @@ void op_pod_list_round(struct world *world, struct rng *rng)
         differ(world, "sweep took %u claims instead of %u", gone, expected);
     tell(world, "%u gone", gone);
     compare_all(world);
-}
-
-void op_claim_refused(struct world *world, struct rng *rng)
-{
-    struct gs_claim claim = {.uid = m_uid(world->uid),
-                             .node = m_node_name(world->node),
-                             .gpus = 1,
-                             .units = 1,
-                             .gpu_count = 1};
-    switch (rng_below(rng, 5)) {
-    case 0:
-        claim.uid = "";
-        break;
-    case 1:
-        claim.node = "";
-        break;
-    case 2:
-        claim.units = 0;
-        break;
-    case 3:
-        claim.gpu_count = 0;
-        break;
-    default:
-        claim.gpu_count = GS_GPUS_MAX + 1 + rng_below(rng, 1000);
-    }
-    struct gs_error err = {0};
-    tell(world, "%u units x %u", claim.units, claim.gpu_count);
-    if (gs_ledger_set_claim(world->ledger, &claim, &err) == 0 || err.code != GS_EINVAL)
-        differ(world, "a claim that is none was taken");
-}
-
-void op_hold_refused(struct world *world, struct rng *rng)
-{
-    static const struct gs_hold holds[] = {
-        {"", "n1", 1, 1, 0},      {"pod-1", "", 1, 1, 0},    {"pod-1", "n1", 0, 1, 0},
-        {"pod-1", "n1", 1, 0, 0}, {"pod-1", "n1", 1, 65, 0},
-    };
-    struct gs_error err = {0};
-    tell(world, "refused");
-    if (gs_ledger_hold(world->ledger, &holds[rng_below(rng, 5)], &err) == 0 ||
-        err.code != GS_EINVAL)
-        differ(world, "a hold that is none was taken");
 }

@@ -114,7 +114,7 @@ static void a_pod_that_cannot_be_copied_is_empty(void **state)
     char long_name[900];
     memset(long_name, 'x', sizeof(long_name) - 1);
     long_name[sizeof(long_name) - 1] = '\0';
-    struct gs_container containers[] = {{.name = long_name}, {.name = long_name}};
+    struct gs_container containers[] = {{.gpu_units = 1}, {.gpu_units = 2}};
     _cleanup_(gs_pod_release) struct gs_pod from = {0};
     gs_pod_reset(&from);
     from.uid = from.ns = from.name = long_name;
@@ -160,5 +160,5 @@ int main(void)
         cmocka_unit_test(a_pod_that_cannot_be_copied_is_empty),
         cmocka_unit_test(a_line_of_the_log_is_lost_at_worst),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -267,5 +267,5 @@ int main(void)
         cmocka_unit_test(every_operation_survives_every_failure),
         cmocka_unit_test(nothing_that_frees_allocates),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -123,5 +123,5 @@ int main(void)
         cmocka_unit_test(supply_is_counted_again_after_a_failure),
         cmocka_unit_test(choosing_needs_no_memory),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Manual pages of the programs whose options are all there is to say, from their --help. Prints none:
+"""Manual pages of the programs, from their --help. Prints none:
 writes DIR/PROGRAM.1.
 
     manual.py BUILD DIR
 """
 
+import itertools
 import os
 import re
 import subprocess
@@ -15,14 +16,17 @@ DATE = "November 22, 2026"
 
 # program: (what it is, subcommands, where to read on)
 PAGES = {
-    "gpushare-extender": ("scheduler extender that shares the memory of GPUs", [],
+    "gpushare-extender": ("scheduler extender for shared GPUs", [],
                           "docs/install.md, docs/pods.md, docs/operate.md"),
-    "gpushare-device-plugin": ("tells the kubelet how much GPU memory there is", [],
+    "gpushare-device-plugin": ("advertises and allocates GPU memory on a node", [],
                                "docs/install.md, docs/operate.md"),
     "gpushare-mps": ("runs an MPS control daemon for each GPU of its node", [], "docs/limits.md"),
-    "gpushare-sim": ("embedded Kubernetes cluster to try gpushare with",
-                     ["serve", "schedule", "demo", "replay", "generate"],
-                     "docs/development.md, docs/packing.md"),
+    "gpushare-sim": ("simulated Kubernetes cluster to try gpushare with",
+                     ["serve", "schedule", "demo"],
+                     "docs/development.md"),
+    "kubectl-inspect-gpushare": ("GPU memory of a Kubernetes cluster: how much of which GPU is allocated to which pod",
+                                 ["show", "map", "pods", "why", "what-if", "snapshot", "defrag", "web", "doctor"],
+                                 "docs/cli.md, docs/troubleshooting.md"),
 }
 
 
@@ -70,21 +74,24 @@ def page(build, program):
     yield f".Sh NAME\n.Nm {program}\n.Nd {what}\n.Sh SYNOPSIS"
     if not commands:
         yield f".Nm\n.Op Ar options\n.Sh DESCRIPTION\n{escaped(' '.join(doc).strip())}"
-        yield ".Pp\nOptions may also stand in a YAML file"
-        yield ".Pq Fl -config ,\nby their long names.\nThe environment, where"
-        yield "[$NAME] names a variable, wins over the file, and the command line over both."
+        yield ".Pp\nOptions can also be set in a YAML file"
+        yield ".Pq Fl -config ,\nby their long names.\nAn environment variable"
+        yield ".Pq [$NAME]\noverrides the file, and the command line overrides both."
         yield ".Sh OPTIONS"
         yield from option_rows(options)
     else:
         for command in commands:
             yield f".Nm\n.Cm {command}\n.Op Ar options"
-        yield f".Sh DESCRIPTION\n{escaped(doc[0])}"
-        for command in commands:
-            doc, options, _ = helped(build, program, command)
+        yield f".Sh DESCRIPTION\n{escaped(' '.join(itertools.takewhile(str.strip, doc)))}"
+        helps = [(command, *helped(build, program, command)) for command in commands]
+        common = [option for option in helps[0][2] if all(option in options for _, _, options, _ in helps)]
+        for command, doc, options, _ in helps:
             yield f".Ss {program} {command}\n{escaped(' '.join(doc).strip())}"
-            yield from option_rows(options)
-    yield ".Sh EXIT STATUS\n0 when all went well, 1 when something failed, 2 for bad usage."
-    yield f".Sh SEE ALSO\n.Xr kubectl-inspect-gpushare 1\n.Pp\n{further} of the source."
+            yield from option_rows([option for option in options if option not in common])
+        yield ".Ss Options of all commands"
+        yield from option_rows(common)
+    yield ".Sh EXIT STATUS\n0 on success, 1 on failure, 2 for bad usage."
+    yield f".Sh SEE ALSO\n.Xr {'kubectl' if program.startswith('kubectl') else 'kubectl-inspect-gpushare'} 1\n.Pp\n{further} of the source."
 
 
 def main():

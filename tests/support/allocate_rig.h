@@ -6,13 +6,8 @@
  * An allocator of node n1 with a GPU 0 of 16 units and a GPU 1 of 24, and calls whose device ids
  * all differ. Header only.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "rows.h"
 
 #include "gpushare/allocate/allocator.h"
 
@@ -57,14 +52,14 @@ struct given_pod {
     int gpu;           /* recorded; -1: none */
     gs_gpu_mask gpus;  /* recorded, where they are several */
     bool overrides;
-    bool sets_mps;
+    bool sets_mps, deleting;
     uint64_t revision; /* 0: newer than all before */
     enum gs_pod_phase phase;
-    const char *uid;
-    const char *node;   /* NULL: n1 */
-    uint32_t inits;     /* of its containers, the first ones */
-    uint32_t sidecars;  /* and those after them */
-    uint32_t gpu_count; /* 0: not given */
+    const char *uid, *ns; /* NULL: ns */
+    const char *node;     /* NULL: n1 */
+    uint32_t inits;       /* of its containers, the first ones */
+    uint32_t sidecars;    /* and those after them */
+    uint32_t gpu_count;   /* 0: not given */
     bool assigned;
     gs_gpu_mask allocation; /* the JSON's GPUs; 0: none */
     const char *static_uid;
@@ -82,25 +77,25 @@ static inline void give_pod(struct rig *rig, const struct given_pod *given)
     uint32_t count = 0;
     for (int i = 0; i < 3 && given->units[i]; i++)
         containers[count++] = (struct gs_container){
-            .name = "c",
             .kind = (uint32_t)i < given->inits                     ? GS_CONTAINER_INIT
                     : (uint32_t)i < given->inits + given->sidecars ? GS_CONTAINER_SIDECAR
                                                                    : GS_CONTAINER_MAIN,
             .gpu_units = given->units[i],
-            .cores_pct = given->cores_pct[i],
+            .cores_pct = (uint16_t)given->cores_pct[i],
             .overrides_visible_devices = given->overrides};
     uint64_t number = given->revision ? given->revision : ++rig->revision;
     snprintf(revision, sizeof(revision), "%llu", (unsigned long long)number);
     struct gs_pod pod = {0};
     gs_pod_reset(&pod);
     pod.sets_mps = given->sets_mps;
+    pod.deleting = given->deleting;
     if (given->replica_set) {
         pod.owner_api = "apps/v1";
         pod.owner_kind = "ReplicaSet";
         pod.owner_name = pod.owner_uid = given->replica_set;
     }
     pod.uid = given->uid ? given->uid : given->name;
-    pod.ns = "ns";
+    pod.ns = given->ns ? given->ns : "ns";
     pod.name = given->name;
     pod.resource_version = revision;
     pod.node_name = given->node ? given->node : "n1";
@@ -140,8 +135,7 @@ static inline void make_ids(int call, uint32_t units, char texts[][24], const ch
 }
 
 /* The GPU's index, or -1; *ret_key names the call. */
-static inline int allocate(struct rig *rig, uint32_t units, const struct gs_observed_pod *observed,
-                           size_t observed_count, uint64_t *ret_key, struct gs_error *err)
+static inline int allocate(struct rig *rig, uint32_t units, uint64_t *ret_key, struct gs_error *err)
 {
     char texts[64][24];
     const char *ids[64];
@@ -149,11 +143,8 @@ static inline int allocate(struct rig *rig, uint32_t units, const struct gs_obse
     make_ids(rig->calls++, units, texts, ids);
     if (ret_key)
         *ret_key = gs_allocate_key(ids, units);
-    const struct gs_allocate_request request = {.ids = ids,
-                                                .id_count = units,
-                                                .observed = observed,
-                                                .observed_count = observed_count,
-                                                .api = GS_API_ANSWERED};
+    const struct gs_allocate_request request = {
+        .ids = ids, .id_count = units, .api = GS_API_ANSWERED};
     if (gs_allocator_allocate(rig->alloc, &request, &answer, err) != GS_ALLOCATE_DONE)
         return -1;
     return __builtin_ctzll(answer.gpus);

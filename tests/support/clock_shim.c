@@ -11,7 +11,6 @@
  * touched. A moment below 500,000,000 s is one of CLOCK_MONOTONIC: nothing runs for 16 years.
  */
 #include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -14,6 +14,7 @@
  *   process LIST PID BYTES GI       on the last card, or the last instance of it; LIST compute,
  *                                   graphics or mps; BYTES -: not available; GI -1: none named
  *   live LIST PID BYTES GI          the same while there is a process of that PID
+ *   counts                          in use on the last card is what its processes hold, and 512 MiB
  *   refuse LIST CODE                that list of the last card or instance is refused
  */
 #include <errno.h>
@@ -39,7 +40,7 @@ struct card {
     char uuid[96], bus[32];
     unsigned long long mib;
     unsigned mig, instance;
-    int lost, mute;
+    int lost, mute, counts;
 };
 
 struct state {
@@ -128,6 +129,8 @@ static void read_line(struct state *state, FILE *in, const char *word)
         if (fscanf(in, "%95s %llu %u", card->uuid, &card->mib, &card->instance) != 3)
             abort();
         last_handle = CARDS + parent * INSTANCES + number;
+    } else if (strcmp(word, "counts") == 0) {
+        state->cards[last_handle].counts = 1;
     } else if (strcmp(word, "process") == 0) {
         read_process(in);
     } else if (strcmp(word, "live") == 0) {
@@ -225,8 +228,12 @@ EXPORT int nvmlDeviceGetName(struct card **device, char *ret, unsigned size)
 EXPORT int nvmlDeviceGetMemoryInfo(struct card **device, unsigned long long ret[3]);
 EXPORT int nvmlDeviceGetMemoryInfo(struct card **device, unsigned long long ret[3])
 {
-    ret[0] = look().cards[index_of(device)].mib << 20;
-    ret[2] = ret[0] / 4; /* in use; [1] is what is free */
+    const struct state state = look();
+    const struct card *card = &state.cards[index_of(device)];
+    ret[0] = card->mib << 20;
+    ret[2] = card->counts ? 512ULL << 20 : ret[0] / 4; /* in use; [1] is what is free */
+    for (unsigned i = 0; card->counts && i < processes_count; i++)
+        ret[2] += processes[i].handle == index_of(device) ? processes[i].bytes : 0;
     ret[1] = ret[0] - ret[2];
     return ret[0] ? OK : UNKNOWN;
 }

@@ -3,8 +3,6 @@
 #define GPUSHARE_SUPPORT_FAKE_PROC_H
 
 #include <ftw.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <sys/stat.h>
 
 #include "rows.h"

@@ -21,7 +21,8 @@ struct item_list {
 static inline int take_budget(void *ctx, struct gs_scan *scan)
 {
     struct item_list *list = ctx;
-    return gs_codec_budget_take(scan, list->arena, &list->budgets, &list->count, list->err);
+    return gs_codec_budget_take(scan, list->arena, &list->budgets, &list->count, list->err) < 0 ? -1
+                                                                                                : 0;
 }
 
 static inline int take_slice(void *ctx, struct gs_scan *scan)

@@ -14,6 +14,8 @@
 
 #include <cmocka.h>
 
+#include "gpushare/base/error.h"
+
 /*
  * Tables of named rows, whose failures name the row:
  *
@@ -25,6 +27,9 @@
  *   }
  */
 #define GS_COUNT_OF(table) (sizeof(table) / sizeof((table)[0]))
+
+/* What the main() of a table of tests returns. */
+#define GS_RUN(tests) cmocka_run_group_tests(tests, NULL, NULL)
 
 #define GS_FOR_EACH_ROW(r, table)                                                                  \
     for (__typeof__(&(table)[0]) r = (table); r < (table) + GS_COUNT_OF(table); r++)
@@ -63,6 +68,31 @@ static inline void row_text_(const char *row, const char *actual, const char *ex
     print_error("row \"%s\": %s is \"%s\", expected \"%s\"\n", row, what,
                 actual ? actual : "(null)", expected ? expected : "(null)");
     _fail(file, line);
+}
+
+/* "EINVAL" */
+static inline const char *gs_code_name(enum gs_code code)
+{
+    static const char *const names[] = {
+        [GS_OK] = "OK",
+        [GS_EINVAL] = "EINVAL",
+        [GS_EPROTO] = "EPROTO",
+        [GS_ETOOBIG] = "ETOOBIG",
+        [GS_ENOMEM] = "ENOMEM",
+        [GS_ENOENT] = "ENOENT",
+        [GS_EEXIST] = "EEXIST",
+        [GS_ECONFLICT] = "ECONFLICT",
+        [GS_EAUTH] = "EAUTH",
+        [GS_EDENIED] = "EDENIED",
+        [GS_EGONE] = "EGONE",
+        [GS_EBUSY] = "EBUSY",
+        [GS_ETIMEOUT] = "ETIMEOUT",
+        [GS_EIO] = "EIO",
+        [GS_ENOTREADY] = "ENOTREADY",
+        [GS_ECANCELED] = "ECANCELED",
+        [GS_EINTERNAL] = "EINTERNAL",
+    };
+    return (size_t)code < sizeof(names) / sizeof(names[0]) ? names[code] : "UNKNOWN";
 }
 
 #endif

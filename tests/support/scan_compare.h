@@ -141,7 +141,7 @@ static inline const char *scan_compare(const char *bytes, size_t len)
     gs_scan_init(&scan, (struct gs_slice){bytes, len});
     gs_scan_skip(&scan);
     bool accepted = gs_scan_finish(&scan, NULL) == 0;
-    bool too_deep = scan.failed && strcmp(scan.why, "more than 64 levels") == 0;
+    bool too_deep = scan.failed && strcmp(scan.why, "nested more than 64 levels deep") == 0;
     const char *trusting = scan_compare_trusting_(bytes, len, accepted);
     if (trusting)
         return trusting;
@@ -157,7 +157,7 @@ static inline const char *scan_compare(const char *bytes, size_t len)
         /* jansson keeps one of them, the scanner tells all: only the verdicts compare */
         tree = json_loadb(bytes, len, flags, &error);
         if (!tree != !accepted && !too_deep && !(!tree && scan_compare_own_limit_(&error)))
-            problem = "verdict with a key that comes twice";
+            problem = "verdict with a key that is duplicated";
     } else if (!tree) {
         if (accepted && !scan_compare_own_limit_(&error))
             problem = "accepted what jansson refuses";

@@ -169,70 +169,31 @@ static int port_get_node(void *ctx, const char *name, struct gs_node *ret, struc
     return gs_codec_node(port->names, text_of(object), ret, err);
 }
 
-/* Whatever asks for it decodes one object after the other with this. */
-struct each {
-    const struct gs_names *names;
-    int (*pod)(void *ctx, const struct gs_pod *pod);
-    int (*node)(void *ctx, const struct gs_node *node);
-    void *ctx;
-};
-
 /* Objects that cannot be decoded are passed over, as by the curl client. */
-static int hand_out(const struct each *each, const struct gs_sim_list *list, struct gs_error *err)
-{
-    struct gs_pod pod = {0};
-    struct gs_node node = {0};
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < list->count; i++) {
-        struct gs_slice text = text_of(list->items[i]);
-        struct gs_error own = {0};
-        int stop = 0;
-        if (each->pod && gs_codec_pod(each->names, text, &pod, &own) == 0)
-            stop = each->pod(each->ctx, &pod);
-        else if (each->node && gs_codec_node(each->names, text, &node, &own) == 0)
-            stop = each->node(each->ctx, &node);
-        else if (own.code == GS_ENOMEM)
-            rc = gs_fail_nomem(err);
-        if (stop < 0)
-            rc = gs_fail(err, GS_ECANCELED, "the receiver stopped the list");
-    }
-    gs_pod_release(&pod);
-    gs_node_release(&node);
-    return rc;
-}
-
-static int list_each(struct gs_sim_port *port, enum gs_sim_kind kind, const char *node,
-                     const struct each *each, struct gs_error *err)
-{
-    char field[GS_SIM_FIELD_BYTES];
-    struct gs_sim_query query;
-    struct gs_sim_list list;
-    struct gs_error own = {0};
-    if (gs_sim_port_query(kind, node, field, &query, err) < 0)
-        return -1;
-    if (gs_sim_list(port->cluster, &query, 0, NULL, &list, &own) < 0)
-        return gs_sim_port_fail(&own, err);
-    int rc = hand_out(each, &list, err);
-    gs_sim_list_release(&list);
-    return rc;
-}
-
 static int port_list_pods(void *ctx, const char *node, int64_t timeout_ns,
                           int (*each)(void *each_ctx, const struct gs_pod *pod), void *each_ctx,
                           struct gs_error *err)
 {
     struct gs_sim_port *port = ctx;
-    return list_each(port, GS_SIM_PODS, node,
-                     &(struct each){.names = port->names, .pod = each, .ctx = each_ctx}, err);
-}
-
-static int port_list_nodes(void *ctx, int64_t timeout_ns,
-                           int (*each)(void *each_ctx, const struct gs_node *node), void *each_ctx,
-                           struct gs_error *err)
-{
-    struct gs_sim_port *port = ctx;
-    return list_each(port, GS_SIM_NODES, NULL,
-                     &(struct each){.names = port->names, .node = each, .ctx = each_ctx}, err);
+    char field[GS_SIM_FIELD_BYTES];
+    struct gs_sim_query query;
+    struct gs_sim_list list;
+    struct gs_error own = {0};
+    struct gs_pod pod = {0};
+    if (gs_sim_port_query(GS_SIM_PODS, node, field, &query, err) < 0)
+        return -1;
+    if (gs_sim_list(port->cluster, &query, 0, NULL, &list, &own) < 0)
+        return gs_sim_port_fail(&own, err);
+    bool memory = true;
+    for (size_t i = 0; memory && i < list.count; i++) {
+        struct gs_error why = {0};
+        memory = gs_codec_pod(port->names, text_of(list.items[i]), &pod, &why) == 0
+                     ? each(each_ctx, &pod) == 0
+                     : why.code != GS_ENOMEM;
+    }
+    gs_pod_release(&pod);
+    gs_sim_list_release(&list);
+    return memory ? 0 : gs_fail_nomem(err);
 }
 
 /* ---- the port ---- */
@@ -248,7 +209,6 @@ static const struct gs_kube_ops ops = {
     .get_pod = port_get_pod,
     .get_node = port_get_node,
     .list_pods = port_list_pods,
-    .list_nodes = port_list_nodes,
     .patch_pod = port_patch_pod,
     .patch_node = port_patch_node,
     .patch_node_status = port_patch_node_status,

@@ -29,7 +29,7 @@ class Plugins(http.server.BaseHTTPRequestHandler):
     """Before the API server: its proxy to the device plugins, whose page is server.usage by node. Of
     server.lie it says the second for the first."""
     def do_GET(self):
-        found = re.fullmatch(r"/api/v1/namespaces/gpushare-system/pods/plugin-(.*):39997/proxy/usage", self.path)
+        found = re.fullmatch(r"/api/v1/namespaces/gpushare-system/pods/plugin-(.*):29997/proxy/usage", self.path)
         self.send_response(200)
         self.end_headers()
         if found:

@@ -24,9 +24,8 @@
  *
  * The kubelet's Allocate names no pod. Three things tell whose it is:
  *   - the pods of this node (watch) whose containers, in order, ask for just that many units;
- *   - the kubelet's PodResources: it takes one pod in at a time, so among the pods that still wait
- *     for their GPUs only the one being admitted is known to the kubelet;
- *   - the order in which pods were bound, when that does not decide.
+ *   - the kubelet's checkpoint: which pods have their GPUs, and which one has some of them;
+ *   - the order in which pods were bound. Where it misled, the next checkpoint tells.
  * A pod that was begun is continued: its containers never end up on different GPUs.
  *
  *   gs_allocator_set_gpus(alloc, gpus, count, err);
@@ -71,48 +70,32 @@ void gs_allocator_quick_begin(struct gs_allocator *alloc);
 void gs_allocator_quick_pods(struct gs_allocator *alloc);
 void gs_allocator_quick_end(struct gs_allocator *alloc);
 
-/* A call's device ids, by the hash of the smallest: the kubelet names them in any order. */
+/* A call's device ids, in any order, as a number. */
 uint64_t gs_allocate_key(const char *const *ids, size_t count);
-
-/* A pod that the kubelet knows (PodResources List). */
-struct gs_observed_pod {
-    const char *ns;
-    const char *name;
-    uint32_t units;       /* device ids of ours that its (main) containers hold */
-    const uint64_t *keys; /* gs_allocate_key() of each container that holds some */
-    size_t key_count;
-};
-
-/* What PodResources says now: brings every record in line with who really owns which ids. Done by
- * gs_allocator_allocate() and gs_allocator_start() with what they are given; call it from time to
- * time besides. */
-void gs_allocator_observe(struct gs_allocator *alloc, const struct gs_observed_pod *observed,
-                          size_t count);
 
 /* A container's answered Allocate, as the kubelet wrote it down (its checkpoint). */
 struct gs_given {
-    const char *uid; /* that the kubelet knows the pod by: gs_placed.cgroup_uid */
-    uint64_t key;    /* gs_allocate_key() of its device ids */
-    uint32_t units;
-    gs_gpu_mask gpus; /* where its environment points to */
+    const char *uid;  /* that the kubelet knows the pod by: gs_placed.cgroup_uid */
+    uint64_t key;     /* gs_allocate_key() of its device ids */
+    uint32_t units;   /* its ids, those not counted that another entry of the pod has, too */
+    gs_gpu_mask gpus; /* where its environment points to; 0: to none that is known */
 };
 
-/* What an earlier run answered, before anything is asked of this one: where environments point to
- * is known again, records that were not written yet are made true, and a start that was given its
- * GPU on trust is held back as before. GPUs must be known, others are passed over; so are calls
- * that this run answered. Before the first full list what pods hold that nobody has told of is
- * charged by itself, until the list or the kubelet says that they are gone. May be repeated.
- * Without it the records are believed. */
-void gs_allocator_restore(struct gs_allocator *alloc, const struct gs_given *given, size_t count);
-
-/* The kubelet's note of a call that this run answered says whose it is, where PodResources does not
- * answer. Nothing when pod or call are not known. */
-void gs_allocator_confirm(struct gs_allocator *alloc, const struct gs_given *given);
+/* All that the kubelet's checkpoint has: whose every allocation is, by UID. Brings what is
+ * allocated, and every record, in line with it: calls that were taken for another pod's change
+ * hands, those of an earlier run are known again, and a start that it gave its GPU on trust is
+ * blocked as before. GPUs must be known, others are passed over. Before the first full list what
+ * pods hold that nobody has told of is charged by itself, until the list or the kubelet says that
+ * they are gone. To be done before each gs_allocator_allocate() (`at_allocate`; once for a call,
+ * not again when it is repeated: all that was answered before is written down by then), before each
+ * gs_allocator_start(), and from time to time. */
+void gs_allocator_observe(struct gs_allocator *alloc, const struct gs_given *given, size_t count,
+                          bool at_allocate);
 
 /*
- * What the node's annotation gpu-moved has to say (docs/contract.md, section 4): an entry for every
- * pod that is not where its bind put it, and for every one whose record somebody wrote over; each
- * stays as long as its pod. Records of such pods are written after their entries.
+ * What the node's annotation gpu-reassigned has to say (docs/contract.md, section 4): an entry for
+ * every pod that is not where its bind put it, and for every one whose record somebody wrote over;
+ * each stays as long as its pod. Records of such pods are written after their entries.
  *   earlier: what the annotation said when this run began, *copied*; before that nothing may be
  *            printed. May be repeated. written_before: by the plugin that was here before. If not,
  *            every pod of this run's first list gets an entry: what changed under the
@@ -135,20 +118,17 @@ void gs_allocator_put_right(struct gs_allocator *alloc);
 enum gs_api_outcome {
     GS_API_NOT_ASKED,
     GS_API_TIMEOUT,  /* it did not answer in time: do not ask again */
-    GS_API_ANSWERED, /* what is observed here is up to date */
+    GS_API_ANSWERED, /* its pods are up to date */
 };
 
 /* One container's Allocate. */
 struct gs_allocate_request {
     const char *const *ids; /* device ids, one per unit */
     size_t id_count;
-    const struct gs_observed_pod *observed; /* NULL: PodResources did not answer */
-    size_t observed_count;
+    bool told; /* the kubelet's checkpoint was read for this call */
     enum gs_api_outcome api;
     bool patient; /* the API may be asked again before the pod fails */
 };
-
-enum { GS_VISIBLE_BYTES = 4096, GS_NUMBER_BYTES = 24, GS_OWNER_BYTES = 600 };
 
 struct gs_allocate_answer {
     gs_gpu_mask gpus;
@@ -159,8 +139,8 @@ struct gs_allocate_answer {
     uint32_t
         cores_pct; /* compute that this container asks for; 0: none, or not known whose it is */
     bool own_shm;  /* the pod mounts a volume of its own at /dev/shm */
-    char
-        owner[GS_OWNER_BYTES]; /* "namespace/name" for the log; "" when nobody claims the request */
+    const char *ns,
+        *name; /* for the log, borrowed until the next call; "unknown": nobody claims it */
 };
 
 enum gs_allocate_result {
@@ -168,11 +148,11 @@ enum gs_allocate_result {
     GS_ALLOCATE_LIST_FIRST, /* no pod asks for that, or its GPU seems full: list this node's pods,
                                then ask again. Likewise when the API was silent and there is no
                                room, for a patient caller */
-    GS_ALLOCATE_NO_ROOM,    /* "no GPU on this node has that much left", after "the GPU that this
-                               pod was bound to is gone and" if so: to a pod that the extender
-                               placed only when API and kubelet both were heard; else it gets its
-                               GPU on trust, and gs_allocator_start() holds it back until they are */
-    GS_ALLOCATE_FAILED,     /* out of memory, or no GPUs: see err */
+    GS_ALLOCATE_NO_ROOM, /* "no GPU on this node has enough free memory", after "the GPU that this
+                            pod was bound to was removed, and" if so: to a pod that the extender
+                            placed only when API and kubelet both were heard; else it gets its
+                            GPU on trust, and gs_allocator_start() holds it back until they are */
+    GS_ALLOCATE_FAILED,  /* out of memory, or no GPUs: see err */
 };
 
 enum gs_allocate_result gs_allocator_allocate(struct gs_allocator *alloc,
@@ -183,16 +163,14 @@ enum gs_allocate_result gs_allocator_allocate(struct gs_allocator *alloc,
 struct gs_start_request {
     const char *const *ids;
     size_t id_count;
-    const struct gs_observed_pod *observed; /* NULL: PodResources did not answer */
-    size_t observed_count;
     bool listed; /* the API was asked for this node's pods just now: do not ask for that again */
-    bool write_tried; /* gpu-moved was tried to be written: do not ask for that again */
+    bool write_tried; /* gpu-reassigned was tried to be written: do not ask for that again */
 };
 
 enum gs_start_result {
     GS_START_OK,          /* the record is true, or a write is queued that makes it so */
     GS_START_LIST_FIRST,  /* as above */
-    GS_START_WRITE_FIRST, /* write gpu-moved, then ask again: this pod's entry is not on the node */
+    GS_START_WRITE_FIRST, /* write gpu-reassigned, then ask again: the node lacks this entry */
     GS_START_HELD,        /* the record cannot be made true without overfilling a GPU: see err */
 };
 
@@ -249,7 +227,7 @@ struct gs_allocator_stats {
 };
 void gs_allocator_stats(const struct gs_allocator *alloc, struct gs_allocator_stats *ret);
 
-/* ---- what is kept to its share (limit/keeper.h) ---- */
+/* ---- what is limited (limit/keeper.h) ---- */
 
 /* A pod that has its GPUs, or will get those of its bind. Texts are *borrowed* until the next call.
  */
@@ -261,7 +239,7 @@ struct gs_placed {
     gs_gpu_mask gpus;
     uint32_t units;        /* its charge on each of them */
     uint32_t containers;   /* the most that use them at a time */
-    bool enforce_required; /* it insists on its limit */
+    bool enforce_required; /* it requires its limit */
     bool sets_mps;         /* a container of it sets CUDA_MPS_ variables itself */
     bool given;            /* the kubelet has asked for GPUs of it */
     bool runs; /* or may: some container of it may have begun before this program knew the pod */
@@ -269,10 +247,11 @@ struct gs_placed {
 
 void gs_allocator_each_placed(const struct gs_allocator *alloc,
                               void (*each)(void *ctx, const struct gs_placed *pod), void *ctx);
-/* The one whose container is about to start; false: it is not known here. After
- * gs_allocator_start() was GS_START_OK, with the same request. */
-bool gs_allocator_starting(struct gs_allocator *alloc, const struct gs_start_request *request,
-                           struct gs_placed *ret);
+/* Those of which a container may be about to start, by number: more than one can have its ids.
+ * False: there are no more. Of one that is not known here uid is NULL. After gs_allocator_start()
+ * was GS_START_OK, with the same request. */
+bool gs_allocator_starting(const struct gs_allocator *alloc, const struct gs_start_request *request,
+                           size_t number, struct gs_placed *ret);
 /* Queues an Event about the pod with that cgroup; reason: constant. Nothing when it is gone. */
 void gs_allocator_tell(struct gs_allocator *alloc, const char *cgroup_uid, bool warning,
                        const char *reason, const char *message);
@@ -282,10 +261,9 @@ void gs_allocator_tell(struct gs_allocator *alloc, const char *cgroup_uid, bool 
 void gs_allocator_tell_owner_too(struct gs_allocator *alloc, const char *cgroup_uid, bool warning,
                                  const char *reason, const char *message);
 
-/* The pod of that name: a hash of its UID, 0 when it is not known here. */
-uint64_t gs_allocator_who(const struct gs_allocator *alloc, const char *ns, const char *name);
-/* The pod with that hash is still here: bound to this node, and not ended. */
-bool gs_allocator_lives(const struct gs_allocator *alloc, uint64_t who);
+/* False: no pod that the kubelet knows by that UID is bound to this node, or it has ended. Before
+ * the first full list nothing is known of any. */
+bool gs_allocator_may_live(const struct gs_allocator *alloc, const char *cgroup_uid);
 
 /* Appends the names of some placed pods, of those on one of these GPUs unless it is 0: "ns/a, ns/b,
  * ns/c and 4 more". */

@@ -28,6 +28,7 @@ void *gs_arena_calloc(struct gs_arena *arena, size_t count, size_t size);
 
 /* A NUL-terminated copy. */
 char *gs_arena_strndup(struct gs_arena *arena, const char *text, size_t len);
+char *gs_arena_strdup(struct gs_arena *arena, const char *text);
 
 /* Text by a format, of any length. */
 char *gs_arena_printf(struct gs_arena *arena, const char *format, ...)

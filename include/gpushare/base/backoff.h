@@ -22,7 +22,8 @@ void gs_random_init(struct gs_random *random);
 /* 0..bound-1; 0 for bound 0. */
 uint64_t gs_random_below(struct gs_random *random, uint64_t bound);
 
-/* min * 2^attempt, at most max; attempt counts from 0. For who is alone with whom it asks. */
+/* min * 2^attempt, at most max; attempt counts from 0. For a client that is alone with its server.
+ */
 int64_t gs_pause_ns(uint32_t attempt, int64_t min_ns, int64_t max_ns);
 
 /* gs_pause_ns(), then up to as much again at random, then at most max again: between min and max.

@@ -54,6 +54,7 @@ void gs_buf_vprintf(struct gs_buf *buf, const char *fmt, va_list ap)
 
 /* Appends a JSON string with its quotes: RFC 8259 escapes, invalid UTF-8 becomes U+FFFD. */
 void gs_buf_json_string(struct gs_buf *buf, const char *text, size_t len);
+void gs_buf_json_text(struct gs_buf *buf, const char *text);
 
 /* Drops the first `count` bytes (at most len). */
 void gs_buf_consume(struct gs_buf *buf, size_t count);

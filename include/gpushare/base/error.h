@@ -66,7 +66,4 @@ void gs_error_clear(struct gs_error *err);
 void gs_words(char *out, size_t size, const char *fmt, va_list ap)
     __attribute__((format(printf, 3, 0)));
 
-/* A short constant name, "EINVAL"; for logs and metrics. */
-const char *gs_code_name(enum gs_code code);
-
 #endif

@@ -57,6 +57,13 @@ static inline uint64_t gs_hash_text(const char *text)
     return gs_hash_bytes(text, strlen(text));
 }
 
+/* For qsort() and bsearch() of hashes. */
+static inline int gs_hash_order(const void *a, const void *b)
+{
+    const uint64_t one = *(const uint64_t *)a, other = *(const uint64_t *)b;
+    return (one > other) - (one < other);
+}
+
 /* 64-bit FNV-1a of bytes, for what outlives the process: the same for ever. */
 uint64_t gs_hash_lasting(const void *bytes, size_t len);
 

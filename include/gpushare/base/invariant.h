@@ -15,10 +15,10 @@
  * The words are a constant and say what should hold. Where it does not, the process ends at once,
  * with a line that says so: in every test, in fuzzing, and in builds with a sanitizer. A program
  * that serves must not end by a tenant's doing: after gs_invariants_survive() such a line is an
- * error in the log, gs_invariants_broken() counts it (metric gpushare_broken_invariants_total, with
- * an alert), and the expression is false, so that whoever is about to reserve something does not.
- * With GPUSHARE_INVARIANTS=fatal in its environment a program ends nevertheless: the scripts of the
- * tests set that. Any thread may use all of it.
+ * error in the log, gs_invariants_broken() counts it (metric gpushare_invariant_violations_total,
+ * with an alert), and the expression is false, so that whoever is about to reserve something does
+ * not. With GPUSHARE_INVARIANTS=fatal in its environment a program ends nevertheless: the scripts
+ * of the tests set that. Any thread may use all of it.
  */
 #define GS_INVARIANT(holds, words) gs_invariant_(holds, words, __FILE__, __LINE__)
 

@@ -12,8 +12,8 @@
  * seconds and bytes, and no two families differ in _total alone.
  *
  *   gs_metric_gauge(out, "gpushare_nodes", "Nodes known.", 3);
- *   gs_metric_family(out, "gpushare_wakes_total", "counter", "Pods woken, by outcome.");
- *   gs_metric_sample(out, "gpushare_wakes_total", "outcome", "sent", 7);
+ *   gs_metric_family(out, "gpushare_requeues_total", "counter", "Pods requeued, by outcome.");
+ *   gs_metric_sample(out, "gpushare_requeues_total", "outcome", "sent", 7);
  *
  * Labels come from fixed words, from what only an administrator can name (nodes, GPUs), and from
  * namespaces and pods where their number has a ceiling (docs/operate.md): whoever may create

@@ -15,6 +15,15 @@ bool gs_parse_u64(const char *text, size_t len, uint64_t *ret);
 bool gs_parse_u32(const char *text, size_t len, uint32_t *ret);
 bool gs_parse_i64(const char *text, size_t len, int64_t *ret);
 
+/* A hexadecimal digit's value; -1: it is none. */
+static inline int gs_hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 /* The nearest number that fits. */
 uint32_t gs_clamp_u32(int64_t value);
 

@@ -28,7 +28,7 @@
 /* Every function may be NULL. They are called in the middle of what is taken in, and may not take
  * in anything themselves. */
 struct gs_cluster_owner {
-    /* The pod is bound and charged; known: it was before. 1: it waited until now, 0: not; -1
+    /* The pod is bound; known: it was before. 1: the watch showed it unbound until now, 0: not; -1
      * GS_ENOMEM. */
     int (*bound)(void *ctx, const struct gs_pod *pod, bool known);
     /* The pod waits. 1: that is news, 0: not; -1. */
@@ -39,7 +39,6 @@ struct gs_cluster_owner {
     void (*ended)(void *ctx, const struct gs_pod *pod);
     /* Memory came free there; GS_INDEX_NONE: on a node that the API did not show. */
     void (*freed)(void *ctx, uint32_t slot);
-    bool keeps_labels; /* of bound pods */
 };
 
 struct gs_cluster {
@@ -50,6 +49,7 @@ struct gs_cluster {
     struct gs_recent ended_before;   /* and between the one before and that */
     struct gs_recent ended_by_phase; /* as the watch showed it, and the objects are there: such a
                                         pod may run again */
+    bool lists_pods;                 /* what comes is of a list, not the watch's own event */
     const struct gs_cluster_owner *owner;
     void *ctx;
 };
@@ -78,8 +78,6 @@ uint32_t gs_cluster_list_end(struct gs_cluster *cluster, enum gs_kind kind);
 
 /* It ended, as far as this source can tell. */
 bool gs_cluster_has_ended(const struct gs_cluster *cluster, const char *uid, bool read);
-/* It did not: the API has it. */
-void gs_cluster_lives(struct gs_cluster *cluster, const char *uid);
 
 /* gs_ledger_set_claim(); the place that the pod held on another node until now came free. */
 int gs_cluster_claim(struct gs_cluster *cluster, const struct gs_claim *claim,

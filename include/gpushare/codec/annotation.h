@@ -27,7 +27,7 @@ char *gs_codec_idx_format(gs_gpu_mask gpus, char out[GS_IDX_TEXT_BYTES]);
 
 /*
  * Appends the value of GS_ALLOCATION_KEY: index into spec.containers → GPU index → units, e.g.
- * {"0":{"1":4},"1":{"1":4}}; main containers that ask for GPU memory only, each with
+ * {"0":{"1":4},"1":{"1":4}}; main containers that request GPU memory only, each with
  * its units divided by the number of GPUs (a rest is rounded up) on each of them.
  */
 void gs_codec_allocation(struct gs_buf *out, const struct gs_pod *pod, gs_gpu_mask gpus);

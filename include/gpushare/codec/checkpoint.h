@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gpushare/base/arena.h"
 #include "gpushare/base/error.h"
 #include "gpushare/base/slice.h"
 
@@ -25,12 +24,18 @@ struct gs_checkpoint_entry {
 };
 
 /*
- * The entries of one resource. *ret and all it points to lies in the arena, or in json, which it
- * borrows from. GS_EPROTO: no such JSON. GS_ETOOBIG: more than 65,536 containers, or 262,144
- * ids of one. GS_ENOMEM. Outputs are untouched then.
+ * For each container in turn: its entry, *borrowed* until the call returns, or NULL where it is of
+ * another resource; `done` bytes of json are not read again. false: out of memory.
  */
-int gs_codec_checkpoint_decode(struct gs_slice json, const char *resource, struct gs_arena *arena,
-                               struct gs_checkpoint_entry **ret, uint32_t *ret_count,
-                               struct gs_error *err);
+typedef bool (*gs_checkpoint_each)(void *ctx, const struct gs_checkpoint_entry *entry, size_t done);
+
+/*
+ * The entries of one resource, of a file of any size: a pod's containers times the node's ids have
+ * no ceiling, and one entry is in memory at a time. What was told counts only if this returns 0.
+ * GS_EPROTO: no such JSON. GS_ETOOBIG: more than 65,536 containers, or 262,144 ids of one.
+ * GS_ENOMEM.
+ */
+int gs_codec_checkpoint_decode(struct gs_slice json, const char *resource, gs_checkpoint_each each,
+                               void *ctx, struct gs_error *err);
 
 #endif

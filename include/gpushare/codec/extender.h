@@ -35,9 +35,9 @@ enum { GS_EXTENDER_NODES_MAX = 100000, GS_EXTENDER_VICTIMS_MAX = 1000000 };
  * evaluateNominatedNode). */
 enum { GS_NOMINATES_SINCE_MINOR = 23 };
 
-/* ExtenderArgs, the request of filter and prioritize. kube-scheduler asks prioritize for the names
- * that filter answered: NodeNames that are byte for byte those of the last decode are not read
- * again. */
+/* ExtenderArgs, the request of filter and prioritize. kube-scheduler calls prioritize with the
+ * names that filter answered: NodeNames that are byte for byte those of the last decode are not
+ * read again. */
 struct gs_filter_args {
     struct gs_pod pod;
     bool has_names;         /* NodeNames is there: answer by name */

@@ -14,7 +14,7 @@
  */
 struct gs_sliced_gpu {
     const char *node; /* spec.nodeName */
-    const char *uuid; /* the device's attribute "uuid" */
+    const char *uuid; /* the device's attribute "parentUUID" (an instance's card), else "uuid" */
 };
 
 /*

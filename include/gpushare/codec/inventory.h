@@ -15,19 +15,20 @@
  * The node annotation <domain>/gpu-inventory, text ⇄ GPUs (docs/contract.md, section 2):
  *   {"v":1,"unit":"GiB","gpus":[{"idx":0,"uuid":"GPU-…","mem":79,"memMiB":81559,
  *    "model":"…","healthy":true,"numa":0,"schedulable":true,"enforced":"dmem","maxPods":48}],
- *    "moved":true,"rev":7}
- * and the device plugin's own copy of it on the host, which names "node", "mps" and "others" as
- * well. Pure: any thread, no state.
+ *    "reassignments":true,"rev":7}
+ * and the device plugin's own copy of it on the host, which names "node", "mps" and
+ * "otherDriverGPUs" as well. Pure: any thread, no state.
  */
 struct gs_inventory {
     enum gs_unit unit;
     struct gs_gpu *gpus; /* ascending idx; NULL when there is none */
     uint32_t gpu_count;
-    bool tells_moved;  /* "moved": this plugin writes <domain>/gpu-moved (codec/moved.h) */
-    bool unit_doubted; /* "unitDoubted": the kubelet's checkpoint says this unit, --memory-unit
+    bool tells_moved; /* "reassignments": this plugin writes <domain>/gpu-reassigned (codec/moved.h)
+                       */
+    bool unit_doubted; /* "unitConflict": the kubelet's checkpoint says this unit, --memory-unit
                           another: nothing new is placed in it */
-    int64_t rev;       /* "rev": grows with every change of unit or indices; 0: it does not say */
-    const char *node;  /* whose it is; NULL: it does not say */
+    int64_t rev;       /* "rev": grows with every change of unit or indices; 0: absent */
+    const char *node;  /* that it belongs to; NULL: absent */
     bool mps;          /* "mps": it had the label that chooses MPS, of the copy on the host */
     const char *const *others; /* UUIDs of GPUs that a DRA driver's slices named */
     uint32_t other_count;
@@ -41,12 +42,12 @@ void gs_codec_inventory_encode(struct gs_buf *out, const struct gs_inventory *in
 
 /*
  * *ret lies in the arena and does not borrow from text. "v" must be 1; "unit", and of each GPU
- * "idx" and "mem" must be there; healthy and schedulable default to true, moved, unitDoubted and
- * mps to false, numa to GS_NUMA_NONE.
- * Keys not known are passed over; a model that is too long is cut at a character's end.
- * GS_EPROTO: no such JSON, an index that comes twice or is not below GS_GPUS_MAX, a UUID that comes
- * twice or is too long, a PCI address that is too long, a number above 2^31 - 1, a NUMA node
- * outside int16, a negative rev, more than GS_INVENTORY_OTHERS_MAX others. GS_ENOMEM.
+ * "idx" and "mem" must be there; healthy and schedulable default to true, reassignments,
+ * unitConflict and mps to false, numa to GS_NUMA_NONE. Unknown keys are skipped; a model that
+ * is too long is cut at a character's end. GS_EPROTO: no such JSON, an index that comes twice or is
+ * not below GS_GPUS_MAX, a UUID that comes twice or is too long, a PCI address that is too long, a
+ * number above 2^31 - 1, a NUMA node outside int16, a negative rev, more than
+ * GS_INVENTORY_OTHERS_MAX others. GS_ENOMEM.
  */
 int gs_codec_inventory_decode(struct gs_slice text, struct gs_arena *arena,
                               struct gs_inventory *ret, struct gs_error *err);

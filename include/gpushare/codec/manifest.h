@@ -7,7 +7,7 @@
 
 /*
  * Files of Kubernetes objects as `kubectl apply -f` takes them: YAML documents separated by "---",
- * or JSON; a List counts as its items.
+ * or JSON; a List, or a PodList, counts as its items.
  */
 
 enum {

@@ -12,14 +12,14 @@
 #include "gpushare/model/node.h"
 
 /*
- * The node annotation <domain>/gpu-moved, text ⇄ entries (docs/contract.md, section 4): which pods
- * of the node hold other GPUs than those of their bind, by the device plugin's word:
+ * The node annotation <domain>/gpu-reassigned, text ⇄ entries (docs/contract.md, section 4): which
+ * pods of the node hold other GPUs than those of their bind, by the device plugin's word:
  *   {"5c2f…-pod-uid":[0],"9ab1…-pod-uid":[1,3]}
- * {}, or no annotation: nobody moved. It is on the node because a pod's annotations are its
+ * {}, or no annotation: no pod moved. It is on the node because a pod's annotations are its
  * owner's to write, and a node's are not. Pure: any thread, no state.
  */
 enum {
-    GS_MOVED_MAX = 1024, /* entries; a kubelet runs 110 pods unless it is told otherwise */
+    GS_MOVED_MAX = 1024,           /* entries; a kubelet runs 110 pods by default */
     GS_MOVED_TEXT_MAX = 128 << 10, /* bytes; an object's annotations have 256 KiB together */
 };
 

@@ -16,11 +16,11 @@
  *     with what runs on them. Whether new pods may go there is for the reader of capacity_units
  *     and allocatable_units to say;
  *   - else from capacity / count (gs_node_divide_capacity), with inventory_error saying why the
- *     annotation was not believed, when there is one.
+ *     annotation is ignored, when there is one.
  * The cordon annotation (names.cordon: a comma list of GPU indices or UUIDs, spaces around them
  * allowed, words that name no GPU of the node without effect) sets schedulable to false.
- * The moved annotation (codec/moved.h) fills moved[]; moved_error says why it was not believed.
- * Parts that are not read are passed over, as in a pod (codec/pod.h).
+ * The moved annotation (codec/moved.h) fills moved[]; moved_error says why it is ignored.
+ * Parts that are not read are skipped, as in a pod (codec/pod.h).
  * GS_EPROTO: no JSON, or a field this project reads has the wrong type or no valid value.
  * GS_ENOMEM. *node is empty (as after gs_node_reset) on failure.
  */

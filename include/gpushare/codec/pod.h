@@ -16,11 +16,11 @@
  * over. What users write never fails the decode:
  *   - annotations and the label gpu-count: a value that cannot be used becomes the *_BROKEN word
  *     of its enum, or 0 (assume_time_ns). Both gpu-count label and annotation, different: BROKEN;
- *   - more than GS_POD_CONTAINERS_MAX containers, or init containers: what the others ask for is
+ *   - more than GS_POD_CONTAINERS_MAX containers, or init containers: what the others request is
  *     added to the last one, so that a pod that is bound is charged no less than its peak;
- *   - a container that asks for more GPU memory than 2^31 - 1 units sets gpu_units_overflow and
+ *   - a container that requests more GPU memory than 2^31 - 1 units sets gpu_units_overflow and
  *     counts 2^31 - 1.
- * Parts that this project does not read are passed over bracket by bracket: json comes from an API
+ * Parts that this project does not read are skipped bracket by bracket: json comes from an API
  * server, or was checked when it was cut out of a request.
  * GS_EPROTO: no JSON, or a field this project reads has the wrong type or no valid value (the
  * message names it: "resources of a container is not an object"); GPU memory that is negative or no

@@ -16,7 +16,7 @@ enum gs_quantity {
     GS_QUANTITY_OK,
     GS_QUANTITY_MALFORMED,
     GS_QUANTITY_FRACTION,  /* gs_quantity_whole: not a whole number */
-    GS_QUANTITY_TOO_LARGE, /* of either sign; beyond int64 in the unit asked for */
+    GS_QUANTITY_TOO_LARGE, /* of either sign; beyond int64 in the requested unit */
 };
 
 /* In thousandths, rounded away from zero, as Kubernetes does (MilliValue). */
@@ -28,7 +28,7 @@ enum gs_quantity gs_quantity_value(struct gs_slice text, int64_t *ret);
 /* In ones; what is no whole number is refused. */
 enum gs_quantity gs_quantity_whole(struct gs_slice text, int64_t *ret);
 
-/* "is not a quantity", "is not a whole number", "is too large"; "" for OK. Static. */
+/* "is not a quantity", "is not an integer", "is too large"; "" for OK. Static. */
 const char *gs_quantity_why(enum gs_quantity result);
 
 #endif

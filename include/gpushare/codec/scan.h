@@ -149,8 +149,7 @@ static inline bool gs_scan_text_eq_nocase(struct gs_scan_text text, struct gs_sl
     return text.at && text.len == other.len && strncasecmp(text.at, other.at, other.len) == 0;
 }
 
-#define gs_scan_text_is(text, literal)        gs_scan_text_eq((text), GS_SLICE(literal))
-#define gs_scan_text_is_nocase(text, literal) gs_scan_text_eq_nocase((text), GS_SLICE(literal))
+#define gs_scan_text_is(text, literal) gs_scan_text_eq((text), GS_SLICE(literal))
 
 /*
  * The characters. slice: the scanned text itself where it has no escapes, else a copy in the arena

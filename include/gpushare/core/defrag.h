@@ -6,8 +6,8 @@
 #include "gpushare/core/place.h"
 
 /*
- * Which pods would have to move so that another fits, or so that a node is free. Works on a ledger
- * of the caller's own, a copy of the cluster: a plan that is found is carried out on it, so that
+ * Which pods would have to move so that another fits. Works on a ledger of the caller's
+ * own, a copy of the cluster: a plan that is found is carried out on it, so that
  * the next one begins where it ends. Everything that is placed is placed by core/place.h. One
  * thread, no I/O.
  *
@@ -51,7 +51,7 @@ struct gs_defrag_move {
 struct gs_defrag_plan {
     struct gs_defrag_move *moves; /* in the order in which they are made */
     uint32_t count, cap;
-    uint32_t slot;    /* where the waiting pod fits then; of gs_defrag_free_node(): the node */
+    uint32_t slot;    /* where the waiting pod fits then */
     gs_gpu_mask gpus; /* of that node, as the policy chooses */
     bool cordon;      /* the node may take nobody meanwhile */
 };
@@ -85,10 +85,5 @@ enum gs_defrag_result gs_defrag_make_room(struct gs_defrag *defrag,
 enum gs_defrag_result gs_defrag_make_room_on(struct gs_defrag *defrag, uint32_t slot,
                                              const struct gs_defrag_pod *waiting,
                                              uint32_t max_moves, struct gs_defrag_plan *ret);
-
-/* Moves all pods of a node elsewhere. FOUND with those that can move in *ret; what stays is in the
- * way: claims of the slot that are left on the ledger. FITS: nothing is there. */
-enum gs_defrag_result gs_defrag_free_node(struct gs_defrag *defrag, uint32_t slot,
-                                          struct gs_defrag_plan *ret);
 
 #endif

@@ -17,20 +17,18 @@ enum gs_eviction {
 
 /*
  * PodDisruptionBudgets. A claim falls under at most GS_EVICTION_BUDGETS of them on one node: falls
- * says which, as bits, and sets `allowed` of those that it names for the first time since the plan
- * began (begin).
+ * says which, as bits, and sets `allowed` of those that it names for the first time.
  */
 enum { GS_EVICTION_BUDGETS = 64 };
 struct gs_eviction_budgets {
-    void (*begin)(struct gs_eviction_budgets *budgets);
     uint64_t (*falls)(struct gs_eviction_budgets *budgets, const struct gs_claim *claim);
     int32_t allowed[GS_EVICTION_BUDGETS];
-    uint32_t violations; /* out: added victims for whom no budget is left */
+    uint32_t violations; /* out: added victims for which no budget is left */
 };
 
 /*
  * budgets: NULL: there are none. Violations are counted as kube-scheduler counts them: of all that
- * would go, the most important first, each takes one of its budgets, and those for whom there is
+ * would go, the most important first, each takes one of its budgets, and those for which there is
  * none are spared first.
  *
  * victims: UIDs that go anyway; those without a claim on this node count for nothing. Added are

@@ -61,8 +61,10 @@ struct gs_claim {
     uint32_t cpu_milli;
     uint64_t revision; /* resourceVersion as a number, 0 when none */
     enum gs_claim_state state;
-    bool leaving;       /* being deleted: charged until it is gone, but nobody need evict it */
-    const char *labels; /* gs_pod.labels; NULL is "" */
+    bool leaving;  /* being deleted: charged until it is gone, but nobody need evict it */
+    bool seen;     /* out only: set since gs_ledger_begin_pods() */
+    bool assigned; /* the device plugin recorded the GPUs of all its containers; not kept */
+    const struct gs_labels *labels; /* gs_pod.labels */
 };
 
 struct gs_ledger_stats {
@@ -140,11 +142,12 @@ const char *gs_ledger_model_name(const struct gs_ledger *ledger, uint16_t model)
  * pod is seen for the first time; of a record that cannot be, its GPUs are `also`.
  * gs_claim_follow() is what remains of that once the ledger knows the pod on that node: its owner
  * may edit the object as he likes, so neither GPUs nor size change any more.
- *   - The original's plugin writes no gpu-moved and gives what the record says when it is asked:
+ *   - The original's plugin writes no gpu-reassigned and gives what the record says when asked:
  *     there the pod is charged both where it was and where it says now. A pod without a believable
  *     place gets the first that is recorded.
  *   - The record that a bind left is another one than was reserved: both, with the larger share,
- *     until the bind is answered (gs_ledger_place()).
+ *     until the bind is answered (gs_ledger_place()) or the device plugin has recorded that all
+ *     containers have their GPUs. It alone counts where is_binding: this is the Binding's revision.
  */
 void gs_claim_of_pod(const struct gs_pod *pod, struct gs_claim *ret);
 
@@ -152,7 +155,7 @@ void gs_claim_of_pod(const struct gs_pod *pod, struct gs_claim *ret);
  * set. */
 struct gs_claim gs_claim_of_ask(const struct gs_ask *ask, gs_gpu_mask gpus);
 
-void gs_claim_follow(const struct gs_ledger *ledger, struct gs_claim *claim);
+void gs_claim_follow(const struct gs_ledger *ledger, struct gs_claim *claim, bool is_binding);
 
 /* Puts a claim in, or replaces the one of the same UID in one step, on the same node or another.
  * GS_EINVAL: empty UID or node, units or gpu_count 0. GS_ENOMEM: nothing changed. */

@@ -17,7 +17,8 @@ struct gs_node_facts {
         struct gs_node_rules *rules; /* NULL: no node */
         uint64_t hash;               /* of them and of what is allocatable */
         bool ready;                  /* condition Ready is True */
-        bool advertises;             /* GPU memory is allocatable: its device plugin runs */
+        uint64_t allocatable_units;  /* 0: its device plugin does not run; without an inventory it
+                                        may be less than its GPUs have, UINT64_MAX: no matter */
     } * of;
     uint32_t cap;
 };

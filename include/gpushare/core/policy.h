@@ -15,15 +15,13 @@
  *
  *   binpack   the tightest GPU, then the fullest node
  *   spread    the emptiest GPU of the least used node
- *   fgd       fragmentation gradient descent (Weng et al., USENIX ATC'23): the node where the
- *             memory that a typical pod could not use grows least
  *   rollout   the node where the memory that stays unused after a long run of typical pods grows
  *             least, and there the GPU of which the same holds (the tightest when no GPU does any
  *             harm); exact integer arithmetic, the same choice on every machine. While pods leave
  *             about as fast as they come, full nodes are preferred on top of that
  *
- * fgd and rollout need to know which pods there are: they learn it (below), and behave like binpack
- * until they have seen GS_LEARN_MIN pods with GPU memory.
+ * rollout needs to know which pods there are: it learns it (below), and behaves like binpack until
+ * it has seen GS_LEARN_MIN pods with GPU memory.
  *
  *   struct gs_choice choice;
  *   gs_policies_learn(policies, &ask);                        once per pod, when first seen
@@ -37,15 +35,15 @@
  *       gs_policies_refresh(policies, &err);                  without any lock; milliseconds
  *
  * A gs_policies object belongs to one ledger (results are remembered by node version) and takes 18
- * MiB at most, little of it while neither fgd nor rollout are used. All functions may be called
+ * MiB at most, little of it while rollout is not used. All functions may be called
  * from several threads at once; none waits for a refresh, choosing allocates nothing. A choice of
- * fgd or rollout takes up to a millisecond for a large node in a new state, 10 ns once remembered.
+ * rollout takes up to a millisecond for a large node in a new state, 10 ns once remembered.
  * While a refresh ends, one request may compare losses of the old and the new table: what fits is
  * never wrong, the node may be second best.
  */
 struct gs_policies;
 
-/* Pods with GPU memory that fgd and rollout want to have seen before they trust what they learnt;
+/* Pods with GPU memory that rollout wants to have seen before it trusts what it learnt;
  * from there on a refresh is due whenever the number has doubled. */
 enum { GS_LEARN_MIN = 16 };
 
@@ -81,15 +79,17 @@ struct gs_chooser {
     enum gs_placement placement;
     bool leaving;       /* pods leave about as fast as they come */
     uint64_t kind, row; /* where the results of this kind of pod are remembered */
-    uint32_t worked;    /* choices of fgd and rollout that were not remembered and took long */
+    uint32_t worked;    /* choices of rollout that were not remembered and took long */
     bool hurried;       /* the caller's: no more of these */
+    const struct gs_node_view *alone; /* the caller's: the next node without the places that are
+                                         held there, where its view is beside them; else NULL */
 };
 void gs_chooser_init(struct gs_chooser *ret, struct gs_policies *policies,
                      enum gs_placement placement, const struct gs_ask *ask);
 
 /* gs_policy_choose() for one of the nodes. While hurried, a node about which nothing is remembered
  * has GS_LOSS_UNKNOWN, and no GPUs; what is remembered may be of the tables before the last
- * refresh. */
+ * refresh, or of the node `alone`. */
 #define GS_LOSS_UNKNOWN INT64_MAX
 bool gs_chooser_choose(struct gs_chooser *chooser, const struct gs_node_view *view,
                        struct gs_choice *ret);
@@ -116,19 +116,9 @@ bool gs_policies_refresh_due(struct gs_policies *policies);
  * less than GS_LEARN_MIN pods are known. GS_ENOMEM: the old tables stay. */
 int gs_policies_refresh(struct gs_policies *policies, struct gs_error *err);
 
-/* How losses become kube-scheduler's 0..10 (extender/v1 MaxExtenderPriority). */
-enum gs_quantise {
-    GS_QUANTISE_COARSE,  /* 10 for the best, 9 below 5 thousandths of a card behind it, 8 below 10,
-                            then 20, 40, … 1280: leaves equal nodes to the user's preferences */
-    GS_QUANTISE_RANGE,   /* 10 for the best and its equals only, the rest evenly over 0..9 */
-    GS_QUANTISE_ONE_HOT, /* 10 for the first of the best, 0 for all others */
-};
-
-/* "coarse", "range", "one-hot" */
-bool gs_quantise_parse(const char *text, size_t len, enum gs_quantise *ret);
-
-/* Scores from losses; entries with fits[i] false get 0, the first of the least loss gets 10. */
-void gs_policy_scores(enum gs_quantise quantise, const int64_t *loss, const bool *fits,
-                      size_t count, uint8_t *ret_scores);
+/* kube-scheduler's 0..10 (extender/v1 MaxExtenderPriority) from losses: 10 for the least, 9 below 5
+ * thousandths of a card behind it, 8 below 10, then 20, 40, … 1280: equal nodes are left to the
+ * user's preferences. Entries with fits[i] false get 0. */
+void gs_policy_scores(const int64_t *loss, const bool *fits, size_t count, uint8_t *ret_scores);
 
 #endif

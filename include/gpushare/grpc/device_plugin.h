@@ -13,7 +13,7 @@
 /*
  * The kubelet's device plugin API v1beta1, service DevicePlugin, in plain C
  * (Kubernetes: staging/src/k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1/api.proto). Loop thread
- * only. Registration is a client call, registration.h; kubelet_link.h does both and keeps doing so.
+ * only. Registration is a client call: kubelet_link.h does both and keeps doing so.
  *
  *   static void allocate(void *ctx, struct gs_dp_call *call, const struct gs_dp_ids *wanted,
  *                        size_t count)
@@ -54,10 +54,6 @@ struct gs_dp_ops {
     /* Before every start of a container; the kubelet waits 30 s, and on error tries again after
      * about 10 s. NULL: the kubelet is told not to call it. */
     void (*pre_start)(void *ctx, struct gs_dp_call *call, const struct gs_dp_ids *ids);
-
-    /* May be NULL. Nobody waits for this call's answer any more (cancelled, out of time, kubelet
-     * gone). The answer must come all the same; it may be given right here. */
-    void (*ended)(void *ctx, struct gs_dp_call *call);
 };
 
 struct gs_dp_pair {
@@ -109,7 +105,7 @@ int gs_dp_listen(struct gs_dp *dp, const char *path, struct gs_error *err);
 /* Serves a connected socket; fd is *taken*. For tests and fuzzing. */
 int gs_dp_adopt(struct gs_dp *dp, int fd, struct gs_error *err);
 
-/* Closes the socket and every connection. Unanswered calls get ended(). */
+/* Closes the socket and every connection. */
 void gs_dp_free(struct gs_dp *dp);
 
 /* What DevicePluginOptions say, here and in the Register request: whether ops has a pre_start. */

@@ -29,13 +29,14 @@ struct gs_kubelet_link_options {
     const char *dir;           /* /var/lib/kubelet/device-plugins; kubelet.sock is in it */
     const char *endpoint;      /* "aliyungpushare.sock", made in it */
     const char *resource_name; /* "aliyun.com/gpu-mem" */
-    gs_kubelet_link_fn *event; /* may be NULL; called from the loop; must not free the link */
+    gs_kubelet_link_fn *event; /* called from the loop; must not free the link */
     void *ctx;
 };
 
 /* Listens at once, so that a second copy of the plugin learns here that it is one (GS_EEXIST); the
  * rest happens on the loop, a missing kubelet included. dp is *borrowed until
- * gs_kubelet_link_free()*, which comes before gs_dp_free(); options are *copied*. */
+ * gs_kubelet_link_free()*, which comes before gs_dp_free(); options are *copied*, their
+ * texts *borrowed* as long. */
 int gs_kubelet_link_new(struct gs_loop *loop, struct gs_dp *dp,
                         const struct gs_kubelet_link_options *options, struct gs_kubelet_link **ret,
                         struct gs_error *err);

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "gpushare/base/clock.h"
 #include "gpushare/base/error.h"
@@ -48,11 +49,13 @@ struct gs_loop_fd {
     /* private */
     int fd;
     short events;
-    struct gs_loop_fd *prev, *next;
+    bool added;
+    LIST_ENTRY(gs_loop_fd) link;
 };
 
 /* Watches fd (not taken: the owner closes it, after removing the watch) for `events` (POLLIN |
- * POLLOUT; errors always). GS_ENOMEM. */
+ * POLLOUT; errors always). GS_ETOOBIG: there are GS_LOOP_FDS_MAX. */
+enum { GS_LOOP_FDS_MAX = 128 };
 int gs_loop_fd_add(struct gs_loop *loop, struct gs_loop_fd *watch, int fd, short events,
                    struct gs_error *err);
 void gs_loop_fd_events(struct gs_loop_fd *watch, short events);
@@ -69,12 +72,15 @@ struct gs_loop_timer {
     bool armed;
     int64_t at_ns;
     uint64_t round;
-    struct gs_loop_timer *prev, *next;
+    LIST_ENTRY(gs_loop_timer) link;
 };
 
 /* Fires once when the loop's clock reaches at_ns; arming an armed timer moves it. A time that is
  * past fires in the next round. INT64_MAX never fires. */
 void gs_loop_timer_arm(struct gs_loop *loop, struct gs_loop_timer *timer, int64_t at_ns);
+
+/* The same with a delay from now on; one too long never fires. */
+void gs_loop_timer_arm_in(struct gs_loop *loop, struct gs_loop_timer *timer, int64_t delay_ns);
 
 /* Harmless when not armed. */
 void gs_loop_timer_disarm(struct gs_loop *loop, struct gs_loop_timer *timer);

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "gpushare/base/buf.h"
 
@@ -63,6 +64,8 @@ struct gs_http_request {
     bool may_block;          /* this is a worker's thread: the handler may sleep */
 };
 
+enum { GS_WORKER_GROUPS = 4096, GS_GROUP_SHARE = 8 }; /* of the queue */
+
 /* The answer, prepared by the server as 200, "application/json", empty body. */
 struct gs_http_response {
     unsigned status;          /* 200 to 599 */
@@ -70,8 +73,11 @@ struct gs_http_response {
     struct gs_buf body;       /* the handler appends; its memory belongs to the server, which sends
                                  it without copying and uses it again for the connection's next
                                  answer. When it failed (ceiling, memory) the client gets 500 */
-    bool wants_worker; /* the handler sets it where it would have to sleep and may not: it is called
-                          again, on a worker's thread, and what it answered is dropped */
+    bool wants_worker;        /* the handler sets it where it would have to sleep and may not: it is
+                                 called again, on a worker's thread, and what it answered is dropped */
+    uint16_t worker_group;    /* with it: whose request that is, below GS_WORKER_GROUPS. A group has
+                                 half    of the workers at most, a quarter while those of others wait,
+                                 and    half    of the queue; 0: nobody's, with all of it */
     /* The server's own, filled by the functions below. */
     struct gs_buf headers;
     struct gs_http_stream *stream;
@@ -105,10 +111,13 @@ void gs_http_error(struct gs_http_response *res, unsigned status, const char *fm
  * character in it, or memory out, makes the answer 500 instead. */
 void gs_http_add_header(struct gs_http_response *res, const char *name, const char *value);
 
-/* The route for a method and a path, or NULL: then *ret_known_path tells 405 (true) from 404
- * (false). On success *ret_rest points into path. Pure. */
+/* The route for a method and a path, or NULL. On success *ret_rest points into path. Pure. */
 const struct gs_http_route *gs_http_route_find(const struct gs_http_route *routes, size_t count,
                                                const char *method, const char *path,
-                                               const char **ret_rest, bool *ret_known_path);
+                                               const char **ret_rest);
+
+/* Appends the methods that path has, "GET, HEAD, POST": none where it is unknown. */
+void gs_http_route_allow(const struct gs_http_route *routes, size_t count, const char *path,
+                         struct gs_buf *out);
 
 #endif

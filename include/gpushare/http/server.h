@@ -16,7 +16,7 @@
  * Knows nothing of what is served.
  *
  *   struct gs_http_config config = GS_HTTP_CONFIG_DEFAULTS;
- *   config.listen = "127.0.0.1:39999";
+ *   config.listen = "127.0.0.1:29999";
  *   config.routes = routes;
  *   config.route_count = sizeof(routes) / sizeof(routes[0]);
  *   config.ctx = &app;
@@ -63,8 +63,8 @@ struct gs_http_config {
     size_t max_head_bytes;     /* request line and headers, roughly; 4 KiB to 1 MiB. It is also what
                                   one read takes at most */
     unsigned max_connections;  /* together; lowered to 3/4 of RLIMIT_NOFILE. At the limit one is
-                                  closed for a newcomer: first who does not take his answer, then
-                                  who is idle longest, then who is slow */
+                                  closed for a newcomer: first one that does not read its answer,
+                                  then  who is idle longest, then who is slow */
     unsigned max_connections_per_address; /* 0: no limit. At it one of the address's own is closed,
                                              or the newcomer while all of them are handled */
 
@@ -77,8 +77,9 @@ struct gs_http_config {
     int64_t response_timeout_ns;
     const struct gs_clock *clock; /* of all that but streams; NULL: gs_clock_system() */
 
-    /* PEM files; NULL: plain HTTP. They are read again when they change, for new connections; while
-     * they cannot be used (half written, a key of another certificate) the old ones stay. */
+    /* PEM files; NULL: plain HTTP. They are read again when they change, for new connections, and
+     * one that stands is closed after its next answer; while they cannot be used (half written, a
+     * key of another certificate) the old ones stay. */
     const char *tls_cert;      /* chain, server's first */
     const char *tls_key;       /* together with tls_cert */
     const char *tls_client_ca; /* clients must show a certificate of these; NULL: none is asked */
@@ -88,13 +89,16 @@ struct gs_http_config {
     /* Told once per change of the files; why NULL: they are in use now. NULL: nobody is told. Any
      * thread of the server's; must not call the server. */
     void (*on_tls_files)(void *ctx, const char *why);
+    /* Told of requests that are answered 413, the first, second, fourth and so on. NULL: nobody. A
+     * thread of the server's; must not call the server. */
+    void (*on_too_large)(void *ctx, uint64_t claimed_bytes);
 };
 
 #define GS_HTTP_CONFIG_DEFAULTS                                                                    \
     ((struct gs_http_config){.listen = "127.0.0.1:0",                                              \
                              .threads = 2,                                                         \
                              .workers = 16,                                                        \
-                             .queue_max = 1024,                                                    \
+                             .queue_max = 512,                                                     \
                              .max_body_bytes = (size_t)64 << 20,                                   \
                              .max_buffered_bytes = (size_t)256 << 20,                              \
                              .max_response_bytes = (size_t)64 << 20,                               \
@@ -132,7 +136,7 @@ bool gs_http_is_loopback(const char *listen);
 
 /* Listens and serves until stopped. *config is *copied*; what it points to is *borrowed until*
  * gs_http_server_free().
- * Errors: GS_EINVAL (a field of *config is wrong, the certificate does not fit its key), GS_EEXIST
+ * Errors: GS_EINVAL (no such address, the certificate does not fit its key), GS_EEXIST
  * (address in use), GS_EDENIED, GS_EIO, GS_ENOENT (a file), GS_ENOMEM. */
 int gs_http_server_start(const struct gs_http_config *config, struct gs_http_server **ret_server,
                          struct gs_error *err);
@@ -167,14 +171,14 @@ struct gs_http_stats {
     uint64_t queue_full;          /* 503 */
     uint64_t memory_full;         /* 503: max_buffered_bytes */
     uint64_t streams_open;        /* now */
-    uint64_t streams_overrun;     /* cut because the client read too slowly */
     uint64_t tls_refused;         /* ended before the handshake was complete: bad or no client
                                      certificate, no common version, not TLS at all */
     uint64_t tls_reload_failures; /* changed files that could not be used; the old ones stay */
-    bool tls_stale;               /* and so it is now */
-    int64_t tls_expires_s;        /* Unix time: end of the certificate in use; 0: plain HTTP */
     uint64_t buffered_bytes;      /* now, in all requests' bodies and their answers */
     uint64_t sweeps;              /* over all connections, for their deadlines */
+    /* All above are 64 bits wide: the server counts in such a struct. */
+    bool tls_stale;        /* changed files that cannot be used are there now */
+    int64_t tls_expires_s; /* Unix time: end of the certificate in use; 0: plain HTTP */
 };
 
 /* Thread-safe; the numbers are not one instant's. */

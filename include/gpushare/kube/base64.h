@@ -5,16 +5,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "gpushare/base/buf.h"
-
 /*
  * Decodes RFC 4648 base64 with padding; line ends between characters are passed over, as Go's
  * encoding/base64 does (kubeconfig's *-data). *ret: *caller frees*, NUL-terminated, the NUL is not
  * counted. False: not base64, or out of memory; outputs untouched.
  */
 bool gs_base64_decode(const char *text, size_t len, char **ret, size_t *ret_len);
-
-/* Appends the text of bytes, with padding and without line ends. */
-void gs_base64_encode(const char *bytes, size_t len, struct gs_buf *buf);
 
 #endif

@@ -36,9 +36,12 @@
  */
 struct gs_kube_client;
 
+/* etcd takes 1.5 MiB of an object, which JSON writes in up to six times as many bytes (\u003c). */
+#define GS_OBJECT_BYTES_MAX ((size_t)16 << 20)
+
 /* 0 or NULL means the default in brackets. */
 struct gs_kube_options {
-    const char *program;          /* User-Agent gpushare-PROGRAM/VERSION; copied ["client"] */
+    const char *program;          /* User-Agent gpushare-PROGRAM/VERSION; copied */
     const struct gs_names *names; /* borrowed for the client's life; needed for the port */
     const struct gs_clock *clock; /* borrowed; deadlines, and pauses between attempts of a request
                                      [the machine's] */
@@ -46,23 +49,24 @@ struct gs_kube_options {
     int64_t request_timeout_ns;   /* one call with all its retries [15 s] */
     int64_t list_timeout_ns;      /* one page of a list that a watch makes [60 s] */
     int64_t retry_after_max_ns;   /* longest wait for a 429 that is honoured in full [10 s] */
-    size_t body_max_bytes;        /* one answer; a larger page is asked for in parts [64 MiB] */
-    size_t event_max_bytes;       /* one line of a watch [16 MiB] */
-    uint32_t page_limit;          /* objects of a list's first page, later ones weigh 2 MiB [500] */
-    int64_t backoff_min_ns;       /* between attempts of a watch [800 ms] */
-    int64_t backoff_max_ns;       /* [30 s] */
-    int64_t watch_timeout_ns;     /* a watch ends between this and its double [5 min] */
-    int64_t stall_timeout_ns;     /* a watch without a byte is taken up anew [150 s] */
-    uint32_t qps;                 /* requests a second [no limit] … */
-    uint32_t burst;          /* … and how many may come at once [1]: not lists and watches that
-                                run, and not Leases, which must not wait behind others */
-    int64_t exec_timeout_ns; /* a credential plugin, where it may not ask [60 s] */
+    size_t object_max_bytes;      /* one answer, one watch event [16 MiB] */
+    size_t page_max_bytes;        /* a page of several objects [object_max_bytes] */
+    /* An object is passed over; not again for the same reason. From any thread, ctx NULL [none] */
+    void (*passed_over)(void *ctx, const struct gs_error *why);
+    uint32_t page_limit;      /* objects of a list's first page, later ones weigh 2 MiB [500] */
+    int64_t backoff_min_ns;   /* between attempts of a watch [800 ms] */
+    int64_t backoff_max_ns;   /* [30 s] */
+    int64_t watch_timeout_ns; /* a watch ends between this and its double [5 min] */
+    int64_t stall_timeout_ns; /* a watch without a byte is taken up anew [150 s] */
+    uint32_t qps;             /* requests a second [no limit] … */
+    uint32_t burst;           /* … and how many may come at once [1]: not lists and watches that
+                                 run, and not Leases, which must not wait behind others */
 };
 
-/* *ret_client: *caller frees* with gs_kube_client_free(). config and options are copied.
- * GS_EINVAL: unusable configuration; GS_EIO, GS_ENOENT: a credential file that cannot be read;
- * GS_ENOMEM. Nothing is sent and no plugin is run yet. */
-int gs_kube_client_new(const struct gs_kube_config *config, const struct gs_kube_options *options,
+/* *ret_client: *caller frees* with gs_kube_client_free(). config is *taken*, also on failure;
+ * options are copied. GS_EINVAL: unusable configuration; GS_EIO, GS_ENOENT: a credential file that
+ * cannot be read; GS_EAUTH: a credential that cannot be used; GS_ENOMEM. Nothing is sent yet. */
+int gs_kube_client_new(struct gs_kube_config *config, const struct gs_kube_options *options,
                        struct gs_kube_client **ret_client, struct gs_error *err);
 
 /* Calls that are under way end with GS_ECANCELED within a second, and every later one at once: a
@@ -82,7 +86,6 @@ struct gs_kube_request {
     const char *path;         /* "/version": absolute, already percent-encoded */
     const char *query;        /* "limit=1", already encoded, or NULL */
     const char *content_type; /* of the body; NULL: application/json */
-    const char *accept;       /* NULL: application/json */
     const char *body;         /* NULL: none */
     size_t body_len;
     bool first_bytes;    /* of a 200's body are enough: a watch that is to say that there is news */
@@ -95,7 +98,7 @@ struct gs_kube_request {
  * 0 when an HTTP answer arrived, whatever its status: *ret_status, and its body in *body, which the
  * caller brings (GS_BUF(ceiling)) and which is emptied first. -1 when none arrived: GS_ETIMEOUT,
  * GS_EBUSY (its time was over before it was sent), GS_EIO (connection, TLS, cut), GS_ETOOBIG (body
- * above its ceiling), GS_EAUTH (no credentials to be had from plugin or file), GS_ECANCELED,
+ * above its ceiling), GS_EAUTH (no usable credentials), GS_ECANCELED,
  * GS_EINVAL, GS_ENOMEM.
  */
 int gs_kube_request(struct gs_kube_client *client, const struct gs_kube_request *request,
@@ -128,10 +131,10 @@ struct gs_kube_stats {
     uint64_t events_modified;
     uint64_t events_deleted;
     uint64_t events_bookmark;
-    uint64_t broken_objects; /* passed over in lists and watches */
+    uint64_t broken_objects; /* passed over in lists and watches: invalid or too large */
     uint64_t oversized;      /* answers and events above their ceiling */
     uint64_t bytes_received; /* bodies */
-    char last_broken[256];   /* why the last broken object was one; "" for none */
+    char last_broken[256];   /* which one and why; "" for none */
 };
 
 void gs_kube_client_stats(struct gs_kube_client *client, struct gs_kube_stats *ret);

@@ -7,9 +7,11 @@
 #include "gpushare/kube/client.h"
 
 /*
- * A list, page by page: the first of page_limit objects, later ones by weight. One that is too
- * large is asked for in smaller ones; a list whose continue token the server forgot begins anew, a
- * few times. Whoever lists asks here: the client's watches and lists, and the CLI.
+ * A list, page by page: the first of page_limit objects, later ones by weight. A page above
+ * page_max_bytes is asked for in smaller ones, and one object above object_max_bytes is passed
+ * over; a list whose continue token the server forgot begins again, a few times. One without an
+ * end, of a million objects, is GS_ETOOBIG. Whoever lists asks here: the client's watches and
+ * lists, and the CLI.
  */
 struct gs_pages {
     /* As gs_kube_request(); with `ahead` of another thread, too. */
@@ -19,7 +21,7 @@ struct gs_pages {
     const char *path;
     const char *query; /* "fieldSelector=…", encoded, or NULL */
     uint32_t page_limit;
-    size_t body_max_bytes;
+    size_t page_max_bytes, object_max_bytes;
     const struct gs_clock *clock; /* of deadline_ns; NULL: there is none */
     int64_t deadline_ns;          /* of all pages together */
     int64_t page_timeout_ns;      /* 0: the request's own */
@@ -29,6 +31,8 @@ struct gs_pages {
     int (*begin)(void *ctx, struct gs_error *err);
     int (*item)(void *ctx, struct gs_scan *scan, struct gs_error *err); /* takes the item */
     void (*page)(void *ctx, const struct gs_list_meta *meta);           /* was read; or NULL */
+    /* An object is passed over, and why, with its name. NULL: GS_ETOOBIG ends the list. */
+    void (*passed_over)(void *ctx, const struct gs_error *why);
     void *ctx;
 };
 

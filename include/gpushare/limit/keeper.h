@@ -40,7 +40,7 @@ enum gs_enforce {
     GS_ENFORCE_OFF,       /* nothing is read and nothing written */
     GS_ENFORCE_OBSERVE,   /* reads use, and tells who would be refused */
     GS_ENFORCE_PREFERRED, /* writes limits; a pod that cannot be limited starts all the same */
-    GS_ENFORCE_REQUIRED,  /* its containers are held back */
+    GS_ENFORCE_REQUIRED,  /* its containers are blocked */
 };
 
 /* "off", "observe", "preferred", "required". Parsing: the exact words; false leaves *ret alone. */
@@ -63,7 +63,7 @@ GS_DEFINE_CLEANUP(struct gs_keeper *, gs_keeper_free)
 /* By GPU index, copied: what gs_limiter_look() said; host: its result. count at most GS_GPUS_MAX.
  */
 void gs_keeper_gpus(struct gs_keeper *keeper, enum gs_limit_host_state host,
-                    const struct gs_limit_gpu *gpus, size_t count);
+                    const struct gs_region *gpus, size_t count);
 
 /* Whether limits are written and hold on this GPU, or why not: what was read back of the pods there
  * when they were last looked at. */
@@ -73,11 +73,11 @@ struct gs_share {
     const char *uid; /* as its cgroup has it; of a static pod its config hash. Copied */
     gs_gpu_mask gpus;
     uint64_t bytes; /* on each of them */
-    bool required;  /* the pod itself insists, whatever the mode */
+    bool required;  /* the pod itself requires it, whatever the mode */
     bool one_user;  /* one container at a time uses GPUs: its own cgroup shows the limit, too */
     bool given; /* the kubelet has asked for its GPUs: else no container of it starts, and the one
                    that was taken for its was another pod's */
-    bool runs;  /* some container of it runs already: what it uses above its share by now is not
+    bool runs;  /* some container of it runs already: what it uses over its request by now is not
                    taken from it, nor does it get more */
 };
 
@@ -127,9 +127,9 @@ bool gs_keeper_find(const struct gs_keeper *keeper, const char *uid, struct gs_k
 
 enum gs_verdict {
     GS_VERDICT_FINE,
-    GS_VERDICT_WOULD_BE_REFUSED, /* it uses more than its share, and nothing holds it */
+    GS_VERDICT_WOULD_BE_REFUSED, /* it uses more than its request, and nothing holds it */
     GS_VERDICT_NOT_HELD,         /* it should be held and is not, though the kernel counts its GPUs'
-                                    memory or it insists; also when it has no cgroup and starts */
+                                    memory or requires it; also when it has no cgroup and starts */
 };
 
 /* A pod about which there is something to say; each verdict is told once of a pod. */
@@ -139,7 +139,7 @@ bool gs_keeper_next_news(struct gs_keeper *keeper, struct gs_kept *ret,
 struct gs_keeper_stats {
     uint32_t pods;    /* that have a cgroup */
     uint32_t held;    /* of these */
-    uint32_t over;    /* of the pods, use more than their share: would be refused, or are */
+    uint32_t over;    /* of the pods, use more than their request: would be refused, or are */
     uint64_t repairs; /* limits that were found lost and written again */
     uint64_t writes;  /* limits written for the first time */
     uint32_t unheld;  /* of the pods: should be held and are not */

@@ -13,10 +13,10 @@
 #include "gpushare/model/enforced.h"
 
 /*
- * Keeps pods to their share of a GPU's memory by the kernel's dmem cgroup controller (Linux 6.14 or
- * newer, CONFIG_CGROUP_DMEM, cgroup v2): one line, "<region> <bytes>", in the pod's dmem.max. The
- * GPU's driver charges what a process takes to the process's cgroup; above the pod's limit it is
- * refused. The limit binds the sum over all processes and containers of the pod.
+ * Limits pods to their request of a GPU's memory by the kernel's dmem cgroup controller (Linux 6.14
+ * or newer, CONFIG_CGROUP_DMEM, cgroup v2): one line, "<region> <bytes>", in the pod's dmem.max.
+ * The GPU's driver charges what a process takes to the process's cgroup; above the pod's limit it
+ * is refused. The limit binds the sum over all processes and containers of the pod.
  *
  * It knows pods by UID, GPUs by region, sizes in bytes, and nothing of Kubernetes'
  * API, of units or of a vendor: any front end can call it. Whether a write took effect is found out
@@ -67,16 +67,11 @@ enum gs_limit_host_state {
 /* What it means for every GPU: GS_ENFORCED_DMEM when ready. */
 enum gs_enforced gs_limit_host_enforced(enum gs_limit_host_state state);
 
-struct gs_limit_gpu {
-    struct gs_region region; /* ABSENT while the host has no controller */
-    uint64_t capacity_bytes; /* of the region, when usable; the driver's number */
-};
-
 /* Looks anew at the host, at the regions of all GPUs of the node, and for the pods' folders.
- * addresses: PCI, as the driver writes them; NULL for a GPU that has none. ret has room for count.
- */
+ * addresses: PCI, as the driver writes them; NULL for a GPU that has none. ret has room for count:
+ * ABSENT while the host has no controller. */
 enum gs_limit_host_state gs_limiter_look(struct gs_limiter *limiter, const char *const *addresses,
-                                         size_t count, struct gs_limit_gpu *ret);
+                                         size_t count, struct gs_region *ret);
 
 /* Where pods' cgroups are. *Borrowed* from the limiter; changed by gs_limiter_look(), and by any
  * call while no folder of pods was found yet. */
@@ -109,8 +104,7 @@ enum gs_limit_outcome {
     GS_LIMIT_OUTCOME_COUNT,
 };
 
-/* "held", "no-pod", …; and a clause for people, "" when held. */
-const char *gs_limit_outcome_name(enum gs_limit_outcome outcome);
+/* A clause for people, "" when held. */
 const char *gs_limit_outcome_reason(enum gs_limit_outcome outcome);
 
 struct gs_limit_result {

@@ -17,9 +17,10 @@
  *
  *   a PID     comes by                                          is told       leaves by
  *   listed    its process is there, and began before the list   its pod       a list without it
- *   lost      it is listed and there is no process, or a        nobody's pod  a list without it
- *             younger one than the list, or another than when
- *             the list before had it
+ *   young     its process is there, and is younger than the     nobody's pod  a later list
+ *             list: perhaps it began meanwhile
+ *   lost      it is listed and there is no process, or another  nobody's pod  a list without it
+ *             than when the list before had it
  *
  * A list that the driver refuses is none without it: of the PIDs that were in that GPU's last one
  * everything is remembered.
@@ -27,8 +28,8 @@
  * The one that opened the driver may be gone while a child of it holds its memory on: then the
  * driver goes on naming a PID that is anybody's by now. So what is lost stays lost.
  *
- *   gs_process_pods_begin(pods, boot_ns);      just before the driver is asked
- *   if (gs_process_pods_find(pods, gpu, pid, uid)) ...
+ *   gs_process_pods_begin(pods);
+ *   if (gs_process_pods_find(pods, gpu, boot_ns, pid, uid)) ...
  *   gs_process_pods_end(pods);
  *
  * Used by one thread; writes nothing.
@@ -43,13 +44,13 @@ struct gs_process_pods *gs_process_pods_new(const char *proc);
 void gs_process_pods_free(struct gs_process_pods *pods);
 GS_DEFINE_CLEANUP(struct gs_process_pods *, gs_process_pods_free)
 
-/* A list begins, at that time by CLOCK_BOOTTIME. */
-void gs_process_pods_begin(struct gs_process_pods *pods, int64_t boot_ns);
+/* A list begins. */
+void gs_process_pods_begin(struct gs_process_pods *pods);
 
-/* A PID of the list of that GPU; asked again in the same list it gets the same answer. False: no
- * pod's, or it is not known whose; ret_uid is untouched. ret_uid: as the pod's cgroup has it, of a
- * static pod its config hash. */
-bool gs_process_pods_find(struct gs_process_pods *pods, uint32_t gpu, uint32_t pid,
+/* A PID of the list of that GPU, for which the driver was asked at that time by CLOCK_BOOTTIME;
+ * asked again in the same list it gets the same answer. False: no pod's, or it is not known whose;
+ * ret_uid is untouched. ret_uid: as the pod's cgroup has it, of a static pod its config hash. */
+bool gs_process_pods_find(struct gs_process_pods *pods, uint32_t gpu, int64_t boot_ns, uint32_t pid,
                           char ret_uid[GS_POD_UID_BYTES]);
 
 /* Which PIDs are on that GPU is not told this time. */

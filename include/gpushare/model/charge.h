@@ -14,7 +14,7 @@
  *   the larger of the two. Compute is counted by the same two phases.
  *
  * Where is what the first of these names:
- *   1. the node's gpu-moved                                  the caller knows them: core/ledger.h,
+ *   1. the node's gpu-reassigned                             the caller knows them: core/ledger.h,
  *   2. what was bound, given or believed before              allocate/allocator.h
  *   3. the record, when the pod is first seen bound          gs_pod_recorded()
  *

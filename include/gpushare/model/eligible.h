@@ -107,16 +107,19 @@ struct gs_node_rules {
 
 enum gs_eligible gs_eligible(const struct gs_pod_rules *pod, const struct gs_node_rules *node);
 
-/* A label selector, as of a PodDisruptionBudget: all of its requirements. labels: ascending key. A
- * requirement that is not understood speaks against nothing. */
-bool gs_labels_match(const struct gs_term_of_nodes *selector, const struct gs_kv *labels,
-                     uint32_t count);
-
 /* The label's value, or NULL. */
 const char *gs_node_label(const struct gs_node_rules *node, const char *key);
 
 /* By key, as gs_node_label() wants them. */
 void gs_node_labels_sort(struct gs_kv *labels, size_t count);
+
+/* The pod's nodeSelector and required node affinity, or perhaps: what it cannot say counts. */
+bool gs_pod_selects(const struct gs_pod_rules *pod, const struct gs_node_rules *node);
+
+/* The first taint that keeps the pod away and is not one of the node controller's for a node's
+ * state (node.kubernetes.io/…); *borrowed* from the node, NULL without one. */
+const struct gs_taint *gs_find_untolerated(const struct gs_pod_rules *pod,
+                                           const struct gs_node_rules *node);
 
 /* *to becomes a copy whose memory is the arena's. -1: out of memory, *to is then zeroed. */
 int gs_pod_rules_copy(struct gs_arena *arena, struct gs_pod_rules *to,

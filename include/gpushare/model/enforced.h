@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 /*
- * What keeps pods to their share of a GPU's memory, and if nothing does why: what the device plugin
- * read back on its host, and what the inventory tells (docs/limits.md, docs/limits.md).
+ * What limits pods to their request of a GPU's memory, and if nothing does why: what the device
+ * plugin read back on its host, and what the inventory tells (docs/limits.md, docs/limits.md).
  */
 enum gs_enforced {
     GS_ENFORCED_UNKNOWN, /* not said: the original's device plugin */
@@ -34,13 +34,13 @@ enum gs_enforced {
     GS_ENFORCED_COUNT
 };
 
-/* Something keeps pods to their share; it was said that nothing does. Neither of what is unknown.
+/* Something limits pods; it was said that nothing does. Neither of what is unknown.
  */
 bool gs_enforced_holds(enum gs_enforced enforced);
 bool gs_enforced_lacks(enum gs_enforced enforced);
 
 /* The words on the wire, which stay: what does it ("dmem", "mps", "mig", "hook", "none"; "" when it
- * was not said), and if nothing does why ("not-on", "no-controller", …; else ""). Constant. */
+ * was not said), and if nothing does why ("not-enabled", "no-controller", …; else ""). Constant. */
 const char *gs_enforced_by(enum gs_enforced enforced);
 const char *gs_enforced_why(enum gs_enforced enforced);
 /* From these two: what is none of them is unknown, as is none at all. */

@@ -52,6 +52,7 @@ struct gs_gpu {
     bool schedulable; /* false: an administrator's cordon */
     enum gs_enforced enforced;
     char uuid[GS_UUID_BYTES];   /* "" when not known; NUL-terminated */
+    char card[GS_UUID_BYTES];   /* of an instance, its card's UUID; "" when not known */
     char model[GS_MODEL_BYTES]; /* "" when not known; NUL-terminated, cut when longer */
     char pci[GS_PCI_BYTES];     /* "0000:3b:00.0", as sysfs writes it; "" when not known */
 };

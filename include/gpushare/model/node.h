@@ -30,7 +30,7 @@ struct gs_node {
     bool unschedulable;           /* spec.unschedulable */
     bool driver_upgrade;          /* label <domain>/gpu-driver-upgrade=true */
     bool mps;                     /* label <domain>/gpu-mps=true */
-    uint32_t whole_gpus;          /* status.capacity of nvidia.com/gpu and nvidia.com/gpu.shared */
+    uint32_t whole_gpus;          /* status.capacity of nvidia.com/gpu*, mig-* and vgpu* */
     uint64_t capacity_units;      /* status.capacity of <domain>/gpu-mem, 0 when absent */
     uint64_t allocatable_units;   /* status.allocatable of the same */
     uint32_t capacity_count;      /* status.capacity of <domain>/gpu-count */

@@ -21,20 +21,19 @@ enum gs_pod_phase {
     GS_PHASE_FAILED,
 };
 
-enum gs_container_kind {
+enum __attribute__((packed)) gs_container_kind {
     GS_CONTAINER_INIT,    /* runs to its end before the next starts */
     GS_CONTAINER_SIDECAR, /* init container with restartPolicy Always: stays */
     GS_CONTAINER_MAIN,
 };
 
+/* 24 bytes, since a pod may have thousands. */
 struct gs_container {
-    const char *name;
-    enum gs_container_kind kind;
-    uint32_t gpu_units;   /* limits of <domain>/gpu-mem (requests when there is no limit) */
-    uint32_t cores_pct;   /* likewise of <domain>/gpu-core.percentage; saturated at 2^31 - 1 */
-    uint32_t main_index;  /* index into spec.containers for kind MAIN, else into initContainers */
     int64_t cpu_milli;    /* requests.cpu (limits.cpu when there is no request) */
     int64_t memory_bytes; /* requests.memory, likewise */
+    uint32_t gpu_units;   /* limits of <domain>/gpu-mem (requests when there is no limit) */
+    uint16_t cores_pct;   /* likewise of <domain>/gpu-core.percentage; saturated */
+    enum gs_container_kind kind;
     bool overrides_visible_devices; /* its env sets NVIDIA_VISIBLE_DEVICES itself */
 };
 
@@ -56,14 +55,13 @@ enum gs_count_kind { GS_COUNT_ABSENT, GS_COUNT_VALID, GS_COUNT_BROKEN };
  * The comma lists of a pod's author, and how much of them is believed to be one: with more bytes or
  * entries the pod is refused. Decoders keep no more than one byte past the ceiling.
  */
-enum { GS_LIST_BYTES_MAX = 1024, GS_LIST_ENTRIES_MAX = 32, GS_POD_LABELS_MAX = 4096 };
+enum { GS_LIST_BYTES_MAX = 1024, GS_LIST_ENTRIES_MAX = 32, GS_POD_LABELS_MAX = 64 };
 
 /* `<domain>/gpu-placement` */
 enum gs_placement {
     GS_PLACEMENT_DEFAULT, /* absent: the service's policy */
     GS_PLACEMENT_BINPACK,
     GS_PLACEMENT_SPREAD,
-    GS_PLACEMENT_FGD,
     GS_PLACEMENT_ROLLOUT,
     GS_PLACEMENT_BROKEN, /* an annotation with another word */
 };
@@ -80,12 +78,14 @@ struct gs_pod {
     const char *node_name;      /* spec.nodeName: bound there; "" while not bound */
     const char *nominated_node; /* status.nominatedNodeName */
     const char *scheduler_name; /* spec.schedulerName */
+    const char *said;           /* message of condition PodScheduled, cut as lists are */
     /* The group with which it is scheduled (a gang): spec.schedulingGroup.podGroupName (1.36), or
      * the label of Coscheduling, scheduling.x-k8s.io/pod-group, formerly
      * pod-group.scheduling.sigs.k8s.io; "" without one. */
     const char *group;
-    const char *labels; /* metadata.labels as JSON, of a bound pod with GPU memory; else, and where
-                           they are longer than GS_POD_LABELS_MAX, "" */
+    /* Of a bound pod with GPU memory (model/budget.h), the first GS_POD_LABELS_MAX; else, and in a
+     * copy, NULL. */
+    const struct gs_labels *labels;
     const char *owner_uid; /* the controller's UID, "" without one */
     /* "Deployment/web", "Job/train": who made it; a ReplicaSet's Deployment where the pod's label
      * pod-template-hash tells it. "" without a controller */
@@ -97,7 +97,7 @@ struct gs_pod {
     /* Of a static pod's mirror: what the kubelet calls it in place of a UID; else "". The API
      * server lets nobody add that annotation to a pod. */
     const char *static_uid;
-    const char *term; /* annotation gpushare/term, or "" */
+    const char *term; /* annotation gpushare/leader-term, or "" */
     enum gs_qos qos;  /* BestEffort when it is not said */
     enum gs_pod_phase phase;
     bool deleting;     /* metadata.deletionTimestamp is set: frees nothing by itself */
@@ -133,7 +133,7 @@ struct gs_pod {
     int64_t assume_time_ns; /* ..._ASSUME_TIME, 0 when absent or broken */
     bool assigned;          /* ..._ASSIGNED is "true" */
     bool has_assigned;      /* ..._ASSIGNED is there at all */
-    const char *offer;      /* gpu-offer: the node that an extender nominated it to */
+    const char *offer;      /* gpu-nominated: the node that an extender nominated it to */
     bool enforce_required;  /* gpu-enforce: starts only when its limit holds */
     const char *gpu_model;  /* comma list of model substrings allowed */
     const char *gpu_model_deny;

@@ -25,7 +25,7 @@ enum gs_reason {
     GS_REASON_BIND_OPEN,     /* a bind of the pod to another node has no known outcome yet */
     GS_REASON_BAD_COUNT,     /* unresolvable: label or annotation gpu-count is broken */
     GS_REASON_NOT_DIVISIBLE, /* unresolvable: a request does not divide by gpu-count */
-    GS_REASON_BAD_PLACEMENT, /* unresolvable: annotation gpu-placement names no policy */
+    GS_REASON_BAD_PLACEMENT, /* unresolvable: invalid gpu-placement: unknown policy */
     GS_REASON_BAD_MODEL,     /* unresolvable: annotation gpu-model is no comma list, or too long */
     GS_REASON_BAD_MODEL_DENY,
     GS_REASON_BAD_UUID,
@@ -39,7 +39,7 @@ enum gs_reason {
 /* The words for the user; "" for GS_FITS. Static. */
 const char *gs_reason_text(enum gs_reason reason);
 
-/* A short label for metrics: "no_room". Static. */
+/* A short label for metrics: "insufficient_memory". Static. */
 const char *gs_reason_label(enum gs_reason reason);
 
 /* Evicting pods cannot help: goes into FailedAndUnresolvableNodes as well. */

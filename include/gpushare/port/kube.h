@@ -51,8 +51,8 @@ struct gs_watch_sink {
 
 struct gs_watch_spec {
     enum gs_kind kind;
-    const char *node;     /* NULL: all; else pods of this node (field selector spec.nodeName),
-                             or the one node of this name (metadata.name) */
+    const char *node;     /* NULL: all; else pods of this node that have not ended (by a field
+                             selector), or the one node of this name (metadata.name) */
     bool skip_other_pods; /* pods without GPU memory need not be delivered, except as gone */
     /* Set by anybody, then gs_kube_ops.wake: the watch gives up what it does, lists anew and goes
      * on from there, with a list that begins after it was set: false again from then on. NULL:
@@ -66,13 +66,11 @@ struct gs_kube_ops {
     int (*get_pod)(void *ctx, const char *ns, const char *name, struct gs_pod *ret,
                    struct gs_error *err);
     int (*get_node)(void *ctx, const char *name, struct gs_node *ret, struct gs_error *err);
-    /* Calls each for every pod (of one node, when node is not NULL); stops when it returns -1. */
+    /* Calls each for every pod (when node is not NULL, those there that have not ended); stops when
+     * it returns -1 (memory): GS_ENOMEM. */
     int (*list_pods)(void *ctx, const char *node, int64_t timeout_ns,
                      int (*each)(void *each_ctx, const struct gs_pod *pod), void *each_ctx,
                      struct gs_error *err);
-    int (*list_nodes)(void *ctx, int64_t timeout_ns,
-                      int (*each)(void *each_ctx, const struct gs_node *node), void *each_ctx,
-                      struct gs_error *err);
     int (*patch_pod)(void *ctx, const struct gs_meta_patch *patch, struct gs_error *err);
     int (*patch_node)(void *ctx, const struct gs_meta_patch *patch, struct gs_error *err);
     int (*patch_node_status)(void *ctx, const struct gs_node_status_patch *patch,

@@ -21,9 +21,7 @@
  *   struct gs_service *service = gs_service_new(&config, err);
  *   struct gs_watch_sink sink = gs_service_sink(service);      hand it to kube.ops->watch
  *   gs_service_filter(service, body, len, &answer, err);       per request
- *   gs_service_tick(service);                                  about ten times a second
- *   gs_service_term_tick(service);                             likewise, with an election
- *   gs_service_promises_tick(service);                         likewise
+ *   gs_service_tick_part(service, part);                       each about ten times a second
  *   gs_service_free(service);                                  after all of these have ended
  *
  * A standby (its election says that another replica leads) keeps its ledger warm, answers
@@ -40,8 +38,6 @@ struct gs_service_config {
     const struct gs_clock *clock;       /* borrowed */
     struct gs_kube kube;                /* borrowed */
     enum gs_placement policy;           /* for pods that name none: a real policy */
-    enum gs_quantise quantise;          /* how losses become 0..10 */
-    bool sparse_scores;                 /* prioritize leaves out the nodes of the least score */
     bool nominates;                     /* kube-scheduler asks about a sample of the nodes: a pod
                                            that none of these has room for is nominated to one that
                                            has (service/offers.h) */
@@ -50,7 +46,7 @@ struct gs_service_config {
     const char *pod_name;               /* … NULL: not known */
     bool labels_leader;         /* that pod is labelled gpushare/leader=true while it leads */
     int64_t first_bind_ns;      /* monotonic: binds wait until then; 0: for nothing */
-    int64_t reconcile_ns;       /* between full comparisons with the API; 0: 5 minutes */
+    int64_t reconcile_ns;       /* between comparisons with the API; 0: 5 minutes */
     const char *scheduler_name; /* comma list of spec.schedulerName: it refuses others' pods; NULL:
                                    none. Borrowed */
     bool no_gpu_metrics;        /* gs_service_metrics() leaves out the series per GPU */
@@ -109,8 +105,8 @@ int gs_service_filter_at_once(struct gs_service *service, const char *body, size
 int gs_service_prioritize(struct gs_service *service, const char *body, size_t len,
                           struct gs_buf *answer, struct gs_error *err);
 /* A bind was read, and its turn comes later: one of the following with the same body. Its place is
- * reserved at once, if there is one. Never sleeps. */
-void gs_service_bind_arrived(struct gs_service *service, const char *body, size_t len);
+ * reserved at once, if there is one. Never sleeps. Returns a hash of the pod's namespace. */
+uint64_t gs_service_bind_arrived(struct gs_service *service, const char *body, size_t len);
 int gs_service_bind(struct gs_service *service, const char *body, size_t len, struct gs_buf *answer,
                     struct gs_error *err);
 /* The same for a client that showed who it is: its name goes into the log. NULL: it did not. */
@@ -132,17 +128,26 @@ int gs_service_promised(struct gs_service *service, struct gs_buf *answer, struc
 /* Appends this service's metrics in Prometheus text format 0.0.4. */
 void gs_service_metrics(struct gs_service *service, struct gs_buf *out);
 
-/* What must happen without being asked: waking refused pods whose memory came free, finding out
- * about binds without an answer, the periodic comparison. Calls the cluster; never waits long. */
+/*
+ * What must happen without being asked, in parts: each of a thread of its own, because what one
+ * waits for the others do not. So long a part waits for the cluster in one call, at most.
+ */
+enum gs_tick {
+    GS_TICK_CLOCK,   /* never: ends reservations, builds the policies' tables, audits the ledger */
+    GS_TICK_SETTLE,  /* 15 s: what became of a bind without an answer */
+    GS_TICK_REQUEUE, /* never: queues PATCHes of pods that fit by now, and of nominations */
+    GS_TICK_PATCH,   /* 2 s: writes these; of GS_PATCH_THREADS threads */
+    GS_TICK_COMPARE, /* a minute for a list, 15 s for each Event */
+    GS_TICK_TERM,    /* 2 s: begins a term of this replica when the election says so, puts its pod's
+                        label right, has the pods listed anew where the watch may be behind */
+    GS_TICKS
+};
+
+/* Of any thread; a part of one thread at a time, but for the term's. */
+enum { GS_PATCH_THREADS = 16 };
+void gs_service_tick_part(struct gs_service *service, enum gs_tick part);
+
+/* All but the term's, one after the other. */
 void gs_service_tick(struct gs_service *service);
-
-/* Begins a term of this replica when the election says so, puts its pod's label right, and has the
- * pods listed anew where the watch of them may be behind. Of a thread of its own, or of several: it
- * waits for the API, two seconds at most. */
-void gs_service_term_tick(struct gs_service *service);
-
-/* Ends the places that filter kept for members of pod groups. Of a thread of its own, too: it calls
- * nobody, and a slow API server must not make these places last. */
-void gs_service_promises_tick(struct gs_service *service);
 
 #endif

@@ -9,7 +9,6 @@
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/slice.h"
 #include "gpushare/sim/cluster.h"
-#include "gpushare/sim/faults.h"
 
 /*
  * The Kubernetes REST API of an embedded cluster, without sockets: a request in, an answer or a
@@ -17,9 +16,9 @@
  *
  * Served: /version, /healthz, /readyz, /livez; discovery (/api, /apis, /api/v1, …) and as much of
  * /openapi as kubectl needs to leave validation to the server; every verb of the kinds in object.h
- * with their status, pods/NAME/binding and POST bindings; JSON, and for GET the Table form that
- * `kubectl get` asks for. Errors are meta/v1 Status objects.
- * Not served: protobuf, server-side apply (415), JSON patch (415), logs, exec.
+ * but the deletion of a collection, with their status, and pods/NAME/binding; JSON. Errors are
+ * meta/v1 Status objects. Not served: protobuf, server-side apply (415), JSON patch (415), logs,
+ * exec.
  *
  *   struct gs_sim_reply reply = GS_SIM_REPLY;
  *   gs_sim_api_handle(api, &request, &reply);
@@ -30,10 +29,8 @@ struct gs_sim_api;
 
 /* 0 or NULL means the default in brackets; everything is borrowed for the api's life. */
 struct gs_sim_api_options {
-    const struct gs_names *names; /* for the columns about GPUs in tables; must be given */
-    const char *token;            /* bearer token that every request must bring (401); [none] */
-    int64_t bookmark_ns;          /* between bookmarks of a quiet watch [10 s] */
-    struct gs_sim_faults *faults; /* what goes wrong, and GET and PUT /faults; [nothing] */
+    const char *token;   /* bearer token that every request must bring (401); [none] */
+    int64_t bookmark_ns; /* between bookmarks of a quiet watch [10 s] */
 };
 
 /* *ret_api: *caller frees*. cluster is *borrowed until* then. GS_ENOMEM. */
@@ -49,10 +46,9 @@ struct gs_sim_request {
     /* A query argument, decoded; NULL when it did not come. */
     const char *(*query)(void *query_ctx, const char *name);
     void *query_ctx;
-    const char *accept;
     const char *content_type;
     const char *authorization;
-    const char *agent; /* User-Agent: whom faults concern */
+    const char *agent; /* User-Agent */
     struct gs_slice body;
 };
 
@@ -63,14 +59,12 @@ struct gs_sim_reply {
     const char *content_type; /* static */
     struct gs_buf body;
     struct gs_sim_stream *stream; /* a watch: body is empty */
-    int retry_after_s;            /* for a header of that name; 0: none */
-    bool cut;                     /* the connection breaks after these bytes of the body */
 };
 
 enum { GS_SIM_REPLY_BYTES_MAX = 1 << 30 };
 #define GS_SIM_REPLY ((struct gs_sim_reply){.body = GS_BUF(GS_SIM_REPLY_BYTES_MAX)})
 
-/* Always fills *ret. From any thread. With faults it may sleep. */
+/* Always fills *ret. From any thread. */
 void gs_sim_api_handle(struct gs_sim_api *api, const struct gs_sim_request *request,
                        struct gs_sim_reply *ret);
 void gs_sim_reply_release(struct gs_sim_reply *reply);

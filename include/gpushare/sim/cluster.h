@@ -36,8 +36,8 @@
  *   a list with limit is one snapshot over all its pages; a watch hands out every change after a
  *   version in order, or fails with GS_EGONE when the log does not reach back that far.
  * What it leaves out: admission, defaults except those named at gs_sim_create(), garbage
- * collection, graceful deletion (an object with finalizers stays, marked, until they are gone;
- * every other one goes at once). Namespaces come into being when something is created in them.
+ * collection, graceful deletion and finalizers (an object goes at once), generateName, Namespace
+ * objects (every namespace is there).
  *
  * Errors, with the HTTP status that api.h gives them:
  *   GS_EPROTO 400 malformed JSON      GS_EINVAL 422 an object that breaks a rule
@@ -49,9 +49,7 @@ struct gs_sim_cluster;
 /* 0 or NULL means the default in brackets. */
 struct gs_sim_options {
     const struct gs_clock *clock; /* timestamps; borrowed for the cluster's life; [the machine's] */
-    uint64_t seed;                /* of the UIDs: the same seed gives the same ones [1] */
     uint32_t log_max;             /* changes kept per kind for watches [65536] */
-    uint32_t objects_max;         /* of all kinds together [4,000,000] */
 };
 
 enum { GS_SIM_OBJECT_BYTES_MAX = 3 << 19 }; /* 1.5 MiB, as etcd's request limit */
@@ -75,7 +73,7 @@ int gs_sim_get(struct gs_sim_cluster *cluster, enum gs_sim_kind kind, const char
 
 /*
  * body: the object as JSON; kind and apiVersion may be absent. ns: of the request, "" for a
- * cluster-wide kind; the body's must agree or be absent. metadata.generateName gives a name.
+ * cluster-wide kind; the body's must agree or be absent.
  * uid, resourceVersion and creationTimestamp are ours. A pod's status becomes {"phase":"Pending"};
  * its restartPolicy, schedulerName and terminationGracePeriodSeconds, and requests that only stand
  * as limits, are filled in.
@@ -88,6 +86,10 @@ int gs_sim_create(struct gs_sim_cluster *cluster, enum gs_sim_kind kind, const c
 int gs_sim_load(struct gs_sim_cluster *cluster, enum gs_sim_kind kind, struct gs_slice body,
                 struct gs_sim_object **ret_object, struct gs_error *err);
 
+/* A gs_manifest_take (codec/manifest.h) that loads into the cluster. GS_EINVAL: an unknown kind. */
+int gs_sim_load_object(void *cluster, const char *version, const char *kind, struct gs_slice json,
+                       struct gs_error *err);
+
 enum gs_sim_part { GS_SIM_MAIN, GS_SIM_STATUS };
 
 /* PUT. */
@@ -98,8 +100,7 @@ int gs_sim_update(struct gs_sim_cluster *cluster, enum gs_sim_kind kind, enum gs
 enum gs_sim_patch_type {
     GS_SIM_PATCH_MERGE,     /* RFC 7386 */
     GS_SIM_PATCH_STRATEGIC, /* k8s.io/apimachinery/pkg/util/strategicpatch: lists of objects merge
-                               by key, $patch, $setElementOrder, $deleteFromPrimitiveList,
-                               $retainKeys */
+                               by key, $patch: delete */
 };
 
 int gs_sim_patch(struct gs_sim_cluster *cluster, enum gs_sim_kind kind, enum gs_sim_part part,
@@ -112,8 +113,7 @@ int gs_sim_delete(struct gs_sim_cluster *cluster, enum gs_sim_kind kind, const c
                   const char *name, struct gs_slice body, struct gs_sim_object **ret_object,
                   struct gs_error *err);
 
-/* body: core/v1 Binding; its metadata.uid, when given, must be the pod's. name "": the body says.
- */
+/* body: core/v1 Binding; its metadata.uid, when given, must be the pod's. */
 int gs_sim_bind(struct gs_sim_cluster *cluster, const char *ns, const char *name,
                 struct gs_slice body, struct gs_error *err);
 
@@ -142,7 +142,7 @@ struct gs_sim_list {
 
 /*
  * limit 0: everything. next: NULL or "" for the first page, else the previous page's token, which
- * is good for five minutes or until 32 other lists are under way: then GS_EGONE. *ret: release it.
+ * is good until 32 other lists are under way: then GS_EGONE. *ret: release it.
  */
 int gs_sim_list(struct gs_sim_cluster *cluster, const struct gs_sim_query *query, uint64_t limit,
                 const char *next, struct gs_sim_list *ret, struct gs_error *err);
@@ -170,7 +170,7 @@ GS_DEFINE_CLEANUP(struct gs_sim_watch *, gs_sim_watch_free)
 /*
  * 1: *ret is the next change. 0: none came within wait_ns of real time, or gs_sim_cluster_wake()
  * was called since this watch last returned 0. -1: the watch is over: GS_EGONE (the log moved on),
- * GS_EIO (gs_sim_cluster_cut_watches()), GS_ENOMEM.
+ * GS_EIO (it was cut, which tests do), GS_ENOMEM.
  */
 int gs_sim_watch_next(struct gs_sim_watch *watch, int64_t wait_ns, struct gs_sim_event *ret,
                       struct gs_error *err);
@@ -178,16 +178,8 @@ int gs_sim_watch_next(struct gs_sim_watch *watch, int64_t wait_ns, struct gs_sim
 /* Everything up to this version has been handed out: what a bookmark says. */
 uint64_t gs_sim_watch_version(const struct gs_sim_watch *watch);
 
-/* ---- for tests and faults ---- */
-
 /* The version of the newest write. */
 uint64_t gs_sim_cluster_version(struct gs_sim_cluster *cluster);
-
-/* Forgets the log and all snapshots of lists under way. */
-void gs_sim_cluster_compact(struct gs_sim_cluster *cluster);
-
-/* Every watch now open ends with GS_EIO. */
-void gs_sim_cluster_cut_watches(struct gs_sim_cluster *cluster);
 
 /* Every gs_sim_watch_next() returns, or the next one will. */
 void gs_sim_cluster_wake(struct gs_sim_cluster *cluster);

@@ -21,19 +21,16 @@ enum gs_sim_kind {
     GS_SIM_NODES,
     GS_SIM_PODS,
     GS_SIM_EVENTS,
-    GS_SIM_NAMESPACES,
     GS_SIM_LEASES,
     GS_SIM_KINDS,
 };
 
-/* One row of what `kubectl api-resources` shows. */
+/* What is known of a kind; api_discovery.c has the rest. */
 struct gs_sim_resource {
     const char *group; /* "" for the core group */
     const char *version;
     const char *plural;
-    const char *singular;
     const char *kind;
-    const char *short_name; /* "" for none */
     bool namespaced;
     bool has_status;       /* a /status subresource; a write to the object leaves status alone */
     bool create_on_update; /* PUT of a name that does not exist creates it */

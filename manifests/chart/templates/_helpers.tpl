@@ -125,7 +125,6 @@ server. */}}
 
 {{/* Flags that every layout's extender has besides its own. */}}
 {{- define "gpushare.extenderFlags" -}}
-- --sparse-scores
 - --log-format=json
 {{- with .Values.extender.logLevel }}
 - --log-level={{ . }}
@@ -153,7 +152,7 @@ readinessProbe:
   periodSeconds: 2
 {{- end }}
 
-{{/* Whom a binding is for: (list . ACCOUNT) */}}
+{{/* Subjects of a binding: (list . ACCOUNT) */}}
 {{- define "gpushare.subject" -}}
 subjects:
 - kind: ServiceAccount

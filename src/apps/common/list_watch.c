@@ -4,11 +4,11 @@
 #include <stdio.h>
 
 #include "gpushare/base/clock.h"
+#include "gpushare/base/log.h"
 #include "gpushare/kube/pages.h"
 
 enum { WATCH_S = 290, QUERY_BYTES = 600 + GS_RV_BYTES };
 
-/* An object has 1.5 MiB at most; pages of large ones become smaller (kube/pages.c). */
 enum { PAGE_LIMIT = 500, PAGE_BYTES_MAX = 8 << 20 };
 
 /* A little longer than the API server lets a watch be. */
@@ -46,16 +46,9 @@ static int ask_page(void *ctx, const struct gs_kube_request *request, int *ret_s
     return result;
 }
 
-static int begin(void *ctx, struct gs_error *err)
+void list_watch_log_passed_over(void *ctx, const struct gs_error *why)
 {
-    struct list_watch *watch = ctx;
-    return watch->begin(watch->items_ctx, err);
-}
-
-static int take_item(void *ctx, struct gs_scan *scan, struct gs_error *err)
-{
-    struct list_watch *watch = ctx;
-    return watch->item(watch->items_ctx, scan, err);
+    gs_log(GS_LOG_WARN, "object from the API server ignored", GS_STR("error", why->msg));
 }
 
 static int list(struct list_watch *watch, struct gs_error *err)
@@ -70,10 +63,12 @@ static int list(struct list_watch *watch, struct gs_error *err)
             .path = *path,
             .query = watch->select,
             .page_limit = PAGE_LIMIT,
-            .body_max_bytes = PAGE_BYTES_MAX,
-            .begin = begin,
-            .item = take_item,
-            .ctx = watch,
+            .page_max_bytes = PAGE_BYTES_MAX,
+            .object_max_bytes = GS_OBJECT_BYTES_MAX,
+            .begin = watch->begin,
+            .item = watch->item,
+            .passed_over = list_watch_log_passed_over,
+            .ctx = watch->items_ctx,
         };
         watch->bytes = 0;
         gs_error_clear(&why);

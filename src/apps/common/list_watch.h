@@ -39,6 +39,9 @@ struct list_watch {
 int list_watch_ask(void *ctx, const struct gs_kube_request *request, int *ret_status,
                    struct gs_buf *body, struct gs_error *err);
 
+/* A warning, as passed_over of gs_pages and of the client. */
+void list_watch_log_passed_over(void *ctx, const struct gs_error *why);
+
 /* Waits, if there is a last list, until something may have changed since, or minutes went by; then
  * lists. GS_ENOENT: the API server has no such kind. Other errors as the port's, and item's. */
 int list_watch_next(struct list_watch *watch, struct gs_error *err);

@@ -66,23 +66,25 @@ void metrics_process(struct gs_buf *out)
     const double ticks_per_s = (double)sysconf(_SC_CLK_TCK);
     read_stat(stat);
     double booted_s = now_s(CLOCK_REALTIME) - now_s(CLOCK_BOOTTIME);
-    gs_metric_family(out, "gpushare_build_info", "gauge", "1, with the program's version.");
+    gs_metric_family(out, "gpushare_build_info", "gauge",
+                     "Constant 1, with the program's version as a label.");
     gs_metric_sample(out, "gpushare_build_info", "version", GS_VERSION, 1);
-    gs_metric_counter(out, "gpushare_broken_invariants_total",
-                      "What never happens, and did: each is a bug, and what was about to be "
-                      "reserved was refused.",
+    gs_metric_counter(out, "gpushare_invariant_violations_total",
+                      "Internal invariant violations. Each one is a bug; the reservation "
+                      "that caused it was rejected.",
                       gs_invariants_broken());
     gs_metric_seconds(out, "process_cpu_seconds_total", "counter",
-                      "User and system CPU time spent.",
+                      "Total user and system CPU time spent in seconds.",
                       (double)(stat[UTIME] + stat[STIME]) / ticks_per_s);
     gs_metric_seconds(out, "process_start_time_seconds", "gauge",
-                      "Start of the process, in seconds since the Unix epoch.",
+                      "Start time of the process since unix epoch in seconds.",
                       booted_s + (double)stat[STARTTIME] / ticks_per_s);
-    gs_metric_gauge(out, "process_virtual_memory_bytes", "Virtual memory.", stat[VSIZE]);
-    gs_metric_gauge(out, "process_resident_memory_bytes", "Resident memory.",
+    gs_metric_gauge(out, "process_virtual_memory_bytes", "Virtual memory size in bytes.",
+                    stat[VSIZE]);
+    gs_metric_gauge(out, "process_resident_memory_bytes", "Resident memory size in bytes.",
                     stat[RSS] * (uint64_t)sysconf(_SC_PAGESIZE));
-    gs_metric_gauge(out, "process_open_fds", "Open file descriptors.", open_fds());
-    gs_metric_gauge(out, "process_max_fds", "Most file descriptors that may be open.", max_fds());
+    gs_metric_gauge(out, "process_open_fds", "Number of open file descriptors.", open_fds());
+    gs_metric_gauge(out, "process_max_fds", "Maximum number of open file descriptors.", max_fds());
 }
 
 /* The API client's counters as metrics, for both programs that have a client. */
@@ -90,24 +92,25 @@ void metrics_process(struct gs_buf *out)
 static void print_watches(const struct gs_kube_stats *kube, struct gs_buf *out)
 {
     gs_metric_summary(out, "gpushare_watch_list_duration_seconds",
-                      "Full lists loaded by watches, and the time that took.", kube->lists,
+                      "Duration of the list requests that watches start from.", kube->lists,
                       kube->list_ns);
     gs_metric_counter(out, "gpushare_watch_relists_total",
-                      "Full lists that were not the first of their watch.", kube->relists);
-    gs_metric_counter(out, "gpushare_watch_starts_total", "Watch requests that were answered.",
-                      kube->watch_starts);
-    gs_metric_counter(out, "gpushare_watch_cuts_total",
-                      "Watches that broke off: errors, cuts and stalls.", kube->watch_cuts);
+                      "List requests after the first one of a watch.", kube->relists);
+    gs_metric_counter(out, "gpushare_watch_starts_total",
+                      "Watch requests that the API server answered.", kube->watch_starts);
+    gs_metric_counter(out, "gpushare_watch_interruptions_total",
+                      "Watches that were interrupted: errors, closed connections and stalls.",
+                      kube->watch_cuts);
     gs_metric_counter(out, "gpushare_watch_expired_total",
-                      "Watches whose place in the history was gone (410).", kube->watch_expired);
+                      "Watches whose resourceVersion was too old (410 Gone).", kube->watch_expired);
     const char *name = "gpushare_watch_events_total";
     gs_metric_family(out, name, "counter", "Watch events, by type.");
     gs_metric_sample(out, name, "type", "added", kube->events_added);
     gs_metric_sample(out, name, "type", "modified", kube->events_modified);
     gs_metric_sample(out, name, "type", "deleted", kube->events_deleted);
     gs_metric_sample(out, name, "type", "bookmark", kube->events_bookmark);
-    gs_metric_counter(out, "gpushare_watch_broken_objects_total",
-                      "Objects from the API server that could not be understood.",
+    gs_metric_counter(out, "gpushare_watch_invalid_objects_total",
+                      "Objects from the API server that were ignored: invalid, or too large.",
                       kube->broken_objects);
 }
 
@@ -116,17 +119,21 @@ void metrics_kube(struct gs_kube_client *client, struct gs_buf *out)
     struct gs_kube_stats kube;
     gs_kube_client_stats(client, &kube);
     gs_metric_counter(out, "gpushare_api_requests_total",
-                      "Answers from the API server, watches included.", kube.requests);
-    gs_metric_counter(out, "gpushare_api_failures_total", "Requests without an answer.",
+                      "Requests that the API server answered, watches included.", kube.requests);
+    gs_metric_counter(out, "gpushare_api_failures_total",
+                      "Requests without a complete answer from the API server, such as timeouts.",
                       kube.failed);
-    gs_metric_counter(out, "gpushare_api_retries_total", "Attempts after the first.", kube.retries);
+    gs_metric_counter(out, "gpushare_api_retries_total", "Retries of requests to the API server.",
+                      kube.retries);
     gs_metric_counter(out, "gpushare_api_throttled_total",
-                      "Answers that asked to come back later (429).", kube.throttled);
+                      "Requests that the API server throttled (429 Too Many Requests).",
+                      kube.throttled);
     gs_metric_counter(out, "gpushare_api_unauthorized_total",
-                      "Answers that refused our credentials (401).", kube.unauthorized);
+                      "Requests whose credentials the API server rejected (401 Unauthorized).",
+                      kube.unauthorized);
     gs_metric_counter(out, "gpushare_api_oversized_total",
-                      "Answers and events above their ceiling.", kube.oversized);
-    gs_metric_counter(out, "gpushare_api_received_bytes_total", "Bodies of answers.",
-                      kube.bytes_received);
+                      "Responses and watch events dropped because of their size.", kube.oversized);
+    gs_metric_counter(out, "gpushare_api_received_bytes_total",
+                      "Response bodies received from the API server.", kube.bytes_received);
     print_watches(&kube, out);
 }

@@ -47,7 +47,7 @@ static void be_away(struct mps_state *state, const char *why)
 
 void mps_state_parse(const char *line, size_t len, int64_t now_ns, struct mps_state *ret)
 {
-    static const char torn[] = "the state that gpushare-mps wrote is not understood";
+    static const char torn[] = "the state file of gpushare-mps is invalid";
     const char *end = memchr(line, '\n', len);
     const char *space = memchr(line, ' ', len);
     int64_t at_s;
@@ -65,7 +65,7 @@ void mps_state_parse(const char *line, size_t len, int64_t now_ns, struct mps_st
         return;
     }
     if (now_ns / GS_NS_PER_S - at_s > MPS_STATE_MAX_S || at_s > now_ns / GS_NS_PER_S + 1)
-        be_away(ret, "gpushare-mps does not run on this node any more");
+        be_away(ret, "gpushare-mps is no longer running on this node");
     else if (ready)
         *ret = (struct mps_state){.ready = true};
     else
@@ -77,7 +77,7 @@ void mps_state_read(const char *root, const char *uuid, int64_t now_ns, struct m
     char path[MPS_PATH_BYTES], line[MPS_WHY_BYTES * 2];
     FILE *file = mps_path(root, uuid, "state", path) ? fopen(path, "re") : NULL;
     if (!file) {
-        be_away(ret, "gpushare-mps does not run on this node, or does not know this GPU");
+        be_away(ret, "gpushare-mps is not running on this node, or does not manage this GPU");
         return;
     }
     size_t len = fread(line, 1, sizeof(line), file);

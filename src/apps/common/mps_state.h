@@ -11,8 +11,7 @@
  *
  *   ROOT/UUID/pipe     CUDA_MPS_PIPE_DIRECTORY of the GPU's daemon
  *   ROOT/UUID/log      its CUDA_MPS_LOG_DIRECTORY
- *   ROOT/UUID/kept     second names of its sockets, and
- *   ROOT/UUID/trash    what clients put in their place: no container has these (mps/pipes.h)
+ *   ROOT/UUID/kept     second names of its sockets: no container has these (mps/pipes.h)
  *   ROOT/UUID/state    one line: "ready SECONDS" or "away SECONDS why", replaced in one step
  *   ROOT/shm           /dev/shm of the daemons and of their clients
  *

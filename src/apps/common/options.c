@@ -139,9 +139,9 @@ static int set_option(const struct gs_option *option, const char *text, struct g
     if (good)
         return 0;
     if (option->type == GS_OPT_CUSTOM && strchr(option->arg, '|'))
-        return gs_fail(err, GS_EINVAL, "%s cannot be \"%.80s\": it is one of %.100s", option->name,
-                       text, option->arg);
-    return gs_fail(err, GS_EINVAL, "%s cannot be \"%.80s\"", option->name, text);
+        return gs_fail(err, GS_EINVAL, "%s: invalid value \"%.80s\", must be one of %.100s",
+                       option->name, text, option->arg);
+    return gs_fail(err, GS_EINVAL, "%s: invalid value \"%.80s\"", option->name, text);
 }
 
 /* --- the file --- */
@@ -157,7 +157,7 @@ static const struct gs_option *find_row(const struct gs_option *rows, size_t cou
 }
 
 /* "a", or "a,b" of a list; *caller frees*; NULL for what is neither. */
-static char *node_text(const struct gs_yaml *yaml, const struct gs_yaml_node *node)
+static char *node_text(struct gs_yaml_node node)
 {
     const char *scalar = gs_yaml_scalar(node);
     if (scalar)
@@ -169,8 +169,8 @@ static char *node_text(const struct gs_yaml *yaml, const struct gs_yaml_node *no
     FILE *out = open_memstream(&text, &len);
     if (!out)
         return NULL;
-    const struct gs_yaml_node *item;
-    for (size_t i = 0; (item = gs_yaml_item(yaml, node, i)) != NULL; i++) {
+    struct gs_yaml_node item;
+    for (size_t i = 0; gs_yaml_item(node, i, &item); i++) {
         scalar = gs_yaml_scalar(item);
         if (scalar)
             fprintf(out, "%s%s", len || ftell(out) ? "," : "", scalar);
@@ -180,34 +180,36 @@ static char *node_text(const struct gs_yaml *yaml, const struct gs_yaml_node *no
 }
 
 static int read_pair(const struct gs_command *command, const struct gs_option *own,
-                     size_t own_count, const struct gs_yaml *yaml, const struct gs_yaml_node *key,
-                     const struct gs_yaml_node *value, struct gs_error *err)
+                     size_t own_count, struct gs_yaml_node key, struct gs_yaml_node value,
+                     struct gs_error *err)
 {
     const char *name = gs_yaml_scalar(key);
     if (!name)
-        return gs_yaml_fail(yaml, key, err, "a key is no plain word");
+        return gs_yaml_fail(key, err, "an option name must be a plain string");
     const struct gs_option *option = find_row(command->options, command->option_count, name);
     if (!option)
         option = find_row(own, own_count, name);
     if (!option)
-        return gs_yaml_fail(yaml, key, err, "there is no option %.80s", name);
-    char *text = node_text(yaml, value); /* strings live on in the options */
-    if (!text)
-        return gs_yaml_fail(yaml, value, err, "%.80s needs a plain value or a list", name);
+        return gs_yaml_fail(key, err, "unknown option %.80s", name);
+    char *text = node_text(value); /* strings live on in the options */
+    if (!text || (option->repeats && gs_yaml_is_list(value)))
+        return gs_yaml_fail(value, err, "%.80s must have a plain value%s", name,
+                            option->repeats ? "" : " or a list");
     struct gs_error why = {0};
     if (set_option(option, text, &why) < 0)
-        return gs_yaml_fail(yaml, value, err, "%s", why.msg);
+        return gs_yaml_fail(value, err, "%s", why.msg);
     return 0;
 }
 
 static int read_document(const struct gs_command *command, const struct gs_option *own,
                          size_t own_count, const struct gs_yaml *yaml, struct gs_error *err)
 {
-    const struct gs_yaml_node *root = gs_yaml_root(yaml), *key, *value;
-    if (root && !gs_yaml_is_map(root))
-        return gs_yaml_fail(yaml, root, err, "no mapping of option names to values");
-    for (size_t i = 0; gs_yaml_pair(yaml, root, i, &key, &value); i++) {
-        if (read_pair(command, own, own_count, yaml, key, value, err) < 0)
+    const struct gs_yaml_node root = gs_yaml_root(yaml);
+    struct gs_yaml_node key, value;
+    if (root.at && !gs_yaml_is_map(root))
+        return gs_yaml_fail(root, err, "the file must be a mapping of option names to values");
+    for (size_t i = 0; gs_yaml_pair(root, i, &key, &value); i++) {
+        if (read_pair(command, own, own_count, key, value, err) < 0)
             return -1;
     }
     return 0;
@@ -220,7 +222,7 @@ static int read_file(const struct gs_command *command, const struct gs_option *o
     size_t len;
     struct gs_yaml yaml;
     if (gs_file_read(path, CONFIG_BYTES_MAX, &text, &len, err) < 0 ||
-        gs_yaml_load(&yaml, text, len, path, NULL, err) < 0)
+        gs_yaml_load(&yaml, text, len, path, err) < 0)
         return -1;
     int result = read_document(command, own, own_count, &yaml, err);
     gs_yaml_release(&yaml);
@@ -244,20 +246,23 @@ static error_t on_argument(int key, char *text, struct argp_state *state)
     if (key == ARGP_KEY_ARG) {
         parse->operands++;
         if (command->max_operands >= 0 && parse->operands > command->max_operands)
-            argp_error(state, "too many arguments, \"%s\" is one more than is wanted", text);
+            argp_error(state, "unexpected argument \"%s\"", text);
         if (parse->operands == 1)
             parse->first_operand = state->next - 1;
         return 0;
     }
     if (key == ARGP_KEY_END) {
         if (parse->operands < command->min_operands)
-            argp_error(state, "an argument is missing: %s", command->operands);
+            argp_error(state, "missing argument: %s", command->operands);
         return 0;
     }
     for (size_t i = 0; i < row_count(parse); i++) {
         const struct gs_option *option = row(parse, i);
         if (key == FIRST_KEY + (int)i || (option->key && key == option->key)) {
-            parse->given[i] = text ? text : "true";
+            struct gs_error why = {0};
+            parse->given[i] = option->repeats ? NULL : text ? text : "true";
+            if (option->repeats && set_option(option, text, &why) < 0)
+                argp_error(state, "%s", why.msg);
             return 0;
         }
     }
@@ -305,9 +310,9 @@ static void fill_argp(const struct parse *parse, struct argp_option *table, stru
         .name = "config",
         .key = CONFIG_KEY,
         .arg = "FILE",
-        .doc = "YAML file with any of these options by their long names",
+        .doc = "YAML file with these options, by their long names",
     };
-    table[at++] = (struct argp_option){.name = "help", .key = HELP_KEY, .doc = "give this list"};
+    table[at++] = (struct argp_option){.name = "help", .key = HELP_KEY, .doc = "print this help"};
     table[at++] = (struct argp_option){.key = OLD_HELP_KEY, .flags = OPTION_HIDDEN};
 }
 
@@ -346,11 +351,12 @@ int gs_options_parse(const struct gs_command *command, int argc, char **argv)
 {
     struct parse parse = {.command = command, .format = GS_LOG_TEXT, .first_operand = argc};
     parse.level = command->quiet ? GS_LOG_ERROR : GS_LOG_INFO;
-    parse.own[0] =
-        (struct gs_option)OPT_CUSTOM("log-level", &parse.level, set_level, "error|warn|info|debug",
-                                     "what is worth a line", .env = "LOG_LEVEL");
-    parse.own[1] = (struct gs_option)OPT_CUSTOM("log-format", &parse.format, set_format,
-                                                "text|json", "form of the lines on stderr");
+    parse.own[0] = (struct gs_option)OPT_CUSTOM(
+        "log-level", &parse.level, set_level, "error|warn|info|debug",
+        "minimum severity of log lines (default info)", .env = "LOG_LEVEL");
+    parse.own[1] =
+        (struct gs_option)OPT_CUSTOM("log-format", &parse.format, set_format, "text|json",
+                                     "format of log lines on standard error (default text)");
     _cleanup_free_ struct argp_option *table =
         calloc(command->option_count + ROWS_BESIDE + 1, sizeof(*table));
     _cleanup_free_ const char **given = calloc(row_count(&parse), sizeof(*given));

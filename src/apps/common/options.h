@@ -15,7 +15,7 @@
  * --help, --usage and --version come by themselves (argp) and exit 0; bad usage exits 2 with one
  * line on stderr.
  *
- *   static struct settings { const char *listen; bool elect; } set = {.listen = "127.0.0.1:39999"};
+ *   static struct settings { const char *listen; bool elect; } set = {.listen = "127.0.0.1:29999"};
  *   const struct gs_option table[] = {
  *       OPT_STRING("listen", &set.listen, "ADDR:PORT", "where to serve", .env = "LISTEN"),
  *       OPT_FLAG("leader-elect", &set.elect, "take part in leader election", .key = 'e'),
@@ -45,10 +45,11 @@ struct gs_option {
     const char *env;                         /* environment variable that sets it too, or NULL */
     int key;                                 /* short option letter, or 0 */
     bool (*set)(void *to, const char *text); /* for GS_OPT_CUSTOM: false when text is no value */
+    bool repeats;                            /* set() for each time it is given, not the last */
 };
 
 /* Rows of a table, one macro for each type of variable, which the compiler checks. What may follow:
- * .env = "NAME", .key = 'n'. */
+ * .env = "NAME", .key = 'n', .repeats = true. */
 #define OPT_ROW(row_type, row_name, row_to, row_arg, row_doc, ...)                                 \
     {                                                                                              \
         .name = (row_name), .type = (row_type), .to = (row_to), .arg = (row_arg),                  \

@@ -40,9 +40,9 @@ static int check_reserved(const struct gs_gpu_set *set, enum gs_unit unit, struc
     for (uint32_t i = 0; set->reserved_mib && i < set->count; i++) {
         if (!gs_gpu_set_units(set, i, unit))
             return gs_fail(err, GS_EINVAL,
-                           "--overhead-mib times --overhead-slots is %u MiB: of the %u MiB of GPU "
-                           "%u no whole unit is left for pods",
-                           set->reserved_mib, set->gpus[i].mem_mib, set->gpus[i].idx);
+                           "GPU %u has no whole unit for pods: --gpu-reserve and --overhead-mib "
+                           "times --overhead-slots reserve %u of its %u MiB",
+                           set->gpus[i].idx, set->reserved_mib, set->gpus[i].mem_mib);
     }
     return 0;
 }
@@ -57,12 +57,12 @@ int advertise_check(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_e
     for (int larger = (int)unit + 1; larger <= GS_UNIT_GIB; larger++) {
         if (fits_kubelet(count_units(set, (enum gs_unit)larger)))
             return gs_fail(err, GS_ETOOBIG,
-                           "%llu units of %s do not fit the kubelet's 4 MiB message: the smallest "
-                           "unit that does is --memory-unit %s, on every node of the cluster",
+                           "%llu units of %s do not fit into the kubelet's 4 MiB message: on every "
+                           "node of the cluster, set --memory-unit %s, the smallest unit that fits",
                            (unsigned long long)units, gs_unit_name(unit),
                            gs_unit_name((enum gs_unit)larger));
     }
-    return gs_fail(err, GS_ETOOBIG, "%llu units of %s do not fit the kubelet's 4 MiB message",
+    return gs_fail(err, GS_ETOOBIG, "%llu units of %s do not fit into the kubelet's 4 MiB message",
                    (unsigned long long)units, gs_unit_name(unit));
 }
 
@@ -135,7 +135,7 @@ static void mark_in_use(struct plan *plan)
         plan->own_in_use++;
     }
     for (size_t i = 0; i < plan->in_use->count; i++) {
-        const struct gs_dp_device device = {.id = plan->in_use->ids[i].id, .healthy = true};
+        const struct gs_dp_device device = {.id = plan->in_use->ids[i], .healthy = true};
         plan->foreign_bytes += plan->ours[i] ? 0 : gs_dp_list_bytes(&device, 1);
     }
 }
@@ -179,7 +179,7 @@ static struct gs_dp_device *write_down(const struct plan *plan, size_t *ret_coun
     }
     for (size_t i = 0; i < plan->in_use->count; i++) {
         if (!plan->ours[i])
-            devices[at++] = (struct gs_dp_device){.id = plan->in_use->ids[i].id, .healthy = true};
+            devices[at++] = (struct gs_dp_device){.id = plan->in_use->ids[i], .healthy = true};
     }
     *ret_count = at;
     return devices;
@@ -229,13 +229,13 @@ void advertise_print(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_
                       gpu->uuid[0] ? gpu->uuid : "no UUID", gpu->mem_mib, gpu->mem_units,
                       gs_unit_name(unit));
         if (set->reserved_mib)
-            gs_buf_printf(out, " (%u MiB kept for overhead)", set->reserved_mib);
+            gs_buf_printf(out, " (%u MiB reserved)", set->reserved_mib);
         if (gpu->numa != GS_NUMA_NONE)
             gs_buf_printf(out, ", NUMA node %d", gpu->numa);
         gs_buf_puts(out, gpu->healthy ? "\n" : ", unhealthy\n");
     }
     if (set->refused[0])
-        gs_buf_printf(out, "left out: %s\n", set->refused);
+        gs_buf_printf(out, "not advertised: %s\n", set->refused);
     gs_buf_printf(out, "%u GPUs, %llu devices for the kubelet\n", set->count,
                   (unsigned long long)count_units(set, unit));
     gs_buf_puts(out, "annotation: ");

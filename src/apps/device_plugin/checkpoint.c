@@ -2,29 +2,52 @@
 #include "device_plugin/checkpoint.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "device_plugin/plugin.h"
-#include "gpushare/base/file.h"
+#include "gpushare/base/array.h"
+#include "gpushare/base/cleanup.h"
+#include "gpushare/base/index.h"
 #include "gpushare/base/log.h"
 #include "gpushare/base/num.h"
 #include "gpushare/codec/annotation.h"
 #include "gpushare/codec/checkpoint.h"
 #include "gpushare/kube/base64.h"
 
-/* All device ids of all plugins are in it: of 65,000 units they are 1.5 MB. */
-#define FILE_MAX_BYTES ((size_t)32 << 20)
+/* What was read of the file is let go after so much: it may be larger than the plugin's memory. */
+#define PASSED_BYTES ((size_t)1 << 20)
 
-static int load(const char *path, struct gs_buf *out, struct gs_error *err)
-{
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return gs_fail_errno(err, errno == ENOENT ? GS_ENOENT : GS_EIO, errno, "%.160s", path);
-    bool read = gs_buf_read_stream(out, file);
-    fclose(file);
-    if (gs_buf_failed(out))
-        return gs_fail(err, GS_ETOOBIG, "%.160s is too large", path);
-    return read ? 0 : gs_fail(err, GS_EIO, "%.160s cannot be read", path);
-}
+/* An id that a pod has on these GPUs. */
+struct own_id {
+    uint64_t hash;
+    gs_gpu_mask gpus;
+};
+
+/* The file as it is read, and what is made of it: given, or (`notes`) what answers say of GPUs. */
+struct reading {
+    const struct gs_names *names;
+    const struct gs_gpu_set *set;
+    struct gs_arena *arena; /* of given */
+    struct gs_arena answer; /* of the entry in hand */
+    struct gs_slice file;
+    size_t passed;
+    struct gs_given *given;
+    uint32_t count;
+    struct gs_index index; /* of the pod in hand, which the kubelet writes side by side: ids */
+    struct own_id *ids;
+    uint32_t id_count, id_room;
+    struct ids_in_use *in_use; /* NULL: not wanted */
+    const struct gs_allocator *alloc;
+    struct checkpoint_notes *notes;
+    const struct gs_inventory *record; /* and the unit that is wanted: what notes are judged by */
+    enum gs_unit wanted;
+};
 
 /* The list of GPUs in an answer, in whatever form it was given. */
 static const char *list_of(struct gs_arena *arena, const char *bytes, size_t len,
@@ -64,49 +87,59 @@ static void understand(struct gs_slice answer, const struct gs_names *names,
     free(bytes);
 }
 
-static int build(const struct gs_names *names, const struct gs_gpu_set *set, struct gs_slice json,
-                 struct gs_arena *arena, struct gs_given **ret, size_t *ret_count,
-                 struct gs_error *err)
+static bool is_own(const void *ctx, uint32_t slot)
 {
-    struct gs_checkpoint_entry *entries;
-    uint32_t count;
-    size_t kept = 0;
-    if (gs_codec_checkpoint_decode(json, names->gpu_mem, arena, &entries, &count, err) < 0)
-        return -1;
-    struct gs_given *given = gs_arena_calloc(arena, (size_t)count + 1, sizeof(*given));
-    if (!given)
-        return gs_fail_nomem(err);
-    for (uint32_t i = 0; i < count; i++) {
-        struct told told;
-        understand(entries[i].answer, names, set, arena, &told);
-        if (told.gpus && entries[i].id_count)
-            given[kept++] =
-                (struct gs_given){.uid = entries[i].pod_uid,
-                                  .key = gs_allocate_key(entries[i].ids, entries[i].id_count),
-                                  .units = entries[i].id_count,
-                                  .gpus = told.gpus};
+    const struct reading *reading = ctx;
+    const struct own_id *wanted = &reading->ids[reading->id_count], *id = &reading->ids[slot];
+    return id->hash == wanted->hash && id->gpus == wanted->gpus;
+}
+
+/* How many of its ids no entry of its pod before it has on the same GPUs: an init container's are
+ * used again. -1: out of memory. */
+static int64_t take_own(struct reading *reading, const struct gs_checkpoint_entry *entry,
+                        gs_gpu_mask gpus)
+{
+    const bool lives = reading->in_use && gs_allocator_may_live(reading->alloc, entry->pod_uid);
+    const uint32_t before = reading->id_count;
+    for (uint32_t i = 0; i < entry->id_count; i++) {
+        const uint64_t hash = gs_hash_text(entry->ids[i]);
+        if (!gs_array_reach(&reading->ids, &reading->id_room, reading->id_count,
+                            sizeof(*reading->ids)) ||
+            gs_index_reserve(&reading->index) < 0)
+            return -1;
+        reading->ids[reading->id_count] = (struct own_id){hash, gpus};
+        if (gs_index_find(&reading->index, hash, is_own, reading) != GS_INDEX_NONE)
+            continue;
+        gs_index_insert(&reading->index, hash, reading->id_count++);
+        if (lives && ids_in_use_add(reading->in_use, entry->ids[i]) < 0)
+            return -1;
     }
-    *ret = given;
-    *ret_count = kept;
-    return 0;
+    return reading->id_count - before;
 }
 
-static int load_from(const char *dir, struct gs_buf *text, struct gs_error *err)
+static bool take_given(struct reading *reading, const struct gs_checkpoint_entry *entry)
 {
-    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
-    gs_buf_printf(&path, "%s/kubelet_internal_checkpoint", dir);
-    return gs_buf_failed(&path) ? gs_fail(err, GS_ETOOBIG, "the folder's name is too long")
-                                : load(path.data, text, err);
-}
-
-int checkpoint_read(const char *dir, const struct gs_names *names, const struct gs_gpu_set *set,
-                    struct gs_arena *arena, struct gs_given **ret, size_t *ret_count,
-                    struct gs_error *err)
-{
-    _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(FILE_MAX_BYTES);
-    if (load_from(dir, &text, err) < 0)
-        return -1;
-    return build(names, set, (struct gs_slice){text.data, text.len}, arena, ret, ret_count, err);
+    struct gs_given *last = reading->count ? &reading->given[reading->count - 1] : NULL;
+    const bool same_pod = last && strcmp(last->uid, entry->pod_uid) == 0;
+    struct told told;
+    understand(entry->answer, reading->names, reading->set, &reading->answer, &told);
+    if (!same_pod) {
+        gs_index_release(&reading->index);
+        reading->id_count = 0;
+    }
+    struct gs_given given = {.uid = same_pod ? last->uid
+                                             : gs_arena_strdup(reading->arena, entry->pod_uid),
+                             .key = gs_allocate_key(entry->ids, entry->id_count),
+                             .gpus = told.gpus};
+    const int64_t own = take_own(reading, entry, told.gpus);
+    if ((reading->count & (reading->count + 1)) == 0) /* full: 0, 1, 3, 7, … */
+        reading->given = gs_arena_extend(reading->arena, reading->given, reading->count,
+                                         (size_t)reading->count + 1, sizeof(given));
+    if (!given.uid || own < 0 || !reading->given)
+        return false;
+    given.units = (uint32_t)own;
+    reading->given[reading->count++] = given;
+    return true;
 }
 
 /* Ids of ours and of the original's end in a number: "6e1a0b2c-17", "GPU-8f3c…-_-17". */
@@ -139,70 +172,144 @@ static void take_indices(const struct told *told, struct numbers *indices)
     }
 }
 
-static bool take_note(const struct gs_checkpoint_entry *entry, const struct gs_names *names,
-                      const struct gs_gpu_set *set, struct gs_arena *arena, struct numbers *indices,
-                      struct unit_note *ret)
+static void take_note(struct reading *reading, const struct gs_checkpoint_entry *entry)
 {
+    struct checkpoint_notes *all = reading->notes;
     struct told told;
-    understand(entry->answer, names, set, arena, &told);
-    take_indices(&told, indices);
-    if (!told.gpus)
-        return false;
-    const struct gs_gpu *gpu =
-        gs_gpu_find(set->gpus, set->count, (uint32_t)__builtin_ctzll(told.gpus));
-    *ret = (struct unit_note){.mib = gpu ? gpu->mem_mib : 0, .units = told.units};
-    count_ids(entry, ret);
-    if (!ret->mib || !ret->units)
-        return false;
-    memcpy(ret->uuid, gpu->uuid, sizeof(ret->uuid));
-    return true;
+    understand(entry->answer, reading->names, reading->set, &reading->answer, &told);
+    take_indices(&told, &all->indices);
+    const struct gs_gpu *gpu = told.gpus ? gs_gpu_find(reading->set->gpus, reading->set->count,
+                                                       (uint32_t)__builtin_ctzll(told.gpus))
+                                         : NULL;
+    struct unit_note note = {.mib = gpu ? gpu->mem_mib : 0, .units = told.units};
+    count_ids(entry, &note);
+    if (!note.mib || !note.units) {
+        all->unclear = true;
+        return;
+    }
+    memcpy(note.uuid, gpu->uuid, sizeof(note.uuid));
+    const enum gs_unit unit = unit_noted(&note, reading->record, reading->set, reading->wanted);
+    all->unit = unit > all->unit ? unit : all->unit;
 }
 
-int checkpoint_units(const char *dir, const struct gs_names *names, const struct gs_gpu_set *set,
-                     struct gs_arena *arena, struct checkpoint_notes *ret, struct gs_error *err)
+/* An entry without ids says nothing. */
+static bool on_entry(void *ctx, const struct gs_checkpoint_entry *entry, size_t done)
 {
-    _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(FILE_MAX_BYTES);
-    struct gs_checkpoint_entry *entries = NULL;
-    uint32_t count = 0;
-    struct gs_error why = {0};
-    *ret = (struct checkpoint_notes){0};
-    if (load_from(dir, &text, &why) < 0 && why.code != GS_ENOENT)
-        return gs_fail(err, why.code, "%s", why.msg);
-    if (text.len && gs_codec_checkpoint_decode((struct gs_slice){text.data, text.len},
-                                               names->gpu_mem, arena, &entries, &count, err) < 0)
-        return -1;
-    ret->notes = gs_arena_calloc(arena, (size_t)count + 1, sizeof(*ret->notes));
-    if (!ret->notes)
-        return gs_fail_nomem(err);
-    for (uint32_t i = 0; i < count; i++)
-        ret->count +=
-            take_note(&entries[i], names, set, arena, &ret->indices, &ret->notes[ret->count]);
-    ret->unclear = count - ret->count;
+    struct reading *reading = ctx;
+    const bool says = entry && entry->id_count;
+    const bool taken = !says || reading->notes || take_given(reading, entry);
+    if (says && reading->notes)
+        take_note(reading, entry);
+    gs_arena_reset(&reading->answer);
+    if (done - reading->passed > PASSED_BYTES) {
+        const size_t bytes = (done - reading->passed) & ~(PASSED_BYTES - 1);
+        madvise((char *)reading->file.at + reading->passed, bytes, MADV_DONTNEED);
+        reading->passed += bytes;
+    }
+    return taken;
+}
+
+/* The kubelet puts a new file in its place, and never changes one. */
+static int open_file(const char *dir, struct gs_slice *ret, struct gs_error *err)
+{
+    char path[PATH_MAX];
+    struct stat info;
+    void *mapped = NULL;
+    snprintf(path, sizeof(path), "%s/kubelet_internal_checkpoint", dir);
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &info) < 0 ||
+        (info.st_size &&
+         (mapped = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0)) == MAP_FAILED))
+        return gs_fail_errno(err, errno == ENOENT ? GS_ENOENT : GS_EIO, errno, "%.160s", path);
+    *ret = (struct gs_slice){mapped, (size_t)info.st_size};
     return 0;
 }
 
-bool checkpoint_holder(const struct plugin *plugin, uint64_t key, struct gs_arena *arena,
-                       struct gs_given *ret)
+static int read_file(const char *dir, struct reading *reading, struct gs_error *err)
 {
-    struct gs_given *given = NULL;
-    size_t count = 0;
-    checkpoint_read(plugin->settings.device_plugin_dir, &plugin->names, &plugin->devices.set, arena,
-                    &given, &count, NULL);
-    for (size_t i = 0; i < count; i++) {
-        if (given[i].key == key) {
-            *ret = given[i];
-            return true;
-        }
-    }
-    return false;
+    if (open_file(dir, &reading->file, err) < 0)
+        return -1;
+    const int result =
+        gs_codec_checkpoint_decode(reading->file, reading->names->gpu_mem, on_entry, reading, err);
+    if (reading->file.len)
+        munmap((void *)reading->file.at, reading->file.len);
+    gs_arena_release(&reading->answer);
+    gs_index_release(&reading->index);
+    free(reading->ids);
+    return result;
+}
+
+int checkpoint_read(const char *dir, const struct gs_names *names, const struct gs_gpu_set *set,
+                    struct gs_arena *arena, struct gs_given **ret, size_t *ret_count,
+                    struct gs_error *err)
+{
+    struct reading reading = {.names = names, .set = set, .arena = arena};
+    if (read_file(dir, &reading, err) < 0)
+        return -1;
+    *ret = reading.given;
+    *ret_count = reading.count;
+    return 0;
+}
+
+int checkpoint_units(const char *dir, const struct gs_names *names, const struct gs_gpu_set *set,
+                     const struct gs_inventory *record, enum gs_unit wanted,
+                     struct checkpoint_notes *ret, struct gs_error *err)
+{
+    struct reading reading = {
+        .names = names, .set = set, .notes = ret, .record = record, .wanted = wanted};
+    struct gs_error why = {0};
+    *ret = (struct checkpoint_notes){0};
+    if (read_file(dir, &reading, &why) == 0)
+        return 0;
+    *ret = (struct checkpoint_notes){0};
+    return why.code == GS_ENOENT ? 0 : gs_fail(err, why.code, "%s", why.msg);
+}
+
+static void note_file(struct plugin *plugin, const struct gs_error *failure)
+{
+    bool unread = failure->code != GS_OK && failure->code != GS_ENOENT;
+    if (unread && !plugin->checkpoint_unread)
+        gs_log(GS_LOG_WARN,
+               "the kubelet's checkpoint cannot be read: pods' annotations are used instead",
+               GS_STR("error", failure->msg));
+    plugin->checkpoint_unread = unread;
+}
+
+static void take_ids(struct devices *devices, struct ids_in_use *next)
+{
+    ids_in_use_replace(&devices->in_use, next);
+    if (devices->in_use.unlistable)
+        gs_log(GS_LOG_WARN, "pods use device IDs that cannot be advertised",
+               GS_INT("ids", devices->in_use.unlistable));
+    devices->ids_observed = devices->due = true;
+}
+
+bool checkpoint_observe(struct plugin *plugin, bool at_allocate, bool with_ids)
+{
+    struct gs_arena arena = {0};
+    struct ids_in_use in_use = {0};
+    struct reading reading = {.names = &plugin->names,
+                              .set = &plugin->devices.set,
+                              .arena = &arena,
+                              .in_use = with_ids ? &in_use : NULL,
+                              .alloc = plugin->alloc};
+    struct gs_error err = {0};
+    read_file(plugin->settings.device_plugin_dir, &reading, &err);
+    note_file(plugin, &err);
+    const bool told = devices_known(&plugin->devices) &&
+                      (err.code == GS_OK || err.code == GS_ENOENT || err.code == GS_EPROTO);
+    if (told)
+        gs_allocator_observe(plugin->alloc, reading.given, err.code ? 0 : reading.count,
+                             at_allocate);
+    if (with_ids && !plugin->checkpoint_unread)
+        take_ids(&plugin->devices, &in_use);
+    ids_in_use_release(&in_use);
+    gs_arena_release(&arena);
+    return told;
 }
 
 void checkpoint_restore(struct plugin *plugin)
 {
-    struct gs_arena arena = {0};
-    struct gs_given *given;
-    size_t count;
-    struct gs_error err = {0};
     struct gs_allocator_stats stats;
     gs_allocator_stats(plugin->alloc, &stats);
     if (plugin->restored || !plugin->devices.have_gpus || !devices_known(&plugin->devices) ||
@@ -213,11 +320,5 @@ void checkpoint_restore(struct plugin *plugin)
         plugin->enforce.look_due = true; /* pods' cgroups that came meanwhile are told again */
         plugin_wake_at(plugin, 0);
     }
-    if (checkpoint_read(plugin->settings.device_plugin_dir, &plugin->names, &plugin->devices.set,
-                        &arena, &given, &count, &err) == 0)
-        gs_allocator_restore(plugin->alloc, given, count);
-    else if (err.code != GS_ENOENT)
-        gs_log(GS_LOG_WARN, "the records of pods are believed: no checkpoint of the kubelet's",
-               GS_STR("why", err.msg));
-    gs_arena_release(&arena);
+    checkpoint_observe(plugin, false, true);
 }

@@ -16,6 +16,8 @@ enum { ENVS_MAX = 6, NAME_BYTES = GS_UUID_BYTES + 16 };
 #define NO_DEVICES "void"
 /* Prefix by the CDI specification, then who asks and for what. */
 #define CDI_ANNOTATION "cdi.k8s.io/gpushare_gpu"
+/* The kind that nvidia-ctk and nvidia-cdi-refresh write specifications for. */
+#define CDI_PREFIX "nvidia.com/gpu="
 
 /* A UUID means the same card after a reboot; where there is none, the index has to do: the one that
  * the driver counts by, which need not be ours. */
@@ -23,8 +25,7 @@ static void gpu_name(const struct plugin *plugin, uint32_t idx, char out[NAME_BY
 {
     const struct gs_gpu *gpu =
         gs_gpu_find(plugin->devices.set.gpus, plugin->devices.set.count, idx);
-    bool by_uuid = plugin->settings.visible_devices == VISIBLE_UUID;
-    if (gpu && gpu->uuid[0] && (by_uuid || gs_gpu_is_instance(gpu)))
+    if (gpu && gpu->uuid[0])
         snprintf(out, NAME_BYTES, "%s", gpu->uuid);
     else
         snprintf(out, NAME_BYTES, "%u", gpu ? plugin->devices.set.source_idx[idx] : idx);
@@ -34,12 +35,12 @@ static void gpu_name(const struct plugin *plugin, uint32_t idx, char out[NAME_BY
 static const char *names_of(const struct plugin *plugin, gs_gpu_mask gpus, const char *prefix,
                             struct gs_arena *arena)
 {
-    struct gs_buf text = GS_BUF(GS_GPUS_MAX * (NAME_BYTES + 300));
+    struct gs_buf text = GS_BUF(GS_GPUS_MAX * (NAME_BYTES + sizeof(CDI_PREFIX)));
     char name[NAME_BYTES];
     uint32_t idx;
     GS_FOR_EACH_GPU (idx, gpus) {
         gpu_name(plugin, idx, name);
-        gs_buf_printf(&text, "%s%.256s%s", text.len ? "," : "", prefix, name);
+        gs_buf_printf(&text, "%s%s%s", text.len ? "," : "", prefix, name);
     }
     char *copy = gs_buf_failed(&text) ? NULL : gs_arena_strndup(arena, text.data, text.len);
     gs_buf_release(&text);
@@ -65,7 +66,7 @@ static int add_envs(const struct plugin *plugin, const struct gs_allocate_answer
     const char *visible = visible_devices(plugin->settings.device_lists, gpus);
     const struct gs_dp_pair envs[ENVS_MAX] = {
         {"NVIDIA_VISIBLE_DEVICES", visible},
-        {names->idx, gs_arena_strndup(arena, answer->idx, strlen(answer->idx))},
+        {names->idx, gs_arena_strdup(arena, answer->idx)},
         {names->pod, gs_arena_printf(arena, "%u", answer->pod_units)},
         {names->container, gs_arena_printf(arena, "%u", answer->units)},
         {names->dev, gs_arena_printf(arena, "%u", answer->dev_units)},
@@ -104,15 +105,15 @@ static int add_mounts(const struct plugin *plugin, gs_gpu_mask gpus, struct gs_a
     return 0;
 }
 
-static int add_cdi_devices(const struct plugin *plugin, gs_gpu_mask gpus, const char *prefix,
-                           struct gs_arena *arena, struct gs_dp_container *ret)
+static int add_cdi_devices(const struct plugin *plugin, gs_gpu_mask gpus, struct gs_arena *arena,
+                           struct gs_dp_container *ret)
 {
     const char **devices = gs_arena_calloc(arena, GS_GPUS_MAX, sizeof(*devices));
     uint32_t idx;
     if (!devices)
         return -1;
     GS_FOR_EACH_GPU (idx, gpus) {
-        devices[ret->cdi_device_count] = names_of(plugin, GS_GPU_BIT(idx), prefix, arena);
+        devices[ret->cdi_device_count] = names_of(plugin, GS_GPU_BIT(idx), CDI_PREFIX, arena);
         if (!devices[ret->cdi_device_count++])
             return -1;
     }
@@ -120,14 +121,14 @@ static int add_cdi_devices(const struct plugin *plugin, gs_gpu_mask gpus, const 
     return 0;
 }
 
-static int add_cdi_annotation(const struct plugin *plugin, gs_gpu_mask gpus, const char *prefix,
-                              struct gs_arena *arena, struct gs_dp_container *ret)
+static int add_cdi_annotation(const struct plugin *plugin, gs_gpu_mask gpus, struct gs_arena *arena,
+                              struct gs_dp_container *ret)
 {
     struct gs_dp_pair *annotation = gs_arena_calloc(arena, 1, sizeof(*annotation));
     if (!annotation)
         return -1;
     annotation->key = CDI_ANNOTATION;
-    annotation->value = names_of(plugin, gpus, prefix, arena);
+    annotation->value = names_of(plugin, gpus, CDI_PREFIX, arena);
     ret->annotations = annotation;
     ret->annotation_count = 1;
     return annotation->value ? 0 : -1;
@@ -144,19 +145,15 @@ int container_env_build(const struct plugin *plugin, const struct gs_allocate_an
                         struct gs_arena *arena, struct gs_dp_container *ret)
 {
     unsigned lists = plugin->settings.device_lists;
-    char prefix[257];
     *ret = (struct gs_dp_container){0};
-    snprintf(prefix, sizeof(prefix),
-             "%.255s=", lists & DEVICE_LIST_CDI ? plugin->settings.cdi_kind : "");
     if (add_envs(plugin, answer, arena, ret) < 0)
         return -1;
     if (lists & DEVICE_LIST_VOLUME_MOUNTS && add_mounts(plugin, answer->gpus, arena, ret) < 0)
         return -1;
-    if (lists & DEVICE_LIST_CDI_CRI &&
-        add_cdi_devices(plugin, answer->gpus, prefix, arena, ret) < 0)
+    if (lists & DEVICE_LIST_CDI_CRI && add_cdi_devices(plugin, answer->gpus, arena, ret) < 0)
         return -1;
     if (lists & DEVICE_LIST_CDI_ANNOTATIONS &&
-        add_cdi_annotation(plugin, answer->gpus, prefix, arena, ret) < 0)
+        add_cdi_annotation(plugin, answer->gpus, arena, ret) < 0)
         return -1;
     return passes_nodes(plugin)
                ? device_nodes_add(plugin->settings.nvidia_dev_root, plugin->devices.set.gpus,

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device_plugin/device_lists.h"
 
-#include <stddef.h>
 #include <string.h>
-
-/* What nvidia-ctk and nvidia-cdi-refresh write specifications for. */
-#define NVIDIA_KIND "nvidia.com/gpu"
 
 static unsigned word(const char *text, size_t len)
 {
@@ -40,15 +36,4 @@ bool device_lists_parse(const char *text, unsigned *ret)
     }
     *ret = lists;
     return true;
-}
-
-const char *device_lists_settle(unsigned *lists, const char **cdi_kind)
-{
-    if (!*lists)
-        *lists = DEVICE_LIST_ENVVAR | (*cdi_kind ? DEVICE_LIST_CDI_CRI : 0u);
-    if (*cdi_kind && !(*lists & DEVICE_LIST_CDI))
-        return "--cdi-kind needs cdi-cri or cdi-annotations among --device-list-strategy";
-    if (!*cdi_kind && (*lists & DEVICE_LIST_CDI))
-        *cdi_kind = NVIDIA_KIND;
-    return NULL;
 }

@@ -21,9 +21,4 @@ enum device_list {
  * or none. */
 bool device_lists_parse(const char *text, unsigned *ret);
 
-/* What --device-list-strategy and --cdi-kind mean together, either of which may be left out (0,
- * NULL). Returns NULL, or why they contradict each other; *lists and *cdi_kind are what is meant.
- */
-const char *device_lists_settle(unsigned *lists, const char **cdi_kind);
-
 #endif

@@ -43,8 +43,8 @@ static int add(const char *dev_root, const char *path, struct gs_arena *arena,
 {
     char full[PATH_BYTES];
     below(dev_root, path, full);
-    to->host = gs_arena_strndup(arena, full, strlen(full));
-    to->container = gs_arena_strndup(arena, path, strlen(path));
+    to->host = gs_arena_strdup(arena, full);
+    to->container = gs_arena_strdup(arena, path);
     return to->host && to->container ? 0 : -1;
 }
 

@@ -15,35 +15,32 @@
 #include "gpushare/base/log.h"
 
 #define SOON_NS          (500 * GS_NS_PER_MS)
-#define FIRST_ASK_NS     (1 * GS_NS_PER_S)
-#define LAST_ASK_NS      (60 * GS_NS_PER_S)
 #define EVENT_PODS_BYTES 256
 
-/* ---- the kubelet's word on ids ---- */
+/* ---- ids that pods hold ---- */
 
-static void ask_in(struct plugin *plugin, int64_t pause_ns)
+void devices_read_ids_in(struct plugin *plugin, int64_t pause_ns)
 {
     struct devices *devices = &plugin->devices;
     int64_t at_ns = gs_loop_now_ns(plugin->loop) + pause_ns;
-    if (at_ns < devices->ask_at_ns)
-        devices->ask_at_ns = at_ns;
-    plugin_wake_at(plugin, devices->ask_at_ns);
+    if (at_ns < devices->ids_at_ns)
+        devices->ids_at_ns = at_ns;
 }
 
-static void ask_when_due(struct plugin *plugin)
-{
-    struct devices *devices = &plugin->devices;
-    if (gs_loop_now_ns(plugin->loop) >= devices->ask_at_ns) {
-        devices->ask_at_ns = INT64_MAX;
-        plugin->calls.reconcile_due = true;
-    }
-    plugin_wake_at(plugin, devices->ask_at_ns);
-}
-
-void devices_ask_soon(struct plugin *plugin)
+void devices_read_ids_soon(struct plugin *plugin)
 {
     if (plugin->devices.foreign || plugin->devices.unit_waits)
-        ask_in(plugin, SOON_NS);
+        devices_read_ids_in(plugin, SOON_NS);
+}
+
+static void read_ids_when_due(struct plugin *plugin)
+{
+    struct devices *devices = &plugin->devices;
+    if (gs_loop_now_ns(plugin->loop) >= devices->ids_at_ns) {
+        devices->ids_at_ns = INT64_MAX;
+        checkpoint_observe(plugin, false, true);
+    }
+    plugin_wake_at(plugin, devices->ids_at_ns);
 }
 
 /* ---- the unit ---- */
@@ -78,18 +75,17 @@ static void tell_unit_waits(struct plugin *plugin)
     const char *unit = gs_unit_name(plugin->devices.unit);
     const char *wanted = gs_unit_name(plugin->settings.unit);
     if (plugin->devices.unit_state == UNIT_DOUBTED)
-        node_events_add(
-            plugin, true, "GpuMemoryUnitHeld",
-            "by the kubelet's checkpoint pods hold units of %s, --memory-unit says %s, and this "
-            "plugin has recorded neither: nothing new is offered until these pods are deleted, or "
-            "the device plugin is started with --memory-unit %s: %s",
-            unit, wanted, unit, names);
+        node_events_add(plugin, true, "GpuMemoryUnitChangePending",
+                        "pods in the kubelet's checkpoint use units of %s, --memory-unit is %s, "
+                        "and the unit of this node is not recorded: the node accepts no new pods. "
+                        "Start the device plugin with --memory-unit %s, or delete these pods: %s",
+                        unit, wanted, unit, names);
     else
-        node_events_add(plugin, true, "GpuMemoryUnitHeld",
-                        "--memory-unit %s is not taken up while pods hold units of %s: %s. It is "
-                        "once they are deleted; to keep them as they are, start the device plugin "
-                        "with --memory-unit %s",
-                        wanted, unit, names, unit);
+        node_events_add(
+            plugin, true, "GpuMemoryUnitChangePending",
+            "--memory-unit %s is not applied while pods use units of %s: %s. Delete these pods to "
+            "apply it, or start the device plugin with --memory-unit %s to keep them",
+            wanted, unit, names, unit);
 }
 
 /* Says once that the wanted unit has to wait, and once that it is there. */
@@ -103,8 +99,7 @@ static void tell_unit(struct plugin *plugin)
     if (waits) {
         tell_unit_waits(plugin);
     } else {
-        gs_log(GS_LOG_INFO, "the unit of memory has changed",
-               GS_STR("unit", gs_unit_name(devices->unit)));
+        gs_log(GS_LOG_INFO, "memory unit changed", GS_STR("unit", gs_unit_name(devices->unit)));
     }
 }
 
@@ -117,7 +112,7 @@ static void add_held(void *ctx, const struct gs_placed *pod)
         held[idx] += pod->units;
 }
 
-/* Pods that hold more than their GPU offers since its memory, or --overhead-mib, has changed. */
+/* Pods that hold more than their GPU offers since its memory, or what is reserved, has changed. */
 static void tell_overfull(struct plugin *plugin)
 {
     _cleanup_(gs_buf_release) struct gs_buf pods = GS_BUF(EVENT_PODS_BYTES);
@@ -139,11 +134,11 @@ static void tell_overfull(struct plugin *plugin)
     if (!more)
         return;
     gs_allocator_name_placed(plugin->alloc, overfull, &pods);
-    node_events_add(plugin, true, "GpuMemoryOverPromised",
-                    "these pods hold more than their GPU offers now (its size less "
-                    "--overhead-mib): they keep what they were given, and no other pod comes to "
-                    "it: %s",
-                    gs_buf_failed(&pods) || !pods.len ? "not known" : pods.data);
+    node_events_add(
+        plugin, true, "GpuCapacityReduced",
+        "these pods are allocated more memory than their GPU advertises now (its size less "
+        "--gpu-reserve and --overhead-mib); they keep it, and the GPU accepts no new pods: %s",
+        gs_buf_failed(&pods) || !pods.len ? "unknown" : pods.data);
 }
 
 /* ---- the list ---- */
@@ -151,10 +146,11 @@ static void tell_overfull(struct plugin *plugin)
 static void tell_foreign(const struct devices *devices, const struct advertised *made)
 {
     if (made->foreign != devices->foreign)
-        gs_log(GS_LOG_INFO, "pods hold device ids of another plugin or unit: they stay listed",
+        gs_log(GS_LOG_INFO, "device IDs of another plugin or unit, used by pods, stay listed",
                GS_INT("ids", made->foreign));
     if (made->dropped && made->dropped != devices->dropped)
-        gs_log(GS_LOG_WARN, "free units are left out, the list would be too long for the kubelet",
+        gs_log(GS_LOG_WARN,
+               "free units are not advertised: the device list would be too long for the kubelet",
                GS_INT("units", made->dropped));
 }
 
@@ -280,7 +276,7 @@ static void renew_if_due(struct plugin *plugin)
     struct gs_error err = {0};
     gs_allocator_stats(plugin->alloc, &stats);
     if (stats.pods < devices->pods)
-        devices_ask_soon(plugin);
+        devices_read_ids_soon(plugin);
     devices->pods = stats.pods;
     tell_overfull(plugin);
     if (plugin->restored && numbers_forget(&devices->numbers, placed_on(&stats)))
@@ -289,7 +285,7 @@ static void renew_if_due(struct plugin *plugin)
         (!devices->due && is_tried(devices, choose_unit(plugin, &stats))))
         return;
     if (renew(plugin, &err) < 0)
-        gs_log(GS_LOG_ERROR, "the list of devices stays as it was", GS_STR("why", err.msg));
+        gs_log(GS_LOG_ERROR, "device list not updated", GS_STR("error", err.msg));
 }
 
 /* ---- what was before ---- */
@@ -333,9 +329,7 @@ static void read_notes(struct plugin *plugin)
     struct devices *devices = &plugin->devices;
     const struct gs_inventory *record = record_now(devices->record);
     struct numbers numbers = devices->numbers;
-    struct gs_arena arena = {0};
     struct checkpoint_notes said;
-    struct gs_error err = {0};
     int64_t now_ns = gs_loop_now_ns(plugin->loop);
     if (!devices->remembered || devices->noted_read || !plugin->devices.have_gpus)
         return;
@@ -346,14 +340,13 @@ static void read_notes(struct plugin *plugin)
     devices->notes_again_ns = now_ns + DEVICES_PATIENCE_NS;
     struct gs_gpu_set set = number_gpus(plugin, &numbers);
     advertise_divide(&set, plugin->settings.unit);
-    bool read = checkpoint_units(plugin->settings.device_plugin_dir, &plugin->names, &set, &arena,
-                                 &said, &err) == 0;
-    devices->noted = unit_noted(said.notes, said.count, record, &set, plugin->settings.unit);
-    devices->noted_read = record->unit || (read && (said.count || !said.unclear));
+    bool read = checkpoint_units(plugin->settings.device_plugin_dir, &plugin->names, &set, record,
+                                 plugin->settings.unit, &said, NULL) == 0;
+    devices->noted = said.unit;
+    devices->noted_read = record->unit || (read && (said.unit || !said.unclear));
     if (!record->gpu_count)
         number_by_notes(plugin, &said.indices);
     devices->due |= devices->noted_read;
-    gs_arena_release(&arena);
 }
 
 /* What a start waits for, said once. */
@@ -362,18 +355,17 @@ static void tell_waiting(struct plugin *plugin)
     struct devices *devices = &plugin->devices;
     bool waits = plugin->devices.have_gpus && !devices_known(devices) &&
                  gs_loop_now_ns(plugin->loop) >= plugin->devices.since_ns + DEVICES_PATIENCE_NS;
-    const char *why =
-        !devices->remembered
-            ? "waiting for the node's object: which GPU has which index, and the unit that pods "
-              "hold, are known neither from it nor from the record on the host"
-            : "waiting: pods hold units, and neither the node's record nor the kubelet's "
-              "checkpoint tells of which size";
+    const char *why = !devices->remembered
+                          ? "waiting for the Node: the GPU indices and the memory unit of pods are "
+                            "unknown, and the host has no record of them"
+                          : "waiting: pods use GPU memory, and neither the Node nor the kubelet's "
+                            "checkpoint has its unit";
     if (waits == devices->waits_told)
         return;
     devices->waits_told = waits;
     pages_set_node_error(&plugin->pages, waits ? why : "");
     if (waits)
-        gs_log(GS_LOG_ERROR, "not serving", GS_STR("why", why));
+        gs_log(GS_LOG_ERROR, "not serving", GS_STR("reason", why));
 }
 
 static void log_node(const struct settings *settings, const struct gs_gpu *gpu)
@@ -383,11 +375,11 @@ static void log_node(const struct settings *settings, const struct gs_gpu *gpu)
     if (node[0])
         gs_log(GS_LOG_INFO, "device node", GS_INT("gpu", gpu->idx), GS_STR("node", node));
     else
-        gs_log(GS_LOG_WARN, "--pass-device-specs: this GPU has no device node that could be passed",
+        gs_log(GS_LOG_WARN, "--pass-device-specs: no device node for this GPU",
                GS_INT("gpu", gpu->idx),
-               GS_STR("why", gs_gpu_is_instance(gpu) ? "it is an instance of a card (MIG)"
-                             : gpu->node             ? "there is no such file"
-                                                     : "its minor number is not known"));
+               GS_STR("reason", gs_gpu_is_instance(gpu) ? "it is a MIG instance"
+                                : gpu->node             ? "file not found"
+                                                        : "its minor number is unknown"));
 }
 
 /* Once their indices are known. */
@@ -399,29 +391,29 @@ static void log_gpus(struct plugin *plugin)
     plugin->devices.log_due = false;
     for (uint32_t i = 0; i < set->count; i++) {
         const struct gs_gpu *gpu = &set->gpus[i];
-        gs_log(GS_LOG_INFO, "GPU", GS_INT("idx", gpu->idx), GS_STR("uuid", gpu->uuid),
+        gs_log(GS_LOG_INFO, "GPU", GS_INT("gpu", gpu->idx), GS_STR("uuid", gpu->uuid),
                GS_STR("model", gpu->model), GS_INT("mib", gpu->mem_mib),
                GS_INT("units", gpu->mem_units),
-               GS_STR("state", set->gone & GS_GPU_BIT(gpu->idx) ? "gone"
+               GS_STR("state", set->gone & GS_GPU_BIT(gpu->idx) ? "removed"
                                : gpu->healthy                   ? "healthy"
                                                                 : "unhealthy"));
         if (plugin->settings.pass_device_specs)
             log_node(&plugin->settings, gpu);
     }
     if (set->refused[0])
-        gs_log(GS_LOG_WARN, "GPUs left out", GS_STR("why", set->refused));
+        gs_log(GS_LOG_WARN, "some GPUs are not advertised", GS_STR("reason", set->refused));
 }
 
 void devices_round(struct plugin *plugin)
 {
     remember(plugin);
     read_notes(plugin);
+    read_ids_when_due(plugin);
     renew_if_due(plugin);
     tell_waiting(plugin);
     tell_unit(plugin);
     tell_gpus(plugin);
     log_gpus(plugin);
-    ask_when_due(plugin);
 }
 
 /* ---- what changed ---- */
@@ -430,14 +422,13 @@ int devices_take_gpus(struct plugin *plugin, const struct gs_gpu_set *found, str
 {
     struct gs_gpu_set before = plugin->devices.found;
     plugin->devices.found = *found;
-    plugin->devices.found.reserved_mib =
-        plugin->settings.overhead_mib * plugin->settings.overhead_slots;
+    plugin->devices.found.reserved_mib = settings_reserved_mib(&plugin->settings);
     if (renew(plugin, err) < 0) {
         plugin->devices.found = before;
         return -1;
     }
     if (!plugin->devices.ids_observed)
-        ask_in(plugin, 0);
+        devices_read_ids_in(plugin, 0);
     return 0;
 }
 
@@ -450,16 +441,16 @@ void devices_take_node(struct plugin *plugin, const struct node_facts *facts)
     record_take_node(devices->record, facts);
     const struct gs_inventory *record = record_now(devices->record);
     if (plugin->settings.mps_by_label && facts->mps != (plugin->settings.mps_root != NULL)) {
-        gs_log(GS_LOG_ERROR, "the node's label for MPS is not what the record on the host says: "
-                             "ending, to start anew");
+        gs_log(GS_LOG_ERROR,
+               "the Node's MPS label differs from the record on the host: exiting to restart");
         plugin_stop(plugin, 1);
     }
     if (!devices->remembered)
         return;
     if (!numbers_remember(&devices->numbers, record->gpus, record->gpu_count) ||
         (devices_known(devices) && record->unit && record->unit != devices->unit)) {
-        gs_log(GS_LOG_ERROR, "the node's object has a newer record, of other indices or another "
-                             "unit: ending, to start anew with that");
+        gs_log(GS_LOG_ERROR, "the Node has a newer record, with other GPU indices or another "
+                             "memory unit: exiting to restart with it");
         plugin_stop(plugin, 1);
     }
     devices->due = true;
@@ -471,28 +462,6 @@ void devices_take_cordon(struct plugin *plugin, gs_gpu_mask cordoned)
         return;
     plugin->devices.cordoned = cordoned;
     plugin->devices.due = true;
-}
-
-void devices_take_ids_in_use(struct plugin *plugin, const struct gs_podres_list *list)
-{
-    struct devices *devices = &plugin->devices;
-    struct gs_allocator_stats stats;
-    gs_allocator_stats(plugin->alloc, &stats);
-    bool good = list && ids_in_use_update(&devices->in_use, list, plugin->names.gpu_mem,
-                                          plugin->alloc) == 0;
-    if (good && devices->in_use.named >= stats.running) {
-        devices->ids_observed = true;
-        devices->ask_pause_ns = FIRST_ASK_NS;
-    } else { /* no kubelet, or one that has not met all its pods yet */
-        ask_in(plugin, devices->ask_pause_ns);
-        devices->ask_pause_ns *= devices->ask_pause_ns < LAST_ASK_NS ? 2 : 1;
-    }
-    if (!good)
-        return;
-    if (devices->in_use.unlistable)
-        gs_log(GS_LOG_WARN, "pods hold device ids that no list can carry",
-               GS_INT("ids", devices->in_use.unlistable));
-    devices->due = true;
 }
 
 bool devices_synced(const struct plugin *plugin)
@@ -524,8 +493,7 @@ void devices_start(struct plugin *plugin)
 {
     plugin->devices.numbers.boot = read_boot();
     plugin->devices.unit = plugin->devices.tried.unit = plugin->settings.unit;
-    plugin->devices.ask_pause_ns = FIRST_ASK_NS;
-    plugin->devices.ask_at_ns = INT64_MAX;
+    plugin->devices.ids_at_ns = INT64_MAX;
 }
 
 void devices_release(struct devices *devices)

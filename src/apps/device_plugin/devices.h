@@ -40,6 +40,7 @@ struct devices {
     gs_gpu_mask cordoned; /* by an administrator, when the node was last read */
     struct ids_in_use in_use;
     bool ids_observed; /* in_use was observed */
+    int64_t ids_at_ns; /* they are read again then; INT64_MAX: nobody wants it */
     size_t foreign;    /* ids in use that are not ours, in place of as many of ours */
     size_t dropped;    /* see struct advertised */
     uint32_t pods;     /* seen last */
@@ -47,9 +48,6 @@ struct devices {
     struct unit_choice tried; /* that of the last list that was made, or could not be */
     bool due;                 /* the list is to be made anew */
     bool log_due;             /* the GPUs are to be logged */
-    int64_t
-        ask_at_ns; /* when the kubelet is asked whose ids are whose; INT64_MAX: nobody wants it */
-    int64_t ask_pause_ns;
 };
 
 /* GPUs were read. -1: they cannot be advertised, the old ones stay; see err. */
@@ -58,10 +56,10 @@ int devices_take_gpus(struct plugin *plugin, const struct gs_gpu_set *found, str
 void devices_take_node(struct plugin *plugin, const struct node_facts *facts);
 /* GPUs that an administrator takes pods from. */
 void devices_take_cordon(struct plugin *plugin, gs_gpu_mask cordoned);
-/* The kubelet listed whose ids are whose; NULL: it did not. */
-void devices_take_ids_in_use(struct plugin *plugin, const struct gs_podres_list *list);
-/* Ids were given out, or may have been freed: asks the kubelet soon. */
-void devices_ask_soon(struct plugin *plugin);
+/* The kubelet's checkpoint is to be read again then at the latest. */
+void devices_read_ids_in(struct plugin *plugin, int64_t pause_ns);
+/* Ids were given out, or may have been freed: if it matters, it is read soon. */
+void devices_read_ids_soon(struct plugin *plugin);
 
 /* Makes the list anew when something that it is made of has changed. */
 void devices_round(struct plugin *plugin);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpushare/base/array.h"
 #include "gpushare/base/invariant.h"
 #include "gpushare/base/log.h"
 #include "gpushare/limit/keeper.h"
@@ -32,15 +33,9 @@ static struct driver_usage_entry *entry_of(struct driver_reading *reading, size_
     for (size_t i = first; i < reading->count; i++)
         if (strcmp(reading->entries[i].uid, uid) == 0)
             return &reading->entries[i];
-    if (reading->count == reading->cap) {
-        size_t cap = reading->cap ? 2 * reading->cap : 64;
-        struct driver_usage_entry *entries =
-            reallocarray(reading->entries, cap, sizeof(*reading->entries));
-        if (!entries)
-            return NULL;
-        reading->entries = entries;
-        reading->cap = cap;
-    }
+    if (!gs_array_reach(&reading->entries, &reading->cap, reading->count,
+                        sizeof(*reading->entries)))
+        return NULL;
     struct driver_usage_entry *entry = &reading->entries[reading->count++];
     *entry = (struct driver_usage_entry){.gpu = reading->gpu_count};
     memcpy(entry->uid, uid, GS_POD_UID_BYTES);
@@ -66,11 +61,11 @@ static void fit(struct driver_usage_entry *entries, size_t count, uint64_t in_us
             entries[i].bytes = (uint64_t)((unsigned __int128)entries[i].bytes * in_use / sum);
         fitted += entries[i].bytes;
     }
-    GS_INVARIANT(fitted <= in_use, "pods use at most what is in use of a GPU");
+    GS_INVARIANT(fitted <= in_use, "the pods of a GPU use no more than is in use on it");
 }
 
 static bool read_gpu(const struct gs_gpu_source *source, const struct gs_gpu *gpu,
-                     struct gs_process_pods *pods, struct driver_reading *reading)
+                     struct gs_process_pods *pods, int64_t now_ns, struct driver_reading *reading)
 {
     struct gs_gpu_process processes[GS_GPU_PROCESSES_MAX];
     struct gs_error err = {0};
@@ -84,7 +79,7 @@ static bool read_gpu(const struct gs_gpu_source *source, const struct gs_gpu *gp
     }
     size_t first = reading->count;
     for (size_t i = 0; i < count; i++) {
-        if (!gs_process_pods_find(pods, gpu->idx, processes[i].pid, uid))
+        if (!gs_process_pods_find(pods, gpu->idx, now_ns, processes[i].pid, uid))
             continue;
         struct driver_usage_entry *entry = entry_of(reading, first, uid);
         if (!entry)
@@ -97,18 +92,22 @@ static bool read_gpu(const struct gs_gpu_source *source, const struct gs_gpu *gp
 
 struct driver_reading *driver_usage_read(const struct gs_gpu_source *source,
                                          const struct gs_gpu_set *set, struct gs_process_pods *pods,
-                                         int64_t now_ns)
+                                         int64_t (*next)(void *ctx), void *ctx)
 {
     struct driver_reading *reading = calloc(1, sizeof(*reading));
     bool whole = reading != NULL;
     if (!reading)
         return NULL;
-    reading->at_ns = now_ns;
-    gs_process_pods_begin(pods, now_ns);
-    for (uint32_t i = 0; i < set->count && whole; i++) {
+    gs_process_pods_begin(pods);
+    for (uint32_t i = 0; i < set->count; i++) {
         const struct gs_gpu *gpu = &set->gpus[i];
         size_t first = reading->count;
-        whole = read_gpu(source, gpu, pods, reading);
+        if (!whole || !(reading->at_ns = next(ctx))) {
+            gs_process_pods_refused(pods, gpu->idx);
+            whole = false;
+            continue;
+        }
+        whole = read_gpu(source, gpu, pods, reading->at_ns, reading);
         if (set->measured & GS_GPU_BIT(gpu->idx))
             fit(reading->entries + first, reading->count - first, set->used_bytes[gpu->idx]);
     }
@@ -141,14 +140,8 @@ static struct driver_usage_pod *find_or_add(struct driver_usage *usage, const ch
     struct driver_usage_pod *pod = find(usage, uid);
     if (pod || usage->count == GS_KEEPER_PODS_MAX)
         return pod;
-    if (usage->count == usage->cap) {
-        size_t cap = usage->cap ? 2 * usage->cap : 32;
-        struct driver_usage_pod *pods = reallocarray(usage->pods, cap, sizeof(*pods));
-        if (!pods)
-            return NULL;
-        usage->pods = pods;
-        usage->cap = cap;
-    }
+    if (!gs_array_reach(&usage->pods, &usage->cap, usage->count, sizeof(*usage->pods)))
+        return NULL;
     pod = &usage->pods[usage->count++];
     *pod = (struct driver_usage_pod){.placed = true};
     memcpy(pod->uid, uid, GS_POD_UID_BYTES);
@@ -185,7 +178,8 @@ static uint32_t index_of(const struct gs_gpu_set *set, const char *uuid)
 static void log_failure(struct driver_usage *usage, const struct gs_error *err)
 {
     if (err->code != GS_OK && err->code != usage->failure)
-        gs_log(GS_LOG_WARN, "what pods use of some GPUs is not known", GS_STR("why", err->msg));
+        gs_log(GS_LOG_WARN, "memory use of pods is unknown on some GPUs",
+               GS_STR("error", err->msg));
     usage->failure = err->code;
 }
 
@@ -222,7 +216,7 @@ void driver_usage_pass_begin(struct driver_usage *usage)
 
 void driver_usage_pass_end(struct driver_usage *usage)
 {
-    size_t kept = 0;
+    uint32_t kept = 0;
     for (size_t i = 0; i < usage->count; i++)
         if (usage->pods[i].placed || usage->pods[i].read)
             usage->pods[kept++] = usage->pods[i];

@@ -39,15 +39,15 @@ struct driver_reading {
     char uuids[GS_GPUS_MAX][GS_UUID_BYTES];
     uint32_t gpu_count; /* whose processes were listed */
     struct driver_usage_entry *entries;
-    size_t count, cap;
+    uint32_t count, cap;
     struct gs_error err; /* why GPUs are missing, of the first; GS_OK: none */
 };
 
-/* On the GPUs' thread, after set was read. NULL: out of memory. *caller frees* with
- * driver_reading_free(). */
+/* On the GPUs' thread, after set was read. next: before each GPU's list the time by CLOCK_BOOTTIME;
+ * 0 ends the reading. NULL: that, or out of memory. *caller frees* with driver_reading_free(). */
 struct driver_reading *driver_usage_read(const struct gs_gpu_source *source,
                                          const struct gs_gpu_set *set, struct gs_process_pods *pods,
-                                         int64_t now_ns);
+                                         int64_t (*next)(void *ctx), void *ctx);
 void driver_reading_free(struct driver_reading *reading);
 
 /* What is known of a pod's use, by GPU index. */
@@ -62,7 +62,7 @@ struct driver_usage_pod {
     bool read;           /* in the last reading */
     gs_gpu_mask unknown; /* by the last reading */
     struct pod_use use;  /* counted: of these something was ever read */
-    uint64_t over_bytes; /* the most above its share, in this pass */
+    uint64_t over_bytes; /* the most over its request, in this pass */
     int64_t told_ns;     /* when people were told of that; 0: never */
 };
 
@@ -71,7 +71,7 @@ struct driver_usage {
     int64_t read_ns;  /* of the last reading; 0: none */
     gs_gpu_mask told; /* GPUs whose processes it lists */
     struct driver_usage_pod *pods;
-    size_t count, cap;
+    uint32_t count, cap;
     enum gs_code failure; /* that was logged */
 };
 
@@ -91,7 +91,7 @@ void driver_usage_find(struct driver_usage *usage, const char *uid, gs_gpu_mask 
 
 /* The pod uses so much more of a GPU than its share. */
 void driver_usage_over(struct driver_usage *usage, const char *uid, uint64_t bytes);
-/* After a pass, those of whom nobody has been told within the hour that an API server keeps Events
+/* After a pass, those that were not reported within the hour that an API server keeps Events
  * (kube-apiserver --event-ttl): a UID, until the next call. NULL: no more. */
 const char *driver_usage_next_over(struct driver_usage *usage, int64_t now_ns, uint64_t *ret_bytes);
 

@@ -39,12 +39,12 @@ static size_t addresses_of(const struct gs_gpu_set *set, const char *addresses[G
     return count;
 }
 
-static void leave_out(const struct gs_gpu_set *set, struct gs_limit_gpu gpus[GS_GPUS_MAX])
+static void leave_out(const struct gs_gpu_set *set, struct gs_region gpus[GS_GPUS_MAX])
 {
     for (uint32_t i = 0; i < set->count; i++) {
         enum gs_region_state state = takes_part(set, &set->gpus[i]);
         if (state != GS_REGION_USABLE)
-            gpus[set->gpus[i].idx].region = (struct gs_region){.state = state};
+            gpus[set->gpus[i].idx] = (struct gs_region){.state = state};
     }
 }
 
@@ -93,7 +93,7 @@ static uint64_t limit_of(const struct plugin *plugin, const struct gs_placed *po
 static int take_pod(struct plugin *plugin, const struct gs_placed *pod, struct gs_error *err)
 {
     GS_INVARIANT(devices_known(&plugin->devices),
-                 "no limit is written before the unit and whose index is whose are known");
+                 "limits are written only when the unit and the GPU indices are known");
     const struct gs_share share = {
         .uid = pod->cgroup_uid,
         .gpus = pod->gpus,
@@ -110,8 +110,8 @@ static void take_listed(void *ctx, const struct gs_placed *pod)
 {
     struct gs_error err = {0};
     if (take_pod(ctx, pod, &err) < 0)
-        gs_log(GS_LOG_ERROR, "nothing limits a pod", GS_STR("namespace", pod->ns),
-               GS_STR("pod", pod->name), GS_STR("why", err.msg));
+        gs_log(GS_LOG_ERROR, "cannot limit the pod's GPU memory", GS_STR("namespace", pod->ns),
+               GS_STR("pod", pod->name), GS_STR("error", err.msg));
 }
 
 /* Those that the API or an Allocate brought, and from time to time all: a start may have shown that
@@ -143,9 +143,9 @@ static bool is_limited(struct plugin *plugin, const struct gs_limit_pod *pod, gs
     size_t count = 0;
     uint32_t idx;
     GS_FOR_EACH_GPU (idx, gpus) {
-        if (idx >= enforce->gpu_count || enforce->gpus[idx].region.state != GS_REGION_USABLE)
+        if (idx >= enforce->gpu_count || enforce->gpus[idx].state != GS_REGION_USABLE)
             return false;
-        limits[count++] = (struct gs_limit){.region = enforce->gpus[idx].region.name};
+        limits[count++] = (struct gs_limit){.region = enforce->gpus[idx].name};
     }
     gs_limiter_verify(enforce->limiter, pod, limits, count, results);
     for (size_t i = 0; i < count; i++) {
@@ -160,10 +160,17 @@ static bool is_limited(struct plugin *plugin, const struct gs_limit_pod *pod, gs
 static bool is_vouched_for(struct plugin *plugin, const struct gs_start_request *request)
 {
     struct gs_arena arena = {0};
-    struct gs_given given = {0};
-    uint64_t key = gs_allocate_key(request->ids, request->id_count);
-    bool limited = checkpoint_holder(plugin, key, &arena, &given) &&
-                   is_limited(plugin, &(struct gs_limit_pod){given.uid}, given.gpus);
+    struct gs_given *given = NULL;
+    size_t count = 0;
+    bool limited = false;
+    const uint64_t key = gs_allocate_key(request->ids, request->id_count);
+    checkpoint_read(plugin->settings.device_plugin_dir, &plugin->names, &plugin->devices.set,
+                    &arena, &given, &count, NULL);
+    for (size_t i = 0; i < count; i++) {
+        if (given[i].key == key &&
+            !(limited = is_limited(plugin, &(struct gs_limit_pod){given[i].uid}, given[i].gpus)))
+            break;
+    }
     gs_arena_release(&arena);
     return limited;
 }
@@ -178,7 +185,7 @@ static const char *where(const struct plugin *plugin, const struct gs_kept *pod,
     if (pod->outcome != GS_LIMIT_NO_POD && pod->outcome != GS_LIMIT_TWICE)
         return text;
     for (size_t i = 0; i < tree->root_count && len < WHERE_BYTES; i++)
-        len += (size_t)snprintf(text + len, WHERE_BYTES - len, "%s%s", i ? ", " : " (looked in ",
+        len += (size_t)snprintf(text + len, WHERE_BYTES - len, "%s%s", i ? ", " : " (searched ",
                                 tree->roots[i]);
     if (len > 0 && len < WHERE_BYTES)
         snprintf(text + len, WHERE_BYTES - len, ")");
@@ -201,31 +208,30 @@ static bool may_start(struct plugin *plugin, const char *uid, struct gs_kept *re
 }
 
 bool enforce_may_start(struct plugin *plugin, const struct gs_start_request *request,
-                       struct gs_error *err)
+                       const struct gs_placed *pod, struct gs_error *err)
 {
-    struct gs_placed pod;
     struct gs_kept kept;
     char text[WHERE_BYTES];
     if (!plugin->enforce.keeper || plugin->settings.enforce == GS_ENFORCE_OFF)
         return true;
-    if (!gs_allocator_starting(plugin->alloc, request, &pod)) {
+    if (!pod->uid) {
         if (plugin->settings.enforce != GS_ENFORCE_REQUIRED || is_vouched_for(plugin, request))
             return true;
         gs_fail(err, GS_EBUSY,
-                "held back by --enforce=required: it is not known yet which pod this is");
+                "start blocked by --enforce=required: the pod of this container is not known yet");
         return false;
     }
-    if (take_pod(plugin, &pod, err) < 0)
+    if (take_pod(plugin, pod, err) < 0)
         return false;
-    if (may_start(plugin, pod.cgroup_uid, &kept)) {
-        if (plugin->enforce.watch && pod.containers == 1) /* the container's own comes next */
-            gs_cgroup_watch_containers(plugin->enforce.watch, pod.cgroup_uid, pod.qos);
+    if (may_start(plugin, pod->cgroup_uid, &kept)) {
+        if (plugin->enforce.watch && pod->containers == 1) /* the container's own comes next */
+            gs_cgroup_watch_containers(plugin->enforce.watch, pod->cgroup_uid, pod->qos);
         if (plugin->enforce.again_ns == INT64_MAX)
             plugin->enforce.again_ns = gs_loop_now_ns(plugin->loop) + AGAIN_NS;
         plugin_wake_at(plugin, plugin->enforce.again_ns);
         return true;
     }
-    gs_fail(err, GS_EBUSY, "held back until the kernel keeps this pod to its share: %s%s",
+    gs_fail(err, GS_EBUSY, "start blocked until the kernel limits this pod's GPU memory: %s%s",
             kept.reason, where(plugin, &kept, text));
     return false;
 }
@@ -237,7 +243,7 @@ static double gib(uint64_t bytes)
     return (double)bytes / (double)(1ULL << 30);
 }
 
-/* Who uses more than his share is not the only one who wants to know. */
+/* Who uses more than its request is not the only one who wants to know. */
 static void tell_people(struct plugin *plugin)
 {
     struct gs_kept pod;
@@ -246,14 +252,14 @@ static void tell_people(struct plugin *plugin)
     while (gs_keeper_next_news(plugin->enforce.keeper, &pod, &verdict)) {
         if (verdict == GS_VERDICT_WOULD_BE_REFUSED) {
             snprintf(words, sizeof(words),
-                     "uses %.1f GiB of a GPU's memory, its share is %.1f GiB: it would be refused "
-                     "more than its share where limits are switched on (--enforce)",
+                     "uses %.1f GiB of a GPU's memory and requested %.1f GiB: a limit (--enforce) "
+                     "would block this; request more, or use less",
                      gib(pod.used_bytes), gib(pod.bytes));
-            gs_allocator_tell_owner_too(plugin->alloc, pod.uid, true, "GpuMemoryWouldBeRefused",
+            gs_allocator_tell_owner_too(plugin->alloc, pod.uid, true, "GpuMemoryWouldBeBlocked",
                                         words);
             continue;
         }
-        snprintf(words, sizeof(words), "nothing keeps this pod to its share of %.1f GiB: %s%s",
+        snprintf(words, sizeof(words), "this pod's GPU memory is not limited to %.1f GiB: %s%s",
                  gib(pod.bytes), pod.reason, where(plugin, &pod, text));
         gs_allocator_tell(plugin->alloc, pod.uid, true, "GpuMemoryLimitNotSet", words);
     }
@@ -319,13 +325,13 @@ static void start_watch(struct plugin *plugin)
     struct enforce *enforce = &plugin->enforce;
     struct gs_error err = {0};
     if (gs_cgroup_watch_new(on_pod, plugin, &enforce->watch, &err) < 0) {
-        gs_log(GS_LOG_ERROR, "pods' cgroups are not watched", GS_STR("why", err.msg));
+        gs_log(GS_LOG_ERROR, "cannot watch the pods' cgroups", GS_STR("error", err.msg));
         return;
     }
     enforce->fd = (struct gs_loop_fd){.fn = on_appeared, .ctx = enforce};
     if (gs_loop_fd_add(plugin->loop, &enforce->fd, gs_cgroup_watch_fd(enforce->watch), POLLIN,
                        &err) < 0)
-        gs_log(GS_LOG_ERROR, "pods' cgroups are not watched", GS_STR("why", err.msg));
+        gs_log(GS_LOG_ERROR, "cannot watch the pods' cgroups", GS_STR("error", err.msg));
 }
 
 int enforce_start(struct plugin *plugin, struct gs_error *err)

@@ -20,7 +20,7 @@ struct enforce {
     struct gs_keeper *keeper; /* NULL: off */
     struct gs_cgroup_watch *watch;
     struct gs_loop_fd fd;
-    struct gs_limit_gpu gpus[GS_GPUS_MAX]; /* by index, as looked at last */
+    struct gs_region gpus[GS_GPUS_MAX]; /* by index, as looked at last */
     size_t gpu_count;
     bool look_due;    /* the GPUs changed */
     bool pass_due;    /* all pods are looked at */
@@ -41,6 +41,6 @@ enum gs_enforced enforce_word(const struct plugin *plugin, const struct gs_gpu *
 
 /* Before a container starts. False: it has to wait, see err. */
 bool enforce_may_start(struct plugin *plugin, const struct gs_start_request *request,
-                       struct gs_error *err);
+                       const struct gs_placed *pod, struct gs_error *err);
 
 #endif

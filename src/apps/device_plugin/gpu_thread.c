@@ -30,6 +30,7 @@ struct gpu_thread {
     struct gs_gpu_source source;
     struct gs_process_pods *processes; /* NULL: nobody asks what pods use by the driver's account */
     int64_t listed_ns;                 /* when they were last listed */
+    bool news_came;                    /* while they were */
     atomic_bool stop, ended;
     atomic_bool let_go;          /* of the driver, until it is taken back */
     atomic_bool given_up;        /* the loop has given the GPUs up: tell it when they answer */
@@ -70,7 +71,7 @@ static bool advertise(struct plugin *plugin, const struct gs_gpu_set *found)
     struct gs_error err = {0};
     if (devices_take_gpus(plugin, found, &err) == 0)
         return true;
-    gs_log(GS_LOG_ERROR, "these GPUs cannot be advertised", GS_STR("why", err.msg));
+    gs_log(GS_LOG_ERROR, "cannot advertise the GPUs", GS_STR("error", err.msg));
     if (!plugin->devices.have_gpus)
         plugin_stop(plugin, 1);
     return false;
@@ -82,7 +83,7 @@ static void lose_sight(struct plugin *plugin, const char *why)
 {
     struct gs_gpu_set sick = plugin->devices.found;
     bool news = false;
-    gs_log(GS_LOG_ERROR, "the GPUs cannot be read", GS_STR("why", why));
+    gs_log(GS_LOG_ERROR, "cannot read the GPUs", GS_STR("reason", why));
     pages_set_gpu_error(&plugin->pages, why);
     for (uint32_t i = 0; plugin->devices.have_gpus && i < sick.count; i++) {
         news |= sick.gpus[i].healthy;
@@ -97,8 +98,7 @@ static void tell_pages(struct plugin *plugin)
     const char *refused = plugin->devices.set.refused;
     char why[300] = "";
     if (!plugin->devices.have_gpus)
-        snprintf(why, sizeof(why), "there are no GPUs%s%s", refused[0] ? " to share: " : "",
-                 refused);
+        snprintf(why, sizeof(why), "no GPU to share%s%s", refused[0] ? ": " : "", refused);
     pages_set_gpu_error(&plugin->pages, why);
 }
 
@@ -109,7 +109,7 @@ static void end_patience(struct plugin *plugin)
     if (silent_ns < HANG_S * GS_NS_PER_S || atomic_load(&thread->given_up))
         return;
     char why[64];
-    snprintf(why, sizeof(why), "the driver has not answered for %d s", HANG_S);
+    snprintf(why, sizeof(why), "the NVIDIA driver has not responded for %d s", HANG_S);
     atomic_store(&thread->given_up, true);
     lose_sight(plugin, why);
 }
@@ -128,7 +128,7 @@ static void end_if_for_long(struct plugin *plugin, enum gs_code code)
     thread->failing = true;
     if (now_ns - thread->failing_since_ns < limit_ns)
         return;
-    gs_log(GS_LOG_ERROR, "ending, so that the container starts anew with the driver of today",
+    gs_log(GS_LOG_ERROR, "exiting to restart with the driver that is loaded now",
            GS_INT("failing_s", (now_ns - thread->failing_since_ns) / GS_NS_PER_S));
     plugin_stop(plugin, 1);
 }
@@ -160,7 +160,7 @@ static void follow_upgrade(struct plugin *plugin)
         return;
     thread->failing = false;
     if (let_go)
-        pages_set_gpu_error(&plugin->pages, "the driver is let go of, to be replaced");
+        pages_set_gpu_error(&plugin->pages, "the driver is released for its upgrade");
 }
 
 void gpu_thread_round(struct plugin *plugin)
@@ -220,22 +220,6 @@ static void post(struct gpu_thread *thread, const struct gs_gpu_set *set,
     gs_loop_post(thread->plugin->loop, &news->task);
 }
 
-/* As rarely as the GPUs are read when nothing happens to them. */
-static void list_processes(struct gpu_thread *thread, const struct gs_gpu_set *set)
-{
-    int64_t now_ns = gs_loop_now_ns(thread->plugin->loop);
-    if (!thread->processes || (thread->listed_ns && now_ns - thread->listed_ns < READ_EVERY_NS))
-        return;
-    thread->listed_ns = now_ns;
-    struct driver_reading *reading =
-        driver_usage_read(&thread->source, set, thread->processes, now_ns);
-    if (!reading)
-        return;
-    reading->plugin = thread->plugin;
-    reading->task = (struct gs_loop_task){.fn = on_reading, .ctx = reading};
-    gs_loop_post(thread->plugin->loop, &reading->task);
-}
-
 /* The source came back, with whatever answer. */
 static void note_answer(struct gpu_thread *thread)
 {
@@ -259,6 +243,37 @@ static bool is_wanted(struct gpu_thread *thread)
     return !atomic_load(&thread->stop) && !atomic_load(&thread->let_go);
 }
 
+/* News about the GPUs do not wait for long lists. */
+static int64_t next_list(void *ctx)
+{
+    struct gpu_thread *thread = ctx;
+    int64_t now_ns = gs_loop_now_ns(thread->plugin->loop);
+    /* three calls follow, each of which may take as long as any */
+    atomic_store(&thread->answered_ns, now_ns + 2 * HANG_S * GS_NS_PER_S);
+    thread->news_came |= thread->source.ops->wait(thread->source.ctx, 0, NULL) != 0;
+    bool over = thread->news_came && now_ns - thread->listed_ns >= LOOK_NS;
+    return over || !is_wanted(thread) ? 0 : now_ns;
+}
+
+/* As rarely as the GPUs are read when nothing happens to them. False: there may be news. */
+static bool list_processes(struct gpu_thread *thread, const struct gs_gpu_set *set)
+{
+    int64_t now_ns = gs_loop_now_ns(thread->plugin->loop);
+    if (!thread->processes || (thread->listed_ns && now_ns - thread->listed_ns < READ_EVERY_NS))
+        return true;
+    thread->listed_ns = now_ns;
+    thread->news_came = false;
+    struct driver_reading *reading =
+        driver_usage_read(&thread->source, set, thread->processes, next_list, thread);
+    note_answer(thread);
+    if (reading) {
+        reading->plugin = thread->plugin;
+        reading->task = (struct gs_loop_task){.fn = on_reading, .ctx = reading};
+        gs_loop_post(thread->plugin->loop, &reading->task);
+    }
+    return !thread->news_came;
+}
+
 /* Until there may be news; a storm of them is read once a second. False: the source is broken. */
 static bool wait_for_news(struct gpu_thread *thread)
 {
@@ -270,7 +285,7 @@ static bool wait_for_news(struct gpu_thread *thread)
         int result = thread->source.ops->wait(thread->source.ctx, LOOK_NS, &err);
         note_answer(thread);
         if (result < 0) { /* reading tells whether the GPUs are well */
-            gs_log(GS_LOG_WARN, "no events of GPUs", GS_STR("why", err.msg));
+            gs_log(GS_LOG_WARN, "waiting for GPU events failed", GS_STR("error", err.msg));
             return false;
         }
         if (result == 0)
@@ -286,7 +301,7 @@ static bool hold_on(struct gpu_thread *thread, bool *posted)
 {
     if (!atomic_load(&thread->let_go))
         return true;
-    gs_log(GS_LOG_INFO, "the driver is let go of");
+    gs_log(GS_LOG_INFO, "driver released");
     if (thread->source.ops->release)
         thread->source.ops->release(thread->source.ctx);
     pages_set_used(&thread->plugin->pages, NULL);
@@ -338,8 +353,8 @@ static void *run(void *arg)
             post(thread, &set, NULL);
         last = set;
         posted = true;
-        list_processes(thread, &set);
-        note_answer(thread);
+        if (!list_processes(thread, &set))
+            continue;
         if (wait_for_news(thread))
             failures = 0;
         else
@@ -359,17 +374,19 @@ static void free_thread(struct gpu_thread *thread)
     free(thread);
 }
 
-/* Whether pods' processes are looked for. Process 1 is one that has a PID namespace of its own. */
+/* Whether pods' processes are looked for. Process 1 is one that has a PID namespace of its own, in
+ * which the driver lists none: what pods use is unknown then, not 0. */
 static bool lists_processes(const struct plugin *plugin, const struct gs_gpu_source *source)
 {
     if (plugin->settings.pod_usage_from == POD_USAGE_DMEM)
         return false;
+    bool own_pids = getpid() == 1;
     if (!source->ops->processes)
-        gs_log(GS_LOG_WARN, "--pod-usage-from: these GPUs are no driver's, which lists processes");
-    else if (getpid() == 1)
-        gs_log(GS_LOG_WARN, "--pod-usage-from: whose processes the driver lists is not seen from "
-                            "here: the pod needs hostPID");
-    return source->ops->processes != NULL;
+        gs_log(GS_LOG_WARN, "--pod-usage-from: simulated GPUs have no driver that lists processes");
+    else if (own_pids)
+        gs_log(GS_LOG_WARN, "--pod-usage-from: set hostPID: true for this pod, otherwise the "
+                            "driver's processes cannot be matched to pods");
+    return source->ops->processes && !own_pids;
 }
 
 int gpu_thread_start(struct plugin *plugin, const struct gs_gpu_source *source,
@@ -408,7 +425,7 @@ void gpu_thread_stop(struct plugin *plugin)
     for (int ms = 0; !atomic_load(&thread->ended) && ms < STOP_MS; ms += LOOK_MS)
         nanosleep(&(const struct timespec){.tv_nsec = LOOK_MS * GS_NS_PER_MS}, NULL);
     if (!atomic_load(&thread->ended)) {
-        gs_log(GS_LOG_WARN, "the driver does not come back: ending without it");
+        gs_log(GS_LOG_WARN, "the driver does not return: exiting without it");
         _exit(plugin->round.result);
     }
     pthread_join(thread->thread, NULL);

@@ -4,7 +4,7 @@
 #include "device_plugin/plugin.h"
 #include "gpushare/base/log.h"
 
-/* The hardware keeps a pod to its instance, and no one keeps two in it apart. */
+/* The hardware limits a pod to its instance; nothing separates two pods in one. */
 static bool mig_is_on(const struct plugin *plugin, const struct gs_gpu *gpu, uint32_t pods)
 {
     return gs_gpu_is_instance(gpu) && pods <= 1;
@@ -36,7 +36,7 @@ static const struct guard {
     enum gs_enforced (*word)(const struct plugin *plugin, const struct gs_gpu *gpu);
     /* NULL: it holds no start back, or adds nothing to a container. */
     bool (*may_start)(struct plugin *plugin, const struct gs_start_request *request,
-                      struct gs_error *err);
+                      const struct gs_placed *pod, struct gs_error *err);
     int (*add)(const struct plugin *plugin, const struct gs_allocate_answer *answer,
                const struct gs_dp_ids *ids, struct gs_arena *arena,
                struct gs_dp_container *container, struct gs_error *err);
@@ -62,10 +62,15 @@ int guards_add(const struct plugin *plugin, const struct gs_allocate_answer *ans
 bool guards_may_start(struct plugin *plugin, const struct gs_start_request *request,
                       struct gs_error *err)
 {
-    for (size_t i = 0; i < GUARDS; i++) {
-        if (guards[i].may_start && !guards[i].may_start(plugin, request, err))
-            return false;
-    }
+    struct gs_placed pod;
+    size_t number = 0;
+    gs_allocator_starting(plugin->alloc, request, number, &pod);
+    do {
+        for (size_t i = 0; i < GUARDS; i++) {
+            if (guards[i].may_start && !guards[i].may_start(plugin, request, &pod, err))
+                return false;
+        }
+    } while (gs_allocator_starting(plugin->alloc, request, ++number, &pod));
     return true;
 }
 
@@ -80,9 +85,9 @@ static enum gs_enforced word_of(const struct plugin *plugin, const struct gs_gpu
 
 static void log_word(const struct gs_gpu *gpu)
 {
-    gs_log(GS_LOG_INFO, "limits", GS_INT("gpu", gpu->idx),
+    gs_log(GS_LOG_INFO, "GPU memory limit", GS_INT("gpu", gpu->idx),
            GS_STR("enforced", gs_enforced_name(gpu->enforced)),
-           GS_STR("why", gs_enforced_reason(gpu->enforced)));
+           GS_STR("reason", gs_enforced_reason(gpu->enforced)));
 }
 
 static void count_pod(void *ctx, const struct gs_placed *pod)

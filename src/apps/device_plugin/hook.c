@@ -35,11 +35,11 @@ const char *hook_settings_wrong(const char *library, const char *sha256)
     if (!library && !sha256)
         return NULL;
     if (!library || !sha256)
-        return "--hook-library and --hook-sha256 need each other";
+        return "--hook-library and --hook-sha256 must be given together";
     if (library[0] != '/')
-        return "--hook-library has to begin with /";
+        return "--hook-library must begin with /";
     if (strlen(sha256) != SHA256_DIGITS || strspn(sha256, "0123456789abcdef") != SHA256_DIGITS)
-        return "--hook-sha256 is not 64 digits as sha256sum prints them";
+        return "--hook-sha256 must have 64 digits, as sha256sum prints them";
     return NULL;
 }
 
@@ -49,10 +49,10 @@ const char *hook_settings_wrong(const char *library, const char *sha256)
 static const char *wrong_about(const struct stat *st)
 {
     if (!S_ISREG(st->st_mode))
-        return "is no regular file";
+        return "it is not a regular file";
     if (st->st_uid != 0 || st->st_mode & (S_IWGRP | S_IWOTH))
-        return "is not root's alone to write";
-    return st->st_size > LIBRARY_BYTES_MAX ? "is larger than 16 MiB" : NULL;
+        return "it is writable by others than root";
+    return st->st_size > LIBRARY_BYTES_MAX ? "it is larger than 16 MiB" : NULL;
 }
 
 static bool write_file(const char *path, const void *bytes, size_t len)
@@ -95,13 +95,13 @@ static const char *take_library(const struct settings *settings, int fd, size_t 
     for (; bytes && at < len && got > 0; at += got > 0 ? (size_t)got : 0)
         got = read(fd, bytes + at, len - at);
     if (!bytes || at < len)
-        return "cannot be read";
+        return "it cannot be read";
     if (!has_sha256(bytes, len, settings->hook_sha256))
-        return "has another SHA-256 than --hook-sha256";
+        return "its SHA-256 is not --hook-sha256";
     snprintf(path, sizeof(path), "%.300s/libvgpu.so", settings->hook_root);
     return make_folder(settings->hook_root, 0755) && write_file(path, bytes, len)
                ? NULL
-               : "cannot be copied to --hook-root";
+               : "it cannot be copied to --hook-root";
 }
 
 static bool same(const struct stat *a, const struct stat *b)
@@ -130,14 +130,15 @@ static void look(struct plugin *plugin)
     bool there = fd >= 0 && fstat(fd, &st) == 0;
     if (hook->looked && same(&st, &hook->seen) && (!hook->ready || has_copy(settings)))
         return;
-    const char *wrong = there ? wrong_about(&st) : "cannot be opened";
+    const char *wrong = there ? wrong_about(&st) : "it cannot be opened";
     if (!wrong)
         wrong = take_library(settings, fd, (size_t)st.st_size);
     hook->looked = true;
     hook->seen = st;
     hook->ready = !wrong;
-    gs_log(wrong ? GS_LOG_ERROR : GS_LOG_INFO, wrong ? "no hook" : "the hook is in place",
-           GS_STR("library", settings->hook_library), GS_STR("it", wrong ? wrong : ""));
+    gs_log(wrong ? GS_LOG_ERROR : GS_LOG_INFO,
+           wrong ? "hook library not loaded" : "hook library loaded",
+           GS_STR("library", settings->hook_library), GS_STR("reason", wrong ? wrong : ""));
 }
 
 static void trash_path(const struct plugin *plugin, char ret[HOOK_PATH_BYTES])
@@ -187,7 +188,7 @@ static int name_of(const char *const *ids, size_t count, char ret[ID_BYTES], str
         if (strcmp(ids[i], least) < 0)
             least = ids[i];
     if (!least[0] || least[0] == '.' || strchr(least, '/') || strlen(least) >= ID_BYTES)
-        return gs_fail(err, GS_EINVAL, "the device id \"%.40s\" is no name of a folder", least);
+        return gs_fail(err, GS_EINVAL, "device ID \"%.40s\" is not valid as a folder name", least);
     snprintf(ret, ID_BYTES, "%s", least);
     return 0;
 }
@@ -288,25 +289,23 @@ static int prepare(const struct plugin *plugin, const char *id, struct gs_error 
                 write_file(file, preload, plugin->hook.ready ? strlen(preload) : 0);
     return made ? 0
                 : gs_fail_errno(err, GS_EBUSY, errno,
-                                "held back: the hook's folder %.160s/%.100s cannot be made anew",
+                                "start blocked: cannot create the hook's folder %.160s/%.100s",
                                 root, id);
 }
 
 bool hook_may_start(struct plugin *plugin, const struct gs_start_request *request,
-                    struct gs_error *err)
+                    const struct gs_placed *pod, struct gs_error *err)
 {
-    struct gs_placed pod;
     char id[ID_BYTES];
     if (!plugin->settings.hook_library)
         return true;
     look(plugin);
     if (name_of(request->ids, request->id_count, id, err) < 0 || prepare(plugin, id, err) < 0)
         return false;
-    if (plugin->hook.ready)
+    if (plugin->hook.ready || (pod->uid && !pod->enforce_required))
         return true;
-    if (gs_allocator_starting(plugin->alloc, request, &pod) && !pod.enforce_required)
-        return true;
-    gs_fail(err, GS_EBUSY, "held back: the pod may ask for a limit (gpu-enforce: required), and %s",
+    gs_fail(err, GS_EBUSY,
+            "start blocked: the pod may require enforcement (gpu-enforce: required), and %s",
             gs_enforced_reason(GS_ENFORCED_HOOK_AWAY));
     return false;
 }

@@ -58,9 +58,9 @@ int hook_add(const struct plugin *plugin, const struct gs_allocate_answer *answe
              const struct gs_dp_ids *ids, struct gs_arena *arena, struct gs_dp_container *container,
              struct gs_error *err);
 
-/* Looks at the library, and makes what the container mounts. False: its start is held back, as that
- * cannot be made, or as its pod insists on a limit and there is none. */
+/* Looks at the library, and makes what the container mounts. False: its start is blocked, as that
+ * cannot be made, or as its pod requires a limit and there is none. */
 bool hook_may_start(struct plugin *plugin, const struct gs_start_request *request,
-                    struct gs_error *err);
+                    const struct gs_placed *pod, struct gs_error *err);
 
 #endif

@@ -8,44 +8,25 @@
 #include "device_plugin/checkpoint.h"
 #include "device_plugin/container_env.h"
 #include "device_plugin/pod_watch.h"
-#include "device_plugin/podres_view.h"
 #include "gpushare/base/log.h"
-#include "gpushare/grpc/pod_resources.h"
 
-/* While Allocate waits the node admits no pod; a start has 30 s and is tried again. Kubelets from
- * 1.28 on refuse a List now and then, those of all their clients counted together
- * (pkg/kubelet/apis/podresources, DefaultQPS): they do answer, so that is waited for longer than
- * for one that is silent. */
-#define ALLOCATE_ASK_NS     (300 * GS_NS_PER_MS)
-#define ALLOCATE_REFUSED_NS (3 * GS_NS_PER_S)
-#define ALLOCATE_PAUSE_NS   (20 * GS_NS_PER_MS)
-#define START_ASK_NS        (2 * GS_NS_PER_S)
-#define START_PAUSE_NS      (500 * GS_NS_PER_MS)
-#define START_WRITE_NS      (5 * GS_NS_PER_S)
-/* A kubelet that was silent for so long tells no pods at all (the socket is not mounted): nobody
- * waits for it any more. */
-#define SILENCE_NS (6 * GS_NS_PER_S)
-/* Starts that wait at a time: they share a connection of 32 streams with Allocate. */
-enum { STARTS_MAX = 16 };
+#define START_WRITE_NS (5 * GS_NS_PER_S)
 #define LIST_BUDGET_NS (500 * GS_NS_PER_MS)
 /* An error is for good: a silent API is asked again before one is given. */
 #define ALLOCATE_PATIENCE_NS (5 * GS_NS_PER_S)
 #define LIST_PAUSE_NS        (250 * GS_NS_PER_MS)
-#define RECONCILE_ASK_NS     (5 * GS_NS_PER_S)
 
-enum call_kind { CALL_ALLOCATE, CALL_START, CALL_RECONCILE };
+enum call_kind { CALL_ALLOCATE, CALL_START };
 
 /* What has to come before a call is decided. */
 enum call_wait {
-    WAIT_TO_ASK,  /* until its time has come: the kubelet is to be asked for its pods */
-    WAIT_KUBELET, /* for the kubelet's answer */
-    WAIT_TURN,    /* for nothing: the kubelet has answered, or will not */
+    WAIT_TURN,    /* for nothing: it is new */
     WAIT_LIST,    /* for a list of this node's pods, or until its time */
     WAIT_TO_LIST, /* until its time: another list is to be asked for */
     WAIT_NODE,    /* for the node to say where the pod is, or until its time */
 };
 
-/* One call of the kubelet's, or our own question without a call. */
+/* One call of the kubelet's. */
 struct pending_call {
     struct pending_call *next;
     struct plugin *plugin;
@@ -55,8 +36,7 @@ struct pending_call {
     size_t count, at;               /* containers, and which one is being decided */
     struct gs_arena arena;          /* of the answers */
     struct gs_dp_container *answers;
-    struct podres_view observed;
-    struct gs_podres_call *podres; /* WAIT_KUBELET */
+    bool told; /* the kubelet's checkpoint could be read */
     enum call_wait wait;
     int64_t until_ns;       /* see enum call_wait; 0: now, INT64_MAX: as long as it takes */
     uint64_t list_round;    /* WAIT_LIST: for this list of the API */
@@ -79,17 +59,15 @@ static void pending_free(struct pending_call *pending)
     while (*at != pending)
         at = &(*at)->next;
     *at = pending->next;
-    if (pending->podres)
-        gs_podres_cancel(pending->podres);
-    podres_view_release(&pending->observed);
     gs_arena_release(&pending->arena);
     free(pending);
 }
 
 static void fail(struct pending_call *pending, const struct gs_error *why)
 {
-    gs_log(GS_LOG_WARN, pending->kind == CALL_ALLOCATE ? "not allocated" : "start held back",
-           GS_INT("units", pending->wanted[pending->at].count), GS_STR("why", why->msg));
+    gs_log(GS_LOG_WARN,
+           pending->kind == CALL_ALLOCATE ? "GPU memory not allocated" : "container start blocked",
+           GS_INT("units", pending->wanted[pending->at].count), GS_STR("error", why->msg));
     if (pending->kind == CALL_ALLOCATE && why->code != GS_EBUSY)
         pending->plugin->calls.stats.failed++;
     gs_dp_call_fail(pending->call, why);
@@ -121,8 +99,8 @@ static void list_done(void *ctx)
         pod_batch_apply(plugin, list->batch);
         gs_allocator_quick_end(plugin->alloc);
     } else {
-        gs_log(GS_LOG_WARN, "the API did not tell this node's pods in time",
-               GS_STR("why", list->err.msg));
+        gs_log(GS_LOG_WARN, "the API server did not list this node's pods in time",
+               GS_STR("error", list->err.msg));
     }
     free(list);
 }
@@ -165,11 +143,8 @@ static void log_allocated(const struct pending_call *pending,
                           const struct gs_allocate_answer *answer)
 {
     int64_t took_ns = gs_loop_now_ns(pending->plugin->loop) - pending->since_ns;
-    const char *slash = strchr(answer->owner, '/');
-    char ns[256];
-    snprintf(ns, sizeof(ns), "%.*s", slash ? (int)(slash - answer->owner) : 0, answer->owner);
-    gs_log(GS_LOG_INFO, "allocated", GS_STR("pod", slash ? slash + 1 : "unknown"),
-           GS_STR("namespace", ns), GS_STR("gpu", answer->idx), GS_INT("units", answer->units),
+    gs_log(GS_LOG_INFO, "allocated", GS_STR("pod", answer->name), GS_STR("namespace", answer->ns),
+           GS_STR("gpu", answer->idx), GS_INT("units", answer->units),
            GS_INT("ms", took_ns / GS_NS_PER_MS));
 }
 
@@ -181,8 +156,7 @@ static void decide_allocate(struct pending_call *pending, enum gs_api_outcome ap
         const struct gs_allocate_request request = {
             .ids = pending->wanted[pending->at].ids,
             .id_count = pending->wanted[pending->at].count,
-            .observed = pending->observed.pods,
-            .observed_count = pending->observed.count,
+            .told = pending->told,
             .api = api,
             .patient = waited_ns < ALLOCATE_PATIENCE_NS && !plugin->round.stopping,
         };
@@ -213,7 +187,7 @@ static void decide_allocate(struct pending_call *pending, enum gs_api_outcome ap
     plugin->enforce.allocated = true;
     plugin->calls.stats.answered++;
     plugin->calls.stats.answered_ns += (uint64_t)(gs_loop_now_ns(plugin->loop) - pending->since_ns);
-    devices_ask_soon(plugin); /* ids that were just freed may have been given out again */
+    devices_read_ids_soon(plugin); /* ids that were just freed may have been given out again */
     pending_free(pending);
 }
 
@@ -232,12 +206,11 @@ static void decide_start(struct pending_call *pending)
     const struct gs_start_request request = {
         .ids = pending->wanted->ids,
         .id_count = pending->wanted->count,
-        .observed = pending->observed.pods,
-        .observed_count = pending->observed.count,
         .listed = pending->listed,
         .write_tried = pending->write_tried,
     };
     struct gs_error err = {0};
+    checkpoint_observe(pending->plugin, false, false); /* of pods that came meanwhile, too */
     switch (gs_allocator_start(pending->plugin->alloc, &request, &err)) {
     case GS_START_LIST_FIRST:
         if (!waits_for_list(pending))
@@ -270,110 +243,7 @@ static void decide(struct pending_call *pending, enum gs_api_outcome api)
     }
 }
 
-/* ---- the kubelet's list ---- */
-
-static bool is_silent(const struct plugin *plugin)
-{
-    int64_t since_ns = plugin->calls.podres_silent_ns;
-    return since_ns && gs_loop_now_ns(plugin->loop) - since_ns >= SILENCE_NS;
-}
-
-static void note_kubelet(struct plugin *plugin, const struct gs_error *failure)
-{
-    if (failure && !plugin->calls.podres_silent_ns) {
-        plugin->calls.podres_silent_ns = gs_loop_now_ns(plugin->loop);
-        gs_log(GS_LOG_WARN, "the kubelet did not tell its pods", GS_STR("why", failure->msg));
-    }
-    if (!failure && is_silent(plugin))
-        gs_log(GS_LOG_INFO, "the kubelet tells its pods again");
-    if (!failure)
-        plugin->calls.podres_silent_ns = 0;
-}
-
-static uint32_t starts(const struct plugin *plugin)
-{
-    uint32_t count = 0;
-    for (const struct pending_call *pending = plugin->calls.pending; pending;
-         pending = pending->next)
-        count += pending->kind == CALL_START;
-    return count;
-}
-
-/* In a moment, as long as the call can wait for an answer that is worth waiting for. */
-static bool list_kubelet_again(struct pending_call *pending, const struct gs_error *failure)
-{
-    struct plugin *plugin = pending->plugin;
-    int64_t now_ns = gs_loop_now_ns(plugin->loop), pause_ns, patience_ns;
-    bool refused = failure->code == GS_EBUSY;
-    if (pending->kind == CALL_ALLOCATE) {
-        pause_ns = ALLOCATE_PAUSE_NS;
-        patience_ns = refused ? ALLOCATE_REFUSED_NS : is_silent(plugin) ? 0 : ALLOCATE_ASK_NS;
-    } else {
-        pause_ns = START_PAUSE_NS;
-        patience_ns = is_silent(plugin) || starts(plugin) > STARTS_MAX ? 0 : SILENCE_NS;
-    }
-    if (plugin->round.stopping || now_ns + pause_ns - pending->since_ns >= patience_ns)
-        return false;
-    wait_for(pending, WAIT_TO_ASK, now_ns + pause_ns);
-    return true;
-}
-
-static void reconcile(struct pending_call *pending, const struct gs_podres_list *list)
-{
-    struct plugin *plugin = pending->plugin;
-    if (pending->observed.pods)
-        gs_allocator_observe(plugin->alloc, pending->observed.pods, pending->observed.count);
-    pending_free(pending);
-    devices_take_ids_in_use(plugin, list);
-}
-
-/* A kubelet that tells no pods has still written down whose the container is that it starts. */
-static void take_turn(struct pending_call *pending, bool told)
-{
-    struct gs_arena arena = {0};
-    struct gs_given given;
-    uint64_t key = gs_allocate_key(pending->wanted->ids, pending->wanted->count);
-    if (!told && pending->kind == CALL_START &&
-        checkpoint_holder(pending->plugin, key, &arena, &given))
-        gs_allocator_confirm(pending->plugin->alloc, &given);
-    gs_arena_release(&arena);
-    wait_for(pending, WAIT_TURN, 0);
-}
-
-static void on_kubelet_list(void *ctx, const struct gs_podres_list *list,
-                            const struct gs_error *failure)
-{
-    struct pending_call *pending = ctx;
-    pending->podres = NULL;
-    note_kubelet(pending->plugin, failure);
-    if (list)
-        podres_view_build(&pending->observed, list, pending->plugin->names.gpu_mem);
-    if (pending->kind == CALL_RECONCILE)
-        reconcile(pending, list);
-    else if (list || !list_kubelet_again(pending, failure))
-        take_turn(pending, list != NULL);
-}
-
-static int64_t patience_with_kubelet(const struct pending_call *pending)
-{
-    const struct plugin *plugin = pending->plugin;
-    if (pending->kind == CALL_RECONCILE)
-        return RECONCILE_ASK_NS;
-    if (pending->kind == CALL_ALLOCATE || is_silent(plugin) || starts(plugin) > STARTS_MAX)
-        return ALLOCATE_ASK_NS;
-    return START_ASK_NS;
-}
-
-static void list_kubelet(struct pending_call *pending)
-{
-    struct plugin *plugin = pending->plugin;
-    struct gs_error err = {0};
-    wait_for(pending, WAIT_KUBELET, INT64_MAX);
-    if (gs_podres_list_start(plugin->loop, plugin->settings.pod_resources_socket,
-                             patience_with_kubelet(pending), on_kubelet_list, pending,
-                             &pending->podres, &err) < 0)
-        on_kubelet_list(pending, NULL, &err);
-}
+/* ---- a new call ---- */
 
 static struct pending_call *pending_new(struct plugin *plugin, enum call_kind kind,
                                         struct gs_dp_call *call, const struct gs_dp_ids *wanted,
@@ -398,13 +268,12 @@ static struct pending_call *pending_new(struct plugin *plugin, enum call_kind ki
     return pending;
 }
 
-/* The kubelet is asked in the next round. */
 static void begin(struct plugin *plugin, enum call_kind kind, struct gs_dp_call *call,
                   const struct gs_dp_ids *wanted, size_t count)
 {
     struct pending_call *pending = pending_new(plugin, kind, call, wanted, count);
     struct gs_error err = {0};
-    if (!pending && call) {
+    if (!pending) {
         gs_fail_nomem(&err);
         gs_dp_call_fail(call, &err);
     }
@@ -424,14 +293,6 @@ static void on_pre_start(void *ctx, struct gs_dp_call *call, const struct gs_dp_
 const struct gs_dp_ops kubelet_calls_ops = {.allocate = on_allocate, .pre_start = on_pre_start};
 
 /* ---- the round ---- */
-
-static bool has_reconcile(const struct plugin *plugin)
-{
-    const struct pending_call *pending = plugin->calls.pending;
-    while (pending && pending->kind != CALL_RECONCILE)
-        pending = pending->next;
-    return pending != NULL;
-}
 
 static void go_on_with_list(struct pending_call *pending, bool due)
 {
@@ -459,13 +320,9 @@ static void go_on(struct pending_call *pending)
     const struct plugin *plugin = pending->plugin;
     bool due = gs_loop_now_ns(plugin->loop) >= pending->until_ns;
     switch (pending->wait) {
-    case WAIT_TO_ASK:
-        if (due)
-            list_kubelet(pending);
-        break;
-    case WAIT_KUBELET:
-        break;
     case WAIT_TURN:
+        if (pending->kind == CALL_ALLOCATE) /* once: what it does not name is counted */
+            pending->told = checkpoint_observe(pending->plugin, true, false);
         decide(pending, GS_API_NOT_ASKED);
         break;
     case WAIT_LIST:
@@ -491,10 +348,6 @@ static bool wants_list(const struct plugin *plugin, const struct pending_call *p
 void kubelet_calls_round(struct plugin *plugin)
 {
     bool list = false;
-    if (plugin->calls.reconcile_due && !plugin->round.stopping && !has_reconcile(plugin)) {
-        plugin->calls.reconcile_due = false;
-        begin(plugin, CALL_RECONCILE, NULL, NULL, 0);
-    }
     for (struct pending_call *pending = plugin->calls.pending, *next; pending; pending = next) {
         next = pending->next;
         go_on(pending);
@@ -513,10 +366,9 @@ void kubelet_calls_round(struct plugin *plugin)
 void kubelet_calls_free(struct plugin *plugin)
 {
     struct gs_error err = {0};
-    gs_fail(&err, GS_EIO, "the device plugin is being stopped");
+    gs_fail(&err, GS_EIO, "the device plugin is stopping");
     while (plugin->calls.pending) {
-        if (plugin->calls.pending->call)
-            gs_dp_call_fail(plugin->calls.pending->call, &err);
+        gs_dp_call_fail(plugin->calls.pending->call, &err);
         pending_free(plugin->calls.pending);
     }
 }

@@ -10,15 +10,13 @@ struct plugin;
 struct pending_call;
 
 /*
- * The kubelet's Allocate and PreStartContainer, from the call to its answer: first the kubelet is
- * asked which pods it has (PodResources), then, only if the allocator does not know the pod, the
- * API for this node's pods. Both have short limits; without an answer the call goes on.
+ * The kubelet's Allocate and PreStartContainer, from the call to its answer: first the kubelet's
+ * checkpoint is read, then, only if the allocator does not know the pod, the API is asked for this
+ * node's pods. That has a short limit; without an answer the call goes on.
  */
 struct kubelet_calls {
     struct pending_call *pending;
     struct pages_calls stats;
-    int64_t podres_silent_ns; /* since then the kubelet has listed no pods; 0: it does */
-    bool reconcile_due;       /* the kubelet is to be asked whose ids are whose */
     struct worker *lister;
     uint64_t list_round; /* of the list of pods that runs, or ran last */
     bool listing;
@@ -27,9 +25,8 @@ struct kubelet_calls {
 
 extern const struct gs_dp_ops kubelet_calls_ops; /* ctx: struct plugin */
 
-/* Goes on with every call for which what it waits for has come: an answer of the kubelet's, pods
- * (from a list or the watch), the node's object, or the end of its patience. Begins the question
- * whose ids are whose when it is due. */
+/* Goes on with every call for which what it waits for has come: pods
+ * (from a list or the watch), the node's object, or the end of its patience. */
 void kubelet_calls_round(struct plugin *plugin);
 
 /* Nobody waits for these any more: the program ends. */

@@ -17,9 +17,8 @@
 #include "gpushare/base/log.h"
 #include "gpushare/http/server.h"
 
-/* Of one answer. A pod is 3 MiB at most (the API server's own limit on a request); a page of a list
- * that would be larger is asked for in parts, so that no tenant's pods cost more than this. */
-enum { ANSWER_BYTES_MAX = 4 << 20, PAGE_LIMIT = 25 };
+/* Of a page of several pods; a larger one is asked for in parts, so that it costs no more. */
+enum { PAGE_BYTES_MAX = 4 << 20, PAGE_LIMIT = 25 };
 
 /* What only the start and the end know. */
 struct ends {
@@ -40,7 +39,7 @@ static int print_inventory(const struct settings *settings, struct gs_error *err
     source.ops->close(source.ctx);
     if (result < 0)
         return -1;
-    set.reserved_mib = settings->overhead_mib * settings->overhead_slots;
+    set.reserved_mib = settings_reserved_mib(settings);
     advertise_divide(&set, settings->unit);
     advertise_print(&set, settings->unit, &text);
     if (gs_buf_failed(&text))
@@ -92,7 +91,9 @@ static int start_threads(struct plugin *plugin, struct ends *ends, struct gs_err
         pages_serve(&plugin->pages, plugin->settings.http_listen, &ends->http, err) < 0)
         return -1;
     if (plugin->settings.http_listen && plugin->settings.pod_usage)
-        gs_log(GS_LOG_WARN, "--pod-usage=on: whoever reaches this port reads what each pod uses",
+        gs_log(GS_LOG_WARN,
+               "--pod-usage=on: every client that reaches this port can read the memory use of "
+               "each pod",
                GS_STR("listen", plugin->settings.http_listen));
     if (worker_start(plugin->loop, &plugin->writes.writer, err) < 0 ||
         worker_start(plugin->loop, &plugin->calls.lister, err) < 0 ||
@@ -121,7 +122,7 @@ static int watch_signals(struct plugin *plugin, struct ends *ends, struct gs_err
     const sigset_t set = process_stop_signals();
     ends->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (ends->signal_fd < 0)
-        return gs_fail(err, GS_EIO, "signalfd does not work");
+        return gs_fail(err, GS_EIO, "cannot create a signalfd");
     ends->signals = (struct gs_loop_fd){.fn = on_signal, .ctx = ends};
     return gs_loop_fd_add(plugin->loop, &ends->signals, ends->signal_fd, POLLIN, err);
 }
@@ -165,11 +166,9 @@ static int serve(struct plugin *plugin, struct gs_error *err)
     struct ends ends = {.plugin = plugin, .signal_fd = -1};
     const struct gs_kube_options options = {.program = "device-plugin",
                                             .names = &plugin->names,
-                                            .body_max_bytes = ANSWER_BYTES_MAX,
-                                            .event_max_bytes = ANSWER_BYTES_MAX,
+                                            .page_max_bytes = PAGE_BYTES_MAX,
                                             .page_limit = PAGE_LIMIT};
-    int result = api_connect(plugin->settings.kubeconfig, plugin->settings.context, &options,
-                             &plugin->client, err);
+    int result = api_connect(plugin->settings.kubeconfig, &options, &plugin->client, err);
     if (result == 0) {
         plugin->kube = gs_kube_client_port(plugin->client);
         result = devices_open_record(plugin, err);
@@ -209,13 +208,13 @@ int main(int argc, char **argv)
     keep_one_heap();
     settings_read(&plugin.settings, argc, argv);
     if (gs_names_init(&plugin.names, plugin.settings.domain, &err) < 0) {
-        gs_log(GS_LOG_ERROR, "bad usage", GS_STR("why", err.msg));
+        gs_log(GS_LOG_ERROR, "invalid options", GS_STR("error", err.msg));
         return 2;
     }
     process_block_signals();
     int result = plugin.settings.print_inventory ? print_inventory(&plugin.settings, &err)
                                                  : serve(&plugin, &err);
     if (result < 0)
-        gs_log(GS_LOG_ERROR, "cannot go on", GS_STR("why", err.msg));
+        gs_log(GS_LOG_ERROR, "exiting after an error", GS_STR("error", err.msg));
     return result < 0 ? 1 : plugin.round.result;
 }

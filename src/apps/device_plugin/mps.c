@@ -36,15 +36,16 @@ int mps_choose(struct plugin *plugin, struct gs_error *err)
         return gs_error_prefix(err, "--mps-by-label");
     }
     if (!read) {
-        gs_log(GS_LOG_WARN, "--mps-by-label: as the record on the host says",
-               GS_STR("why", why.msg));
+        gs_log(GS_LOG_WARN,
+               "--mps-by-label: cannot read the Node, so the record on the host decides",
+               GS_STR("error", why.msg));
         node.mps = record_now(plugin->devices.record)->mps;
     }
     if (node.mps)
         settings->enforce = GS_ENFORCE_OFF;
     else
         settings->mps_root = NULL;
-    gs_log(GS_LOG_INFO, node.mps ? "a node for MPS" : "no node for MPS",
+    gs_log(GS_LOG_INFO, node.mps ? "MPS is enabled on this node" : "MPS is disabled on this node",
            GS_STR("label", plugin->names.mps));
     gs_node_release(&node);
     return 0;
@@ -60,8 +61,8 @@ static bool differs(const struct plugin *plugin, const struct gs_gpu *gpu, uint3
         strcmp(seen->uuid, gpu->uuid) == 0)
         return false;
     gs_log(state.ready ? GS_LOG_INFO : GS_LOG_WARN,
-           state.ready ? "the GPU's MPS daemon is ready" : "the GPU's MPS daemon is away",
-           GS_STR("gpu", gpu->uuid), GS_STR("why", state.why));
+           state.ready ? "MPS daemon ready" : "MPS daemon not ready", GS_STR("uuid", gpu->uuid),
+           GS_STR("reason", state.why));
     return true;
 }
 
@@ -110,9 +111,8 @@ static const char *host_path(const struct plugin *plugin, const char *uuid, cons
                              struct gs_arena *arena)
 {
     char path[MPS_PATH_BYTES];
-    return mps_path(plugin->settings.mps_root, uuid, leaf, path)
-               ? gs_arena_strndup(arena, path, strlen(path))
-               : NULL;
+    return mps_path(plugin->settings.mps_root, uuid, leaf, path) ? gs_arena_strdup(arena, path)
+                                                                 : NULL;
 }
 
 /* The first GPU of the container is number 0 to it, whatever it is on the node: one entry that
@@ -126,8 +126,8 @@ int mps_add(const struct plugin *plugin, const struct gs_allocate_answer *answer
         return 0;
     if (gs_gpu_mask_count(answer->gpus) != 1)
         return gs_fail(err, GS_EINVAL,
-                       "a container with several GPUs cannot be a client of their MPS daemons: "
-                       "take gpu-count off, or choose a node without MPS");
+                       "a container with several GPUs cannot use MPS: remove gpu-count from the "
+                       "pod, or schedule it to a node without MPS");
     const struct gs_gpu *gpu = gs_gpu_find(plugin->devices.set.gpus, plugin->devices.set.count,
                                            (uint32_t)__builtin_ctzll(answer->gpus));
     struct gs_dp_pair *envs =
@@ -141,8 +141,8 @@ int mps_add(const struct plugin *plugin, const struct gs_allocate_answer *answer
     envs[env_count + 1] =
         (struct gs_dp_pair){"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
                             gs_arena_printf(arena, "0=%lluM", (unsigned long long)mib)};
-    mounts[mount_count] =
-        (struct gs_dp_path){host_path(plugin, gpu->uuid, "pipe", arena), PIPE_IN_CONTAINER};
+    mounts[mount_count] = (struct gs_dp_path){host_path(plugin, gpu->uuid, "pipe", arena),
+                                              PIPE_IN_CONTAINER, .read_only = true};
     mounts[mount_count + 1] =
         (struct gs_dp_path){host_path(plugin, NULL, "shm", arena), "/dev/shm"};
     /* A ceiling: the part of the GPU's multiprocessors that its kernels run on, rounded down. Of
@@ -169,26 +169,23 @@ static bool all_ready(const struct plugin *plugin, gs_gpu_mask gpus, struct gs_e
         const struct mps_state state = state_of(plugin, gpu);
         if (!(gpus & GS_GPU_BIT(gpu->idx)) || state.ready)
             continue;
-        gs_fail(err, GS_EBUSY, "held back until the MPS daemon of GPU %u is ready: %s", gpu->idx,
-                state.why);
+        gs_fail(err, GS_EBUSY, "start blocked until the MPS daemon of GPU %u is ready: %s",
+                gpu->idx, state.why);
         return false;
     }
     return true;
 }
 
 bool mps_may_start(struct plugin *plugin, const struct gs_start_request *request,
-                   struct gs_error *err)
+                   const struct gs_placed *pod, struct gs_error *err)
 {
-    struct gs_placed pod;
     if (!plugin->settings.mps_root)
         return true;
-    if (!gs_allocator_starting(plugin->alloc, request, &pod))
-        return all_ready(plugin, ~(gs_gpu_mask)0, err);
-    if (pod.enforce_required) {
+    if (pod->enforce_required) {
         gs_fail(err, GS_EBUSY,
-                "held back: the pod asks for a limit that holds (gpu-enforce: required), and MPS "
-                "limits each process that lets it, no more");
+                "start blocked: the pod requires enforcement (gpu-enforce: required), and limits "
+                "by MPS are cooperative; schedule it to a node without MPS");
         return false;
     }
-    return all_ready(plugin, pod.gpus, err);
+    return all_ready(plugin, pod->uid ? pod->gpus : ~(gs_gpu_mask)0, err);
 }

@@ -44,9 +44,9 @@ int mps_add(const struct plugin *plugin, const struct gs_allocate_answer *answer
             const struct gs_dp_ids *ids, struct gs_arena *arena, struct gs_dp_container *container,
             struct gs_error *err);
 
-/* False: the container's start is held back, as its GPU's daemon is away, or as its pod insists on
+/* False: the container's start is blocked, as its GPU's daemon is away, or as its pod requires
  * a limit that holds. */
 bool mps_may_start(struct plugin *plugin, const struct gs_start_request *request,
-                   struct gs_error *err);
+                   const struct gs_placed *pod, struct gs_error *err);
 
 #endif

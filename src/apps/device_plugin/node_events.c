@@ -52,12 +52,12 @@ static void tell_gone(struct plugin *plugin, const struct gs_gpu *gpu)
     _cleanup_(gs_buf_release) struct gs_buf pods = GS_BUF(PODS_BYTES);
     gs_allocator_name_placed(plugin->alloc, GS_GPU_BIT(gpu->idx), &pods);
     if (!pods.len || gs_buf_failed(&pods))
-        node_events_add(plugin, true, "GpuGone", "GPU %u (%s) is gone; new pods go elsewhere",
-                        gpu->idx, gpu->uuid);
+        node_events_add(plugin, true, "GpuRemoved",
+                        "GPU %u (%s) was removed: it accepts no new pods", gpu->idx, gpu->uuid);
     else
-        node_events_add(plugin, true, "GpuGone",
-                        "GPU %u (%s) is gone; these pods still ask for it and stay charged, delete "
-                        "them if it does not come back: %s",
+        node_events_add(plugin, true, "GpuRemoved",
+                        "GPU %u (%s) was removed, and these pods are still allocated to it: delete "
+                        "them if the GPU does not return: %s",
                         gpu->idx, gpu->uuid, pods.data);
 }
 
@@ -67,7 +67,7 @@ static void tell_sick(struct plugin *plugin, const struct gs_gpu *gpu)
     if (gpu->xid)
         snprintf(why, sizeof(why), " since XID %u, until its driver is reloaded", gpu->xid);
     node_events_add(plugin, true, "GpuUnhealthy",
-                    "GPU %u (%s) is unhealthy%s; its pods are left alone, new ones go elsewhere",
+                    "GPU %u (%s) is unhealthy%s: its pods keep running, it accepts no new pods",
                     gpu->idx, gpu->uuid, why);
 }
 
@@ -87,7 +87,8 @@ void node_events_of_gpus(struct plugin *plugin, const struct gs_gpu_set *before,
         else if (!is_well && was_well)
             tell_sick(plugin, gpu);
         else if (is_well && !was_well)
-            node_events_add(plugin, false, "GpuHealthy", "GPU %u (%s) takes new pods again",
-                            gpu->idx, gpu->uuid);
+            node_events_add(plugin, false, "GpuHealthy",
+                            "GPU %u (%s) is healthy again and accepts new pods", gpu->idx,
+                            gpu->uuid);
     }
 }

@@ -139,7 +139,7 @@ static int copy_moved(const struct gs_node *node, struct node_facts *ret, struct
     for (uint32_t i = 0; moved && i < node->moved_count; i++) {
         const char *uid = node->moved[i].uid;
         moved[i].gpus = node->moved[i].gpus;
-        moved[i].uid = gs_arena_strndup(&ret->arena, uid, strlen(uid));
+        moved[i].uid = gs_arena_strdup(&ret->arena, uid);
         if (!moved[i].uid)
             moved = NULL;
     }

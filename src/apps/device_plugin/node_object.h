@@ -18,7 +18,7 @@ struct node_object {
     bool upgrading;    /* nothing new may come: somebody replaces the driver */
     bool leaving;      /* nothing new may come: nobody will serve the kubelet for a while */
     int64_t rev;       /* of the record (record.h) */
-    const char *moved; /* the text of gpu-moved */
+    const char *moved; /* the text of gpu-reassigned */
 };
 
 /* What the node's object said when it was read. */
@@ -30,9 +30,9 @@ struct node_facts {
     int64_t rev;            /* of the inventory; 0: it does not say */
     bool driver_upgrade;    /* the label */
     bool mps;               /* the label */
-    uint32_t whole_gpus;    /* nvidia.com/gpu in its capacity */
+    uint32_t whole_gpus;    /* NVIDIA's device plugin's in its capacity */
     gs_gpu_mask cordoned;   /* by an administrator */
-    struct gs_moved *moved; /* gpu-moved, in the arena; only of node_object_read() */
+    struct gs_moved *moved; /* gpu-reassigned, in the arena; only of node_object_read() */
     uint32_t moved_count;
     bool tells_moved; /* the plugin that wrote the inventory wrote it, too */
     struct gs_arena arena;
@@ -43,8 +43,8 @@ int node_object_read(const struct gs_kube *kube, const char *node, struct node_f
                      struct gs_error *err);
 
 /*
- * Any thread: reads the node and writes what differs: the annotations inventory and gpu-moved, in
- * one patch, the label gpu-enforced, and the number of GPUs in capacity and allocatable.
+ * Any thread: reads the node and writes what differs: the annotations inventory and gpu-reassigned,
+ * in one patch, the label gpu-enforced, and the number of GPUs in capacity and allocatable.
  * *ret_changed: something was written; *ret_facts: what was read, without moved. Errors are the
  * port's.
  */

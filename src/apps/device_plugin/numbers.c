@@ -119,7 +119,7 @@ void numbers_apply(struct numbers *numbers, struct gs_gpu_set *set, gs_gpu_mask 
         if (idx == NONE) {
             size_t len = strlen(set->refused);
             snprintf(set->refused + len, sizeof(set->refused) - len,
-                     "%s%s is one more than can be counted", len ? "; " : "", from.gpus[i].uuid);
+                     "%s%s exceeds the maximum of 64 GPUs", len ? "; " : "", from.gpus[i].uuid);
             continue;
         }
         present |= GS_GPU_BIT(idx);

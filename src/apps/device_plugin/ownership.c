@@ -14,20 +14,21 @@ static void tell_owner(struct plugin *plugin)
     char why[320] = "";
     if (ownership->whole_gpus)
         snprintf(why, sizeof(why),
-                 "nvidia.com/gpu: %u is in this node's capacity: NVIDIA's device plugin gives the "
-                 "same GPUs out whole, so none is shared; take it off this node, or start with "
-                 "--share-with-others",
+                 "%u of nvidia.com/gpu, mig- or vgpu are in this node's capacity: NVIDIA's device "
+                 "plugin allocates the same GPUs, so none is shared; remove it from this node, or "
+                 "start with --allow-shared-devices",
                  ownership->whole_gpus);
     else if (ownership->sliced_count)
-        snprintf(why, sizeof(why),
-                 "a ResourceSlice of gpu.nvidia.com names %u GPUs of this node: these are not "
-                 "shared; take its driver off this node, or start with --share-with-others",
-                 ownership->sliced_count);
+        snprintf(
+            why, sizeof(why),
+            "a ResourceSlice of gpu.nvidia.com has %u GPUs of this node: these are not shared; "
+            "remove NVIDIA's DRA driver from this node, or start with --allow-shared-devices",
+            ownership->sliced_count);
     pages_set_node_error(&plugin->pages, ownership->whole_gpus ? why : "");
     if (why[0])
-        node_events_add(plugin, true, "GpuOwnedByOthers", "%s", why);
+        node_events_add(plugin, true, "GpuManagedByOtherDriver", "%s", why);
     else
-        gs_log(GS_LOG_INFO, "nobody else gives this node's GPUs out");
+        gs_log(GS_LOG_INFO, "no other driver allocates this node's GPUs");
 }
 
 static void share_anew(struct plugin *plugin)
@@ -43,12 +44,12 @@ static void let_go(struct plugin *plugin, bool let_go)
     plugin->node.due = true;
     if (let_go) {
         node_events_add(plugin, false, "GpuDriverReleased",
-                        "label %s=true: the driver is let go of, and this node's GPUs take no new "
-                        "pods until the label is taken off",
+                        "label %s=true: the driver is released for its upgrade, and this node's "
+                        "GPUs accept no new pods until the label is removed",
                         plugin->names.driver_upgrade);
     } else {
         plugin->node.written = false; /* what is written says schedulable:false */
-        gs_log(GS_LOG_INFO, "the driver is used again");
+        gs_log(GS_LOG_INFO, "driver used again");
     }
 }
 
@@ -79,7 +80,7 @@ int ownership_start(struct plugin *plugin, const struct gs_inventory *record, st
     for (uint32_t i = 0; i < record->other_count; i++) {
         const char *uuid = record->others[i];
         sliced[i].node = plugin->settings.node_name;
-        sliced[i].uuid = gs_arena_strndup(&ownership->arena, uuid, strlen(uuid));
+        sliced[i].uuid = gs_arena_strdup(&ownership->arena, uuid);
         if (!sliced[i].uuid)
             return gs_fail_nomem(err);
     }
@@ -123,10 +124,12 @@ void ownership_take_slices(struct plugin *plugin, struct gs_arena *arena,
     share_anew(plugin);
 }
 
+/* An instance is its card's owner's: the driver may have made it for a claim. */
 static bool is_sliced(const struct ownership *ownership, const struct gs_gpu *gpu)
 {
     for (uint32_t i = 0; i < ownership->sliced_count; i++) {
-        if (strcmp(ownership->sliced[i].uuid, gpu->uuid) == 0)
+        if (strcmp(ownership->sliced[i].uuid, gpu->uuid) == 0 ||
+            strcmp(ownership->sliced[i].uuid, gpu->card) == 0)
             return true;
     }
     return false;

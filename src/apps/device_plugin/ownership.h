@@ -18,7 +18,7 @@ struct plugin;
 struct node_facts;
 
 struct ownership {
-    uint32_t whole_gpus; /* of NVIDIA's device plugin */
+    uint32_t whole_gpus; /* and MIG instances of NVIDIA's device plugin */
     struct gs_arena arena;
     struct gs_sliced_gpu *sliced; /* of its DRA driver */
     uint32_t sliced_count;

@@ -21,7 +21,7 @@ void pages_init(struct pages *pages, struct gs_kube_client *client)
     pages->state.beat_ns = gs_clock_now_ns(gs_clock_system());
     for (int i = 0; i < USAGE_TEXTS; i++)
         pages->usage[i] = (struct gs_buf)GS_BUF(0);
-    pages_set_gpu_error(pages, "the GPUs were not read yet");
+    pages_set_gpu_error(pages, "the GPUs have not been read yet");
 }
 
 void pages_release(struct pages *pages)
@@ -94,10 +94,9 @@ static void append(struct gs_buf *out, const struct gs_buf *text)
 
 static void print_pods(const struct pages *pages, struct gs_buf *out)
 {
-    gs_metric_family(
-        out, POD_INFO, "gauge",
-        "1 for every pod and GPU that it has, at most 256 a node: the label UUID is that "
-        "of DCGM's exporter.");
+    gs_metric_family(out, POD_INFO, "gauge",
+                     "Constant 1 for each GPU of a pod, at most 256 per node. The label UUID has "
+                     "the same value as in DCGM exporter.");
     append(out, &pages->pod_info);
 }
 
@@ -137,16 +136,16 @@ unsigned pages_ready(const struct pages_state *state, const char **ret_why)
 {
     *ret_why =
         state->set.deaf
-            ? "ok, but the driver does not tell of sick GPUs (XIDs): its events are not heard"
+            ? "ok, but the driver reports no health events (XIDs): unhealthy GPUs are not noticed"
             : "ok";
     if (state->node_error[0])
         *ret_why = state->node_error;
     else if (state->gpu_error[0])
         *ret_why = state->gpu_error;
     else if (!state->pods_listed)
-        *ret_why = "this node's pods are not loaded yet";
+        *ret_why = "this node's pods have not been listed yet";
     else if (!state->linked)
-        *ret_why = "the kubelet does not listen";
+        *ret_why = "the kubelet does not read the device list";
     else
         return 200;
     return 503;
@@ -165,7 +164,7 @@ static void on_healthz(void *ctx, const struct gs_http_request *req, struct gs_h
     bool dead = gs_clock_now_ns(gs_clock_system()) - state.beat_ns > DEAD_AFTER_NS;
     res->content_type = "text/plain; charset=utf-8";
     res->status = dead ? 503 : 200;
-    gs_buf_puts(&res->body, dead ? "the loop stands still\n" : "ok\n");
+    gs_buf_puts(&res->body, dead ? "the event loop is stuck\n" : "ok\n");
 }
 
 static void on_readyz(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
@@ -184,9 +183,9 @@ static void print_gpus(const struct pages_state *state, struct gs_buf *out)
 {
     static const char *const names[] = {PREFIX "gpu_memory_bytes",
                                         PREFIX "gpu_memory_allocated_bytes", PREFIX "gpu_healthy"};
-    static const char *const helps[] = {"Memory of a GPU, as advertised.",
-                                        "Memory of a GPU that was given to pods.",
-                                        "1: new pods may come."};
+    static const char *const helps[] = {"Memory of a GPU, as advertised to the kubelet.",
+                                        "Memory of a GPU that is allocated to pods.",
+                                        "1 if the GPU is healthy and accepts new pods."};
     const uint64_t unit_bytes = (uint64_t)gs_unit_mib(state->unit) << 20;
     for (int what = 0; what < 3; what++) {
         gs_metric_family(out, names[what], "gauge", helps[what]);
@@ -235,16 +234,14 @@ static void print_used(const struct pages_state *state, struct gs_buf *out)
         bool (*is)(const struct pages_state *state, uint32_t idx, uint64_t *ret_bytes);
     } families[] = {
         {PREFIX "gpu_memory_used_bytes",
-         "Memory of a GPU that is in use, as the driver says, its own share included.",
+         "Memory of a GPU that is in use, as the driver reports it, including the driver's own.",
          is_measured},
         {PREFIX "gpu_memory_used_by_pods_bytes",
-         "Memory of a GPU that its pods use together, as the kernel counts it (dmem), or the "
-         "driver (--pod-usage-from).",
+         "Memory of a GPU that all its pods use, counted by the kernel (dmem) or the driver "
+         "(--pod-usage-from).",
          is_pods},
         {PREFIX "gpu_memory_used_by_others_bytes",
-         "Memory of a GPU that is in use and not by its pods: the driver's own, and processes that "
-         "are no pod's or of which it is not known.",
-         is_others},
+         "Memory of a GPU that the driver, and processes of no known pod, use.", is_others},
     };
     for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
         gs_metric_family(out, families[f].name, "gauge", families[f].help);
@@ -264,46 +261,53 @@ static void print_allocations(const struct pages_state *state, struct gs_buf *ou
     const struct gs_allocator_stats *stats = &state->stats;
     const char *name = PREFIX "allocations_total";
     gs_metric_family(out, name, "counter",
-                     "Containers that the kubelet asked GPU memory for: claimed by a pod that was "
-                     "known; unclaimed, served best fit; no_room and failed, their pods failed.");
-    gs_metric_sample(out, name, "outcome", "claimed", stats->allocated - stats->unclaimed);
-    gs_metric_sample(out, name, "outcome", "unclaimed", stats->unclaimed);
-    gs_metric_sample(out, name, "outcome", "no_room", stats->no_room);
+                     "Containers that the kubelet requested GPU memory for. matched: their pod was "
+                     "identified; unmatched: it was not, and a GPU with enough free memory "
+                     "was chosen; insufficient_memory, failed: Allocate returned an error.");
+    gs_metric_sample(out, name, "outcome", "matched", stats->allocated - stats->unclaimed);
+    gs_metric_sample(out, name, "outcome", "unmatched", stats->unclaimed);
+    gs_metric_sample(out, name, "outcome", "insufficient_memory", stats->no_room);
     gs_metric_sample(out, name, "outcome", "failed", state->calls.failed);
-    gs_metric_summary(out, PREFIX "allocate_duration_seconds",
-                      "Allocate calls answered, and their time: the node admits no pod meanwhile.",
-                      state->calls.answered, state->calls.answered_ns);
-    gs_metric_counter(out, PREFIX "swaps_total", "Pairs of pods whose records were exchanged.",
+    gs_metric_summary(
+        out, PREFIX "allocate_duration_seconds",
+        "Duration of Allocate calls. Each delays the admission of other pods of the node.",
+        state->calls.answered, state->calls.answered_ns);
+    gs_metric_counter(out, PREFIX "allocation_swaps_total",
+                      "Pairs of equal pods whose GPUs, and annotations, were exchanged.",
                       stats->swaps);
-    gs_metric_counter(out, PREFIX "held_starts_total",
-                      "Container starts held back: the GPU's memory belongs to others by now.",
-                      stats->held);
+    gs_metric_counter(
+        out, PREFIX "blocked_starts_total",
+        "Container starts blocked because other pods have since been allocated the GPU's memory.",
+        stats->held);
 }
 
 static void print_limits(const struct pages_state *state, struct gs_buf *out)
 {
     const char *name = PREFIX "gpu_enforced";
-    gs_metric_family(out, PREFIX "enforce_mode", "gauge", "1 for the --enforce that is in force.");
+    gs_metric_family(out, PREFIX "enforce_mode", "gauge",
+                     "Constant 1 for the value of --enforce in use.");
     gs_metric_sample(out, PREFIX "enforce_mode", "mode", gs_enforce_name(state->enforce), 1);
-    gs_metric_family(out, name, "gauge", "1: the kernel keeps each pod there to its share.");
+    gs_metric_family(out, name, "gauge",
+                     "1 if the kernel limits each pod on the GPU to its request.");
     for (uint32_t i = 0; i < state->set.count; i++) {
         char idx[16];
         snprintf(idx, sizeof(idx), "%u", state->set.gpus[i].idx);
         gs_metric_sample(out, name, "gpu", idx, state->set.gpus[i].enforced == GS_ENFORCED_DMEM);
     }
     name = PREFIX "pods_by_limit";
-    gs_metric_family(out, name, "gauge",
-                     "Pods with GPU memory: held to their share by the kernel; not_held, though "
-                     "they should be, also when their cgroup is not found; over_share, use more "
-                     "than their share and are refused more, or would be.");
-    gs_metric_sample(out, name, "state", "held", state->kept.held);
-    gs_metric_sample(out, name, "state", "not_held", state->kept.unheld);
-    gs_metric_sample(out, name, "state", "over_share", state->kept.over + state->over_by_driver);
-    gs_metric_counter(out, PREFIX "limits_written_total", "First limits of pods, per GPU.",
-                      state->kept.writes);
-    gs_metric_counter(out, PREFIX "limit_repairs_total",
-                      "Limits that were found lost and written again, per GPU.",
-                      state->kept.repairs);
+    gs_metric_family(
+        out, name, "gauge",
+        "Pods that request GPU memory, by state. limited: by the kernel; not_limited: a limit is "
+        "expected but not set; over_request: using more than requested, whether limited or not.");
+    gs_metric_sample(out, name, "state", "limited", state->kept.held);
+    gs_metric_sample(out, name, "state", "not_limited", state->kept.unheld);
+    gs_metric_sample(out, name, "state", "over_request", state->kept.over + state->over_by_driver);
+    gs_metric_counter(out, PREFIX "limits_written_total",
+                      "Limits written for the first time, per pod and GPU.", state->kept.writes);
+    gs_metric_counter(
+        out, PREFIX "limit_repairs_total",
+        "Limits that were no longer in the pod's cgroup and were written again, per pod and GPU.",
+        state->kept.repairs);
 }
 
 void pages_metrics(const struct pages_state *state, struct gs_buf *out)
@@ -313,36 +317,38 @@ void pages_metrics(const struct pages_state *state, struct gs_buf *out)
     print_used(state, out);
     print_allocations(state, out);
     print_limits(state, out);
-    gs_metric_gauge(out, PREFIX "pods", "Pods with GPU memory on this node.", state->stats.pods);
-    gs_metric_gauge(out, PREFIX "waiting_pods",
-                    "Pods with GPU memory on this node that are not fully allocated.",
-                    state->stats.waiting);
-    gs_metric_gauge(out, PREFIX "queued_writes", "Patches and events still to be sent.",
-                    state->stats.writes_queued);
-    gs_metric_gauge(out, PREFIX "ready",
-                    "1: the GPUs are read, the pods are listed, the kubelet listens.",
-                    pages_ready(state, &why) == 200);
-    gs_metric_gauge(out, PREFIX "gpu_events_heard",
-                    "1: the driver tells of sick GPUs (XIDs); 0: its events are not heard.",
-                    !state->set.deaf);
-    gs_metric_gauge(out, PREFIX "registered", "1: the kubelet reads our list of devices.",
-                    state->linked);
+    gs_metric_gauge(out, PREFIX "pods", "Pods on this node that request GPU memory.",
+                    state->stats.pods);
     gs_metric_gauge(
-        out, PREFIX "pod_resources_up",
-        "1: the kubelet told its pods (PodResources) when it was last asked. 0: whose an "
-        "Allocate is is guessed by the order of binds.",
-        state->kubelet_tells);
+        out, PREFIX "unallocated_pods",
+        "Pods on this node that request GPU memory and have a container without a GPU yet.",
+        state->stats.waiting);
+    gs_metric_gauge(out, PREFIX "pending_api_writes",
+                    "Patches and Events that are not yet written to the API server.",
+                    state->stats.writes_queued);
+    gs_metric_gauge(
+        out, PREFIX "ready",
+        "1 if the GPUs are discovered, the pods are listed and the plugin is registered.",
+        pages_ready(state, &why) == 200);
+    gs_metric_gauge(out, PREFIX "gpu_health_events_supported",
+                    "1 if the driver reports GPU health events (XIDs).", !state->set.deaf);
+    gs_metric_gauge(out, PREFIX "registered", "1 while the kubelet has a ListAndWatch stream open.",
+                    state->linked);
+    gs_metric_gauge(out, PREFIX "checkpoint_readable",
+                    "1 if the kubelet's checkpoint could be read. At 0, it is unknown which pod an "
+                    "allocation is for.",
+                    state->checkpoint_read);
     gs_metric_counter(out, PREFIX "registrations_total", "Registrations that the kubelet accepted.",
                       state->registrations);
+    gs_metric_gauge(out, PREFIX "foreign_device_ids",
+                    "Device IDs in use that are another plugin's or of an earlier --memory-unit.",
+                    state->foreign_ids);
     gs_metric_gauge(
-        out, PREFIX "foreign_ids",
-        "Device ids of another plugin or unit that pods hold: listed in place of as many of ours.",
-        state->foreign_ids);
-    gs_metric_gauge(out, PREFIX "unit_change_waiting",
-                    "1: --memory-unit is not taken up while pods hold units of another.",
-                    state->unit_waits);
-    gs_metric_gauge(out, PREFIX "hook_trash_folders",
-                    "Folders that containers with a hook left behind and that are not removed yet.",
+        out, PREFIX "unit_change_pending",
+        "1 if a change of --memory-unit is pending because pods use devices of the old unit.",
+        state->unit_waits);
+    gs_metric_gauge(out, PREFIX "hook_leftover_folders",
+                    "Directories below --hook-root of ended containers that are not removed yet.",
                     state->hook_trash);
 }
 
@@ -363,7 +369,8 @@ static void on_metrics(void *ctx, const struct gs_http_request *req, struct gs_h
 void pages_usage(const struct pages *pages, struct gs_buf *out)
 {
     const struct pages_state *state = &pages->state;
-    gs_buf_printf(out, "{\"v\":1,\"enforce\":\"%s\",\"overShare\":%" PRIu32 ",\"gpus\":[",
+    gs_buf_printf(out,
+                  "{\"v\":1,\"enforceMode\":\"%s\",\"overRequestPodCount\":%" PRIu32 ",\"gpus\":[",
                   gs_enforce_name(state->enforce), state->kept.over + state->over_by_driver);
     for (uint32_t i = 0; i < state->set.count; i++) {
         uint32_t idx = state->set.gpus[i].idx;
@@ -411,6 +418,6 @@ int pages_serve(struct pages *pages, const char *listen, struct gs_http_server *
     config.ctx = pages;
     config.max_response_bytes = (size_t)4 << 20; /* five families of 256 pods with long names */
     if (gs_http_server_start(&config, ret_server, err) < 0)
-        return gs_error_prefix(err, "--http-listen %s", listen);
+        return gs_error_prefix(err, "--health-listen %s", listen);
     return 0;
 }

@@ -26,9 +26,9 @@ struct pages_state {
     char gpu_error[256];  /* "" while the GPUs are known */
     char node_error[320]; /* "" unless this node is nobody's */
     bool pods_listed;
-    bool linked;        /* the kubelet listens to us */
-    bool kubelet_tells; /* it answered when it was last asked for its pods (PodResources) */
-    int64_t beat_ns;    /* when the loop was last seen to turn */
+    bool linked;          /* the kubelet listens to us */
+    bool checkpoint_read; /* the kubelet's checkpoint, when it was last tried */
+    int64_t beat_ns;      /* when the loop was last seen to turn */
     uint32_t registrations;
     size_t foreign_ids; /* listed in place of ours */
     bool unit_waits;    /* --memory-unit is not in force yet */

@@ -33,7 +33,7 @@ static void refresh_pages(struct plugin *plugin, struct usage *usage)
     state->unit_waits = plugin->devices.unit_waits;
     state->stats = stats;
     state->calls = plugin->calls.stats;
-    state->kubelet_tells = !plugin->calls.podres_silent_ns;
+    state->checkpoint_read = !plugin->checkpoint_unread;
     state->enforce = plugin->settings.enforce;
     state->hook_trash = plugin->hook.trash.left;
     if (plugin->enforce.keeper)
@@ -54,13 +54,13 @@ static void on_link(void *ctx, enum gs_kubelet_link_event event, const struct gs
         plugin->pages.state.registrations++;
         pthread_mutex_unlock(&plugin->pages.lock);
         plugin->node.due = true; /* a kubelet that starts anew may have reset the node */
-        plugin->calls.reconcile_due = true;
+        devices_read_ids_in(plugin, 0);
         break;
     case GS_KUBELET_LINK_LOST:
-        gs_log(GS_LOG_WARN, "the kubelet is gone");
+        gs_log(GS_LOG_WARN, "connection to the kubelet lost");
         break;
     case GS_KUBELET_LINK_FAILED:
-        gs_log(GS_LOG_WARN, "not registered with the kubelet", GS_STR("why", failure->msg));
+        gs_log(GS_LOG_WARN, "not registered with the kubelet", GS_STR("error", failure->msg));
         break;
     }
 }
@@ -79,7 +79,7 @@ static void link_kubelet(struct plugin *plugin)
         plugin_wake_at(plugin, 0);
         return;
     }
-    gs_log(GS_LOG_ERROR, "cannot serve the kubelet", GS_STR("why", err.msg));
+    gs_log(GS_LOG_ERROR, "cannot serve the kubelet", GS_STR("error", err.msg));
     plugin_stop(plugin, 1);
 }
 
@@ -107,8 +107,10 @@ static void end_if_folder_is_removed(struct plugin *plugin)
     struct stat st;
     if (stat(plugin->settings.device_plugin_dir, &st) < 0 || st.st_nlink > 0)
         return;
-    gs_log(GS_LOG_ERROR, "ending, so that a new container mounts the new folder",
-           GS_STR("removed", plugin->settings.device_plugin_dir));
+    gs_log(
+        GS_LOG_ERROR,
+        "the node removed the kubelet's folder: exiting so that a new container mounts the new one",
+        GS_STR("folder", plugin->settings.device_plugin_dir));
     plugin_stop(plugin, 1);
 }
 
@@ -118,14 +120,14 @@ static void look_around(struct plugin *plugin)
     if (++plugin->round.ticks == 1)
         malloc_trim(0); /* what only the start needed */
     end_if_folder_is_removed(plugin);
-    devices_ask_soon(plugin);
+    devices_read_ids_soon(plugin);
     gs_allocator_put_right(plugin->alloc);
     plugin->enforce.pass_due = plugin->round.usage_due = true;
     pages_set_pods(&plugin->pages, plugin->alloc, &plugin->devices.set);
     if (plugin->round.ticks % TICKS_PER_LOOK != 0)
         return;
     plugin->node.due = plugin->devices.have_gpus;
-    plugin->calls.reconcile_due = true;
+    devices_read_ids_in(plugin, 0);
 }
 
 static void tick(struct plugin *plugin)
@@ -149,10 +151,10 @@ static void tell_over(struct plugin *plugin)
     while (plugin->settings.pod_usage &&
            (uid = driver_usage_next_over(&plugin->driver_usage, now_ns, &bytes)) != NULL) {
         snprintf(words, sizeof(words),
-                 "uses %.1f GiB more of a GPU's memory than its share, as the driver counts: its "
-                 "neighbours may fail for want of it; ask for more, or use less",
+                 "uses %.1f GiB more of a GPU's memory than it requested, as the driver counts: "
+                 "other pods of the GPU may run out of memory; request more, or use less",
                  (double)bytes / (1 << 30));
-        gs_allocator_tell_owner_too(plugin->alloc, uid, true, "GpuMemoryAboveShare", words);
+        gs_allocator_tell_owner_too(plugin->alloc, uid, true, "GpuMemoryOverRequest", words);
     }
 }
 

@@ -57,8 +57,9 @@ struct plugin {
     struct gs_allocator *alloc;
     struct round round;
     bool pods_listed;
-    bool pods_changed; /* since the last round */
-    bool restored;     /* what earlier runs answered to all of them */
+    bool pods_changed;      /* since the last round */
+    bool restored;          /* what earlier runs answered to all of them */
+    bool checkpoint_unread; /* the kubelet's checkpoint could not be read last */
 
     /* the parts; each writes its own */
     struct gpu_thread *gpu_thread;

@@ -39,34 +39,30 @@ static struct pod_batch *batch_new(struct plugin *plugin, bool whole)
     return batch;
 }
 
+static void drop_first(struct pod_batch *batch)
+{
+    struct pod_entry *next = batch->first->next;
+    gs_pod_release(&batch->first->pod);
+    free(batch->first);
+    batch->first = next;
+}
+
 static void batch_free(struct pod_batch *batch)
 {
-    while (batch && batch->first) {
-        struct pod_entry *next = batch->first->next;
-        gs_pod_release(&batch->first->pod);
-        free(batch->first);
-        batch->first = next;
-    }
+    while (batch && batch->first)
+        drop_first(batch);
     free(batch);
 }
 
-/* What the allocator asks a pod for: of those without GPU memory who they are. Their authors may
- * make the rest as large as the API server lets them. */
-static struct gs_pod needed(const struct gs_pod *pod)
+/* A pod without GPU memory is nothing to the allocator, and no pod has its node rules here: their
+ * authors may make these as large as the API server lets them. */
+static int batch_add(struct pod_batch *batch, const struct gs_pod *pod, bool gone)
 {
     struct gs_pod plain = *pod;
     plain.rules = (struct gs_pod_rules){0};
-    if (!gs_pod_wants_gpu(pod)) {
-        plain.container_count = 0;
-        plain.gpu_model = plain.gpu_model_deny = plain.gpu_uuid = plain.gpu_uuid_deny = "";
-    }
-    return plain;
-}
-
-static int batch_add(struct pod_batch *batch, const struct gs_pod *pod, bool gone)
-{
+    if (!gs_pod_wants_gpu(pod))
+        return 0;
     struct pod_entry *entry = calloc(1, sizeof(*entry));
-    const struct gs_pod plain = needed(pod);
     if (!entry || gs_pod_copy(&entry->pod, &plain) < 0) {
         free(entry);
         return -1;
@@ -82,7 +78,8 @@ void pod_batch_apply(struct plugin *plugin, struct pod_batch *batch)
     struct gs_error err = {0};
     if (batch->whole)
         gs_allocator_list_begin(plugin->alloc);
-    for (struct pod_entry *entry = batch->first; entry; entry = entry->next) {
+    for (; batch->first; drop_first(batch)) { /* no pod is there twice */
+        const struct pod_entry *entry = batch->first;
         if (entry->gone)
             gs_allocator_pod_gone(plugin->alloc, entry->pod.uid);
         else
@@ -91,7 +88,7 @@ void pod_batch_apply(struct plugin *plugin, struct pod_batch *batch)
     if (batch->whole)
         gs_allocator_list_end(plugin->alloc);
     if (err.code != GS_OK)
-        gs_log(GS_LOG_ERROR, "a pod is not known now", GS_STR("why", err.msg));
+        gs_log(GS_LOG_ERROR, "cannot record a pod", GS_STR("error", err.msg));
     plugin->pods_listed = plugin->pods_listed || batch->whole;
     plugin->pods_changed = true;
     batch_free(batch);
@@ -156,12 +153,12 @@ static void on_live(void *ctx, enum gs_kind kind, bool live, const char *why)
 {
     struct pod_watch *watch = ctx;
     if (live) {
-        gs_log(GS_LOG_INFO, "the pods of this node are watched");
+        gs_log(GS_LOG_INFO, "watching this node's pods");
         return;
     }
     batch_free(watch->list);
     watch->list = NULL;
-    gs_log(GS_LOG_WARN, "the watch of this node's pods broke off", GS_STR("why", why));
+    gs_log(GS_LOG_WARN, "watch of this node's pods interrupted", GS_STR("reason", why));
 }
 
 static void *run(void *arg)

@@ -31,15 +31,15 @@ static int read_file(struct record *record, struct gs_inventory *ret, struct gs_
     bool read = gs_buf_read_stream(&text, file);
     fclose(file);
     if (!read || gs_buf_failed(&text))
-        return gs_fail(err, GS_EIO, "cannot be read, or is too large");
+        return gs_fail(err, GS_EIO, "it cannot be read, or is too large");
     struct gs_inventory found;
     if (gs_codec_inventory_decode((struct gs_slice){text.data, text.len}, &record->arena, &found,
                                   err) < 0)
         return -1;
     if (!found.node || strcmp(found.node, record->node) != 0)
-        return gs_fail(err, GS_EPROTO, "is another node's");
+        return gs_fail(err, GS_EPROTO, "it is of another node");
     if (found.gpu_count == 0)
-        return gs_fail(err, GS_EPROTO, "names no GPU");
+        return gs_fail(err, GS_EPROTO, "it has no GPUs");
     *ret = found;
     return 0;
 }
@@ -56,8 +56,8 @@ struct record *record_open(const char *dir, const char *domain, const char *node
     snprintf(record->draft, sizeof(record->draft), "%s/record.new", record->folder);
     record->on_host = read_file(record, &record->now, &err) == 0;
     if (!record->on_host && err.code != GS_ENOENT)
-        gs_log(GS_LOG_WARN, "the node's record on the host counts as absent",
-               GS_STR("file", record->path), GS_STR("why", err.msg));
+        gs_log(GS_LOG_WARN, "the node's record on the host is ignored",
+               GS_STR("file", record->path), GS_STR("error", err.msg));
     return record;
 }
 
@@ -90,7 +90,7 @@ static bool copy(struct record *record, const struct gs_inventory *from)
     if (gpus && from->gpu_count)
         memcpy(gpus, from->gpus, from->gpu_count * sizeof(*gpus));
     for (uint32_t i = 0; whole && i < from->other_count; i++) {
-        others[i] = gs_arena_strndup(&arena, from->others[i], strlen(from->others[i]));
+        others[i] = gs_arena_strdup(&arena, from->others[i]);
         whole = others[i] != NULL;
     }
     if (!whole) {
@@ -176,9 +176,9 @@ int64_t record_keep(struct record *record, const struct gs_inventory *now)
     record->on_host = write_file(record, &err) == 0;
     if (!record->on_host && !record->write_failed)
         gs_log(GS_LOG_ERROR,
-               "the node's record is not on the host: while the API server is away a start of this "
-               "program waits for it",
-               GS_STR("why", err.msg));
+               "cannot write the node's record to the host: the next start has to wait for the API "
+               "server",
+               GS_STR("error", err.msg));
     record->write_failed = !record->on_host;
     return record->now.rev;
 }

@@ -8,15 +8,12 @@
 #include "gpushare/limit/keeper.h"
 #include "gpushare/model/gpu.h"
 
-enum visible_devices { VISIBLE_UUID, VISIBLE_INDEX };
-
 /* Where it is known from what pods use: limit/keeper.h, driver_usage.h. */
 enum pod_usage_from { POD_USAGE_DMEM, POD_USAGE_NVML, POD_USAGE_AUTO };
 
 /* What the command line, the environment and the file say. Strings live as long as the process. */
 struct settings {
     const char *kubeconfig;
-    const char *context;
     const char *node_name;
     const char *domain;
     enum gs_unit unit;
@@ -24,10 +21,7 @@ struct settings {
     const char *gpu_file;
     const char *nvml_library;
     const char *device_plugin_dir;
-    const char *pod_resources_socket;
-    enum visible_devices visible_devices;
     unsigned device_lists; /* of enum device_list */
-    const char *cdi_kind;  /* "nvidia.com/gpu"; NULL: GPUs are no CDI devices */
     bool pass_device_specs;
     const char *nvidia_dev_root; /* below which the host has the driver's device nodes */
     const char *http_listen;
@@ -36,8 +30,10 @@ struct settings {
     const char *cgroup_root; /* where the host's cgroup file system is mounted here */
     bool deny_foreign_gpus;
     uint32_t overhead_mib;   /* beside its share, for each container with GPU memory */
-    uint32_t overhead_slots; /* for so many of them on each GPU; the product fits 32 bits */
-    bool pod_usage;          /* the pages name pods and what each uses */
+    uint32_t overhead_slots; /* for so many of them on each GPU */
+    /* of each GPU; with overhead_mib times overhead_slots it fits 32 bits */
+    uint32_t gpu_reserve_mib;
+    bool pod_usage; /* the pages name pods and what each uses */
     enum pod_usage_from pod_usage_from;
     const char *mps_root;     /* gpushare-mps's --root; NULL: no MPS */
     const char *hook_library; /* preloaded into containers; NULL: none */
@@ -46,6 +42,12 @@ struct settings {
     bool mps_by_label;        /* only where the node has the label; decided by mps_choose() */
     bool print_inventory;
 };
+
+/* Of each GPU, what no pod can ask for. */
+static inline uint32_t settings_reserved_mib(const struct settings *settings)
+{
+    return settings->overhead_mib * settings->overhead_slots + settings->gpu_reserve_mib;
+}
 
 /* Exits on --help, --version and bad usage. */
 void settings_read(struct settings *settings, int argc, char **argv);

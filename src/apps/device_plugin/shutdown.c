@@ -57,7 +57,8 @@ void shutdown_node_written(struct plugin *plugin, bool written)
 {
     plugin->leave.written = written;
     if (written)
-        gs_log(GS_LOG_INFO, "this node's GPUs are unschedulable until the next plugin serves");
+        gs_log(GS_LOG_INFO,
+               "this node's GPUs are unschedulable until a device plugin serves again");
     else
         plugin_stop(plugin, 0);
 }

@@ -36,8 +36,8 @@ static void tell(struct slice_watch *watch)
 {
     bool failed = watch->result < 0;
     if (failed && !watch->failed)
-        gs_log(GS_LOG_WARN, "whether a DRA driver gives out this node's GPUs is not known",
-               GS_STR("node", watch->plugin->settings.node_name), GS_STR("why", watch->err.msg));
+        gs_log(GS_LOG_WARN, "cannot list ResourceSlices: GPUs of a DRA driver are not recognized",
+               GS_STR("node", watch->plugin->settings.node_name), GS_STR("error", watch->err.msg));
     watch->failed = failed;
 }
 

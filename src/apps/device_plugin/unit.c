@@ -35,23 +35,12 @@ static enum gs_unit nearest(const struct unit_note *note)
     return best;
 }
 
-enum gs_unit unit_noted(const struct unit_note *notes, size_t count,
-                        const struct gs_inventory *record, const struct gs_gpu_set *set,
-                        enum gs_unit wanted)
+enum gs_unit unit_noted(const struct unit_note *note, const struct gs_inventory *record,
+                        const struct gs_gpu_set *set, enum gs_unit wanted)
 {
-    enum gs_unit noted = GS_UNIT_UNKNOWN;
-    for (size_t i = 0; i < count; i++) {
-        enum gs_unit unit;
-        if (record && record->unit &&
-            agrees(&notes[i], record->unit, record->gpus, record->gpu_count))
-            unit = record->unit;
-        else if (agrees(&notes[i], wanted, set->gpus, set->count))
-            unit = wanted;
-        else
-            unit = nearest(&notes[i]);
-        noted = unit > noted ? unit : noted;
-    }
-    return noted;
+    if (record && record->unit && agrees(note, record->unit, record->gpus, record->gpu_count))
+        return record->unit;
+    return agrees(note, wanted, set->gpus, set->count) ? wanted : nearest(note);
 }
 
 struct unit_choice unit_choose(const struct unit_facts *facts)

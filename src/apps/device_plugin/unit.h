@@ -30,13 +30,12 @@ struct unit_note {
     bool original; /* an id of the original's plugin, which knows GiB and MiB */
 };
 
-/* The notes' unit: the record's, if they agree with that (NULL: there is none); else that of the
- * option, whose units the set has, if they agree with that; else the one that makes about as many.
- * Overhead takes units away, so half and double agree. Notes that contradict each other: the
- * largest, in which no limit is too small. Unknown: there are none. */
-enum gs_unit unit_noted(const struct unit_note *notes, size_t count,
-                        const struct gs_inventory *record, const struct gs_gpu_set *set,
-                        enum gs_unit wanted);
+/* The note's unit: the record's, if it agrees with that (NULL: there is none); else that of the
+ * option, whose units the set has, if it agrees with that; else the one that makes about as many.
+ * Overhead takes units away, so half and double agree. Of notes that contradict each other the
+ * largest counts, in which no limit is too small. */
+enum gs_unit unit_noted(const struct unit_note *note, const struct gs_inventory *record,
+                        const struct gs_gpu_set *set, enum gs_unit wanted);
 
 struct unit_facts {
     enum gs_unit wanted;   /* --memory-unit */

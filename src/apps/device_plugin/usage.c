@@ -14,17 +14,17 @@ enum { TEXT_BYTES_MAX = 768 << 10 };
 static const struct {
     const char *name, *help;
 } families[USAGE_FAMILIES] = {
-    [USAGE_GIVEN] = {"gpushare_device_plugin_pod_gpu_memory_given_bytes",
-                     "With --pod-usage=on, at most 256 a node: memory of a GPU that a pod was "
-                     "given."},
+    [USAGE_GIVEN] = {"gpushare_device_plugin_pod_gpu_memory_allocated_bytes",
+                     "Memory of a GPU that is allocated to a pod. Requires --pod-usage=on; at most "
+                     "256 series per node."},
     [USAGE_USED] = {"gpushare_device_plugin_pod_gpu_memory_used_bytes",
-                    "With --pod-usage=on: memory of a GPU that a pod uses, as the kernel counts "
-                    "it (dmem), or the driver (--pod-usage-from)."},
+                    "Memory of a GPU that a pod uses, counted by the kernel (dmem) or the driver "
+                    "(--pod-usage-from). Requires --pod-usage=on."},
     [USAGE_PEAK] = {"gpushare_device_plugin_pod_gpu_memory_peak_bytes",
-                    "With --pod-usage=on: the most that a pod ever used of a GPU, as the kernel "
-                    "remembers it (7.3 or newer), else as was seen every ten seconds."},
+                    "Peak memory of a GPU that a pod has used: the kernel's (Linux 7.3 or newer), "
+                    "else the largest of samples each ten seconds. Requires --pod-usage=on."},
     [USAGE_HELD] = {"gpushare_device_plugin_pod_enforced",
-                    "With --pod-usage=on: 1: the kernel keeps the pod to its share."},
+                    "1 if the kernel limits the pod to its request. Requires --pod-usage=on."},
 };
 
 void usage_init(struct usage *usage)
@@ -65,7 +65,7 @@ static void put_sample(struct usage *usage, enum usage_text text, const struct g
 static void put_member(struct gs_buf *out, const char *name, const char *value)
 {
     gs_buf_printf(out, "\"%s\":", name);
-    gs_buf_json_string(out, value, strlen(value));
+    gs_buf_json_text(out, value);
     gs_buf_putc(out, ',');
 }
 
@@ -112,7 +112,7 @@ static const char *reason_of(const struct usage *usage, const struct gs_placed *
                              const struct gs_kept *kept)
 {
     return pod->sets_mps && (pod->gpus & usage->charged_elsewhere)
-               ? "it sets CUDA_MPS_ variables itself, which MPS goes by"
+               ? "the pod sets CUDA_MPS_ variables itself, which MPS obeys"
                : kept->reason;
 }
 
@@ -129,9 +129,9 @@ static void name_pod(struct usage *usage, const struct gs_placed *pod, const str
     put_member(json, "owner", pod->owner);
     enum gs_enforced word = word_of(usage, pod, kept);
     put_member(json, "enforced", gs_enforced_by(word));
-    put_member(json, "reason",
+    put_member(json, "enforcedMessage",
                word == GS_ENFORCED_NOT_ON ? reason_of(usage, pod, kept) : gs_enforced_reason(word));
-    gs_buf_printf(json, "\"givenBytes\":%" PRIu64 ",", pod->units * usage->unit_bytes);
+    gs_buf_printf(json, "\"allocatedBytes\":%" PRIu64 ",", pod->units * usage->unit_bytes);
     if (kept->bytes)
         gs_buf_printf(json, "\"limitBytes\":%" PRIu64 ",", kept->bytes);
     gs_buf_puts(json, "\"gpus\":[");
@@ -162,7 +162,7 @@ static struct pod_use use_of(const struct usage *usage, const struct gs_placed *
     return use;
 }
 
-/* Of whom the keeper does not count it itself. */
+/* Of pods that the keeper does not count itself. */
 static bool is_over(const struct usage *usage, const struct gs_placed *pod,
                     const struct gs_kept *kept, const struct pod_use *use)
 {

@@ -8,7 +8,7 @@
 #include "gpushare/limit/keeper.h"
 
 /*
- * What pods truly use of this node's GPUs, as the kernel counts it (limit/keeper.h) or the driver
+ * What pods use of this node's GPUs, as the kernel counts it (limit/keeper.h) or the driver
  * (driver_usage.h), beside what they were given: text for the pages. Sums of GPUs name nobody; pods
  * are named only where
  * --pod-usage=on says so, and of a node at most so many pairs of a pod and a GPU.
@@ -35,7 +35,7 @@ struct usage {
     const struct gs_gpu_set *set;  /* their words; borrowed */
     gs_gpu_mask charged_elsewhere; /* GPUs whose pods' memory the kernel charges to an MPS daemon */
     uint32_t pairs;
-    uint32_t over;       /* pods that use more than their share, and only the driver says so */
+    uint32_t over;       /* pods that use more than their request, and only the driver says so */
     gs_gpu_mask counted; /* GPUs of which it is counted what pods use */
     uint64_t used_on[GS_GPUS_MAX]; /* of these, by index: all pods together */
     struct gs_buf text[USAGE_TEXTS];

@@ -123,16 +123,16 @@ static void log_failure(const struct writing *writing)
     const struct gs_allocator_write *write = &writing->write;
     if (writing->job != JOB_POD)
         gs_log(GS_LOG_WARN,
-               writing->job == JOB_WRITE_NODE  ? "the node's object is not up to date"
-               : writing->job == JOB_READ_NODE ? "the node's object cannot be read"
-                                               : "not written",
+               writing->job == JOB_WRITE_NODE  ? "Node not updated"
+               : writing->job == JOB_READ_NODE ? "cannot read the Node"
+                                               : "Event of the Node not written",
                GS_STR("node", writing->plugin->settings.node_name),
-               GS_STR("why", writing->err.msg));
+               GS_STR("error", writing->err.msg));
     else
-        gs_log(GS_LOG_WARN, "not written", GS_STR("namespace", write->ns),
+        gs_log(GS_LOG_WARN, "not written to the API server", GS_STR("namespace", write->ns),
                GS_STR("pod", write->name),
                GS_STR("what", write->event ? write->reason : "annotations"),
-               GS_STR("why", writing->err.msg));
+               GS_STR("error", writing->err.msg));
 }
 
 static void log_end(const struct writing *writing)
@@ -141,11 +141,11 @@ static void log_end(const struct writing *writing)
     if (writing->result < 0)
         log_failure(writing);
     else if (writing->job == JOB_POD)
-        gs_log(GS_LOG_INFO, "written", GS_STR("namespace", write->ns), GS_STR("pod", write->name),
+        gs_log(GS_LOG_INFO, "written to the API server", GS_STR("namespace", write->ns),
+               GS_STR("pod", write->name),
                GS_STR("what", write->event ? write->reason : "annotations"));
     else if (writing->changed)
-        gs_log(GS_LOG_INFO, "the node's object is up to date",
-               GS_STR("node", writing->plugin->settings.node_name));
+        gs_log(GS_LOG_INFO, "Node updated", GS_STR("node", writing->plugin->settings.node_name));
 }
 
 static int64_t pause_ns(uint32_t failures)
@@ -176,11 +176,11 @@ static void note_node(struct plugin *plugin, bool missing)
         return;
     plugin->node.missing = missing;
     if (missing)
-        snprintf(why, sizeof(why), "the API server has no node \"%s\" (--node-name)",
+        snprintf(why, sizeof(why), "the API server has no node \"%s\": correct --node-name",
                  plugin->settings.node_name);
     pages_set_node_error(&plugin->pages, why);
     if (missing)
-        gs_log(GS_LOG_ERROR, "not serving", GS_STR("why", why));
+        gs_log(GS_LOG_ERROR, "not serving", GS_STR("reason", why));
     if (missing && plugin->link && !plugin->devices.node_read)
         plugin_stop(plugin, 1);
 }
@@ -197,7 +197,8 @@ static void node_was_read(struct plugin *plugin, const struct node_facts *facts)
     struct gs_error err = {0};
     if (gs_allocator_moved_earlier(plugin->alloc, facts->moved, facts->moved_count,
                                    facts->tells_moved, &err) < 0)
-        gs_log(GS_LOG_ERROR, "gpu-moved is not known", GS_STR("why", err.msg));
+        gs_log(GS_LOG_ERROR, "cannot apply the Node's annotation gpu-reassigned",
+               GS_STR("error", err.msg));
     plugin->node.due = true;
     devices_take_node(plugin, facts);
 }
@@ -258,7 +259,7 @@ static void done(void *ctx)
 }
 
 /* An earlier plugin may have left the node unschedulable, and so it stays until the kubelet has our
- * list. Nor is gpu-moved written before all pods are known. */
+ * list. Nor is gpu-reassigned written before all pods are known. */
 static bool must_wait(const struct plugin *plugin)
 {
     bool ready = plugin->restored && (plugin->node.written || gs_dp_streams(plugin->dp) > 0);
@@ -301,7 +302,7 @@ static bool next_of_node(struct plugin *plugin, struct writing *writing)
     if (writing->job == JOB_READ_NODE)
         return true;
     GS_INVARIANT(plugin->restored && devices_known(&plugin->devices),
-                 "nothing is written to the node before everything was read");
+                 "the Node is written only after pods and devices were read");
     writing->moved = GS_BUF(GS_MOVED_TEXT_MAX);
     writing->moved_state = gs_allocator_moved_print(plugin->alloc, &writing->moved);
     writing->desired.moved = writing->moved.data;

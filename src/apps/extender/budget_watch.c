@@ -9,8 +9,6 @@
 #include "gpushare/base/log.h"
 #include "gpushare/codec/budgets.h"
 
-enum { KEPT_BYTES_MAX = 32 << 20 };
-
 struct budget_watch {
     struct gs_service *service;
     struct list_watch list;
@@ -19,39 +17,46 @@ struct budget_watch {
     pthread_cond_t changed;
     bool stop; /* guarded by lock */
     bool told;
+    uint32_t excess; /* of the last list */
 };
 
 /* A list in progress. */
 struct reading {
     struct gs_arena arena;
     struct gs_budget *all;
-    uint32_t count;
+    uint32_t count, excess; /* namespaces with too many */
+    struct budget_watch *watch;
 };
 
 static int begin(void *ctx, struct gs_error *err)
 {
     struct reading *reading = ctx;
     gs_arena_release(&reading->arena);
-    *reading = (struct reading){0};
+    *reading = (struct reading){.watch = reading->watch};
     return 0;
 }
 
 static int take_item(void *ctx, struct gs_scan *scan, struct gs_error *err)
 {
     struct reading *reading = ctx;
-    if (gs_arena_bytes(&reading->arena) > KEPT_BYTES_MAX)
-        return gs_fail(err, GS_ETOOBIG, "their selectors are more than %d MiB",
-                       KEPT_BYTES_MAX >> 20);
-    return gs_codec_budget_take(scan, &reading->arena, &reading->all, &reading->count, err);
+    int result = gs_codec_budget_take(scan, &reading->arena, &reading->all, &reading->count, err);
+    if (result == 1 && ++reading->excess > reading->watch->excess)
+        gs_log(GS_LOG_WARN,
+               "too many PodDisruptionBudgets: evicting any pod of the namespace counts as a "
+               "violation",
+               GS_STR("namespace", reading->all[reading->count - 1].ns));
+    return result < 0 ? result : 0;
 }
 
 static int read_all(struct budget_watch *watch, struct gs_error *err)
 {
-    struct reading reading = {0};
+    struct reading reading = {.watch = watch};
     watch->list.items_ctx = &reading;
     int result = list_watch_next(&watch->list, err);
-    if (result == 0)
+    if (result == 0) {
+        watch->excess = reading.excess;
         gs_service_budgets(watch->service, &reading.arena, reading.all, reading.count);
+    }
     gs_arena_release(&reading.arena);
     return result;
 }
@@ -72,10 +77,10 @@ static bool pause_for(struct budget_watch *watch, int64_t ns)
 static void tell(struct budget_watch *watch, int result, const struct gs_error *err)
 {
     if (result == 0 && watch->told)
-        gs_log(GS_LOG_INFO, "PodDisruptionBudgets are counted");
+        gs_log(GS_LOG_INFO, "PodDisruptionBudgets are counted for added victims");
     else if (result < 0 && !watch->told && err->code != GS_ECANCELED) /* 404: older than 1.21 */
         gs_log(err->code == GS_ENOENT ? GS_LOG_INFO : GS_LOG_WARN,
-               "PodDisruptionBudgets are not counted for added victims", GS_STR("why", err->msg));
+               "PodDisruptionBudgets are not counted for added victims", GS_STR("error", err->msg));
     watch->told = result < 0;
 }
 

@@ -31,11 +31,12 @@ static void step(struct candidate *candidate, int64_t *ret_next_ns)
     *ret_next_ns = gs_election_step(candidate->election, &err);
     bool leads = gs_election_leads(candidate->election);
     if (err.code && err.code != candidate->failure) /* once, not every second */
-        gs_log(GS_LOG_WARN, candidate->config.follows ? "lease not read" : "lease not held",
-               GS_STR("why", err.msg));
+        gs_log(GS_LOG_WARN,
+               candidate->config.follows ? "cannot read Lease" : "cannot acquire or renew Lease",
+               GS_STR("error", err.msg));
     candidate->failure = err.code;
     if (led != leads)
-        gs_log(GS_LOG_INFO, leads ? "leading" : "standing by",
+        gs_log(GS_LOG_INFO, leads ? "became leader" : "on standby",
                GS_STR("as", candidate->config.identity));
 }
 

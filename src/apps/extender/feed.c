@@ -15,7 +15,14 @@
 #define LOOK_NS (10 * GS_NS_PER_MS)
 #define ASK_NS  (10 * GS_NS_PER_S)
 
-enum { THREADS = 5 };
+struct feed;
+
+enum { TICKERS = GS_TICKS - 1 + GS_PATCH_THREADS };
+
+struct ticker {
+    struct feed *feed;
+    enum gs_tick part;
+};
 
 struct feed {
     struct gs_service *service;
@@ -27,7 +34,8 @@ struct feed {
     atomic_bool stop;
     pthread_mutex_t lock;
     pthread_cond_t changed; /* stop */
-    pthread_t threads[THREADS];
+    struct ticker tickers[TICKERS];
+    pthread_t threads[TICKERS + 2];
     int thread_count;
     struct budget_watch *budgets;
 };
@@ -43,12 +51,8 @@ static void *watch_nodes(void *arg)
 /* Looks now and then: it is once in a process's life, and events need not pass through here. */
 static void wait_for_nodes(struct feed *feed)
 {
-    pthread_mutex_lock(&feed->lock);
-    while (!gs_service_nodes_loaded(feed->service) && !atomic_load(&feed->stop)) {
-        struct timespec due = gs_clock_wait_until(gs_clock_now_ns(gs_clock_system()) + LOOK_NS);
-        pthread_cond_timedwait(&feed->changed, &feed->lock, &due);
-    }
-    pthread_mutex_unlock(&feed->lock);
+    while (!gs_service_nodes_loaded(feed->service) && !atomic_load(&feed->stop))
+        nanosleep(&(const struct timespec){.tv_nsec = LOOK_NS}, NULL);
 }
 
 static void *watch_pods(void *arg)
@@ -61,28 +65,6 @@ static void *watch_pods(void *arg)
     return NULL;
 }
 
-/* Calls it ten times a second until the end. */
-static void repeat(struct feed *feed, void (*what)(struct feed *feed))
-{
-    const struct gs_clock *clock = gs_clock_system();
-    int64_t due_ns = gs_clock_now_ns(clock);
-    pthread_mutex_lock(&feed->lock);
-    while (!atomic_load(&feed->stop)) {
-        /* ticks that a stopped or suspended process missed are not made up for */
-        int64_t now_ns = gs_clock_now_ns(clock);
-        due_ns = due_ns + TICK_NS > now_ns ? due_ns + TICK_NS : now_ns;
-        struct timespec due = gs_clock_wait_until(due_ns);
-        while (!atomic_load(&feed->stop) &&
-               pthread_cond_timedwait(&feed->changed, &feed->lock, &due) != ETIMEDOUT)
-            ;
-        pthread_mutex_unlock(&feed->lock);
-        if (!atomic_load(&feed->stop))
-            what(feed);
-        pthread_mutex_lock(&feed->lock);
-    }
-    pthread_mutex_unlock(&feed->lock);
-}
-
 static void ask_whether_to_nominate(struct feed *feed)
 {
     int64_t now_ns = gs_clock_now_ns(gs_clock_system());
@@ -93,61 +75,60 @@ static void ask_whether_to_nominate(struct feed *feed)
         return;
     if (nominating_ask(feed->client, &may, &why, &err) < 0) {
         feed->next_ask_ns = now_ns + ASK_NS;
-        gs_log(GS_LOG_WARN, "pods are not nominated yet", GS_STR("why", err.msg));
+        gs_log(GS_LOG_WARN, "cannot check whether pods may be nominated, retrying",
+               GS_STR("error", err.msg));
         return;
     }
     feed->asks = false;
     gs_service_nominate(feed->service, may);
-    gs_log(GS_LOG_INFO, may ? "pods are nominated" : "pods are not nominated",
-           GS_STR("why", may ? "kube-scheduler may look at a sample of the nodes" : why));
+    gs_log(GS_LOG_INFO, may ? "nomination enabled" : "nomination disabled",
+           GS_STR("reason", may ? "percentageOfNodesToScore may be below 100" : why));
 }
 
-static void tick_service(struct feed *feed)
-{
-    if (feed->asks)
-        ask_whether_to_nominate(feed);
-    gs_service_tick(feed->service);
-}
-
+/* Ten times a second until the end, not all at once: what one queues another finds soon. */
 static void *tick(void *arg)
 {
-    repeat(arg, tick_service);
+    const struct ticker *ticker = arg;
+    struct feed *feed = ticker->feed;
+    const struct gs_clock *clock = gs_clock_system();
+    int64_t due_ns = gs_clock_now_ns(clock) - (ticker - feed->tickers) * TICK_NS / TICKERS;
+    pthread_mutex_lock(&feed->lock);
+    while (!atomic_load(&feed->stop)) {
+        /* ticks that a stopped or suspended process missed are not made up for */
+        int64_t now_ns = gs_clock_now_ns(clock);
+        due_ns = due_ns + TICK_NS > now_ns ? due_ns + TICK_NS : now_ns;
+        struct timespec due = gs_clock_wait_until(due_ns);
+        while (!atomic_load(&feed->stop) &&
+               pthread_cond_timedwait(&feed->changed, &feed->lock, &due) != ETIMEDOUT)
+            ;
+        pthread_mutex_unlock(&feed->lock);
+        if (ticker->part == GS_TICK_COMPARE && feed->asks)
+            ask_whether_to_nominate(feed);
+        if (!atomic_load(&feed->stop))
+            gs_service_tick_part(feed->service, ticker->part);
+        pthread_mutex_lock(&feed->lock);
+    }
+    pthread_mutex_unlock(&feed->lock);
     return NULL;
 }
 
-static void tick_service_term(struct feed *feed)
+static int start_thread(struct feed *feed, void *(*body)(void *arg), void *arg)
 {
-    gs_service_term_tick(feed->service);
-}
-
-static void *tick_term(void *arg)
-{
-    repeat(arg, tick_service_term);
-    return NULL;
-}
-
-static void tick_service_promises(struct feed *feed)
-{
-    gs_service_promises_tick(feed->service);
-}
-
-static void *tick_promises(void *arg)
-{
-    repeat(arg, tick_service_promises);
-    return NULL;
+    int error = pthread_create(&feed->threads[feed->thread_count], NULL, body, arg);
+    feed->thread_count += error == 0;
+    return error;
 }
 
 static int start_threads(struct feed *feed)
 {
-    void *(*const bodies[THREADS])(void *) = {watch_nodes, watch_pods, tick, tick_term,
-                                              tick_promises};
-    for (int i = 0; i < THREADS; i++) {
-        int error = pthread_create(&feed->threads[i], NULL, bodies[i], feed);
-        if (error)
-            return error;
-        feed->thread_count++;
+    int error = start_thread(feed, watch_nodes, feed);
+    if (error == 0)
+        error = start_thread(feed, watch_pods, feed);
+    for (int i = 0; error == 0 && i < TICKERS; i++) {
+        feed->tickers[i] = (struct ticker){feed, i < GS_TICKS ? (enum gs_tick)i : GS_TICK_PATCH};
+        error = start_thread(feed, tick, &feed->tickers[i]);
     }
-    return 0;
+    return error;
 }
 
 int feed_start(struct gs_service *service, struct gs_kube_client *client, bool nominates,

@@ -9,7 +9,7 @@
 /*
  * The threads that keep a service's ledger true: one watches nodes, one watches pods (it starts
  * when the nodes are there, so that CPU of pods on GPU nodes is not forgotten), one knows of
- * budgets (budget_watch.h), two tick.
+ * budgets (budget_watch.h), the others tick.
  */
 struct feed;
 

@@ -15,8 +15,11 @@
 
 /* gpushare-extender: starts its parts in order, serves until SIGTERM, and stops them in reverse. */
 
+#define LEASE       "gpushare-extender"
 #define RESIGN_NS   (5 * GS_NS_PER_S)
 #define WITHDRAW_NS (1 * GS_NS_PER_S)
+#define GRACE_NS    (10 * GS_NS_PER_S) /* for requests and binds under way after SIGTERM */
+enum { KUBE_API_BURST = 600 };
 
 /* Everything that lives as long as the program, in the order it is built. */
 struct app {
@@ -50,7 +53,7 @@ static int start_service(struct app *app, struct gs_error *err)
     struct gs_election_config election = {.kube = kube, .clock = gs_clock_system()};
     if (set->leader_elect) {
         election.ns = set->pod_namespace;
-        election.name = set->lease_name;
+        election.name = LEASE;
         make_identity(app);
         election.identity = app->identity;
     } else if (set->scheduler_lease) {
@@ -73,9 +76,6 @@ static int start_service(struct app *app, struct gs_error *err)
         .first_bind_ns =
             app->candidate ? 0 : gs_clock_now_ns(gs_clock_system()) + GS_ELECTION_BIND_NS,
         .policy = set->policy,
-        .quantise = set->quantise,
-        .sparse_scores = set->sparse_scores,
-        .reconcile_ns = set->reconcile_ns,
         .scheduler_name = set->scheduler_name,
         .no_gpu_metrics = !set->gpu_metrics,
     };
@@ -87,10 +87,18 @@ static int start_service(struct app *app, struct gs_error *err)
 static void tell_tls_files(void *ctx, const char *why)
 {
     if (why)
-        gs_log(GS_LOG_ERROR, "changed TLS files cannot be used: the old ones stay",
-               GS_STR("why", why));
+        gs_log(GS_LOG_ERROR, "cannot load changed TLS files, the previous ones stay in use",
+               GS_STR("error", why));
     else
-        gs_log(GS_LOG_INFO, "changed TLS files are in use");
+        gs_log(GS_LOG_INFO, "TLS files reloaded");
+}
+
+static void warn_too_large(void *ctx, uint64_t claimed_bytes)
+{
+    gs_log(GS_LOG_WARN,
+           "request refused: its body is too large; without nodeCacheCapable: true kube-scheduler "
+           "sends whole Nodes",
+           GS_INT("bytes", claimed_bytes), GS_INT("limit", GS_HTTP_CONFIG_DEFAULTS.max_body_bytes));
 }
 
 static int serve(struct app *app, struct gs_error *err)
@@ -103,7 +111,6 @@ static int serve(struct app *app, struct gs_error *err)
     config.routes = routes_all;
     config.route_count = routes_all_count;
     config.ctx = &app->routes;
-    config.threads = set->threads;
     config.workers = set->bind_workers;
     config.max_connections = 1000; /* kube-scheduler needs a few dozen */
     config.tls_cert = set->tls_cert;
@@ -111,6 +118,7 @@ static int serve(struct app *app, struct gs_error *err)
     config.tls_client_ca = set->tls_client_ca;
     config.tls_allowed_names = set->tls_allowed_cn;
     config.on_tls_files = tell_tls_files;
+    config.on_too_large = warn_too_large;
     if (gs_http_server_start(&config, &app->server, err) < 0)
         return gs_error_prefix(err, "--listen %s", set->listen);
     app->routes.server = app->server;
@@ -126,41 +134,40 @@ static int serve(struct app *app, struct gs_error *err)
     return 0;
 }
 
+/* True: there are none, within that time. */
+static bool wait_for_none(const struct gs_service *service,
+                          uint32_t (*count)(const struct gs_service *service), int64_t timeout_ns)
+{
+    const struct timespec pause = {.tv_nsec = 10 * GS_NS_PER_MS};
+    const int64_t until_ns = gs_clock_now_ns(gs_clock_system()) + timeout_ns;
+    while (count(service) > 0 && gs_clock_now_ns(gs_clock_system()) < until_ns)
+        nanosleep(&pause, NULL);
+    return count(service) == 0;
+}
+
 /* Places that are held for nominated pods are nobody's any more. What is not taken back in time is
  * left to the next leader. */
 static void withdraw_offers(const struct app *app)
 {
-    const struct timespec pause = {.tv_nsec = 10 * GS_NS_PER_MS};
-    int64_t until_ns = gs_clock_now_ns(gs_clock_system()) + WITHDRAW_NS;
-    if (!app->service || !app->feed)
+    if (!app->feed)
         return;
     gs_service_withdraw(app->service);
-    while (gs_service_offers(app->service) > 0 && gs_clock_now_ns(gs_clock_system()) < until_ns)
-        nanosleep(&pause, NULL);
+    wait_for_none(app->service, gs_service_offers, WITHDRAW_NS);
 }
 
-/* Whoever takes a lease that is given back believes that no bind of ours can still be carried out.
- * False: one can, and the lease has to run out. */
-static bool settle_binds(const struct app *app)
-{
-    int64_t until_ns = gs_clock_now_ns(gs_clock_system()) + app->settings.grace_ns;
-    const struct timespec pause = {.tv_nsec = 100 * GS_NS_PER_MS};
-    while (gs_service_open_binds(app->service) > 0 && gs_clock_now_ns(gs_clock_system()) < until_ns)
-        nanosleep(&pause, NULL);
-    return gs_service_open_binds(app->service) == 0;
-}
-
+/* Whoever takes a lease that is given back believes that no bind of ours can still be carried out:
+ * where one can, the lease has to run out. */
 static void resign(struct app *app)
 {
     if (!app->candidate || !app->service)
         return;
-    bool settled = settle_binds(app);
+    bool settled = wait_for_none(app->service, gs_service_open_binds, GRACE_NS);
     if (!settled)
-        gs_log(GS_LOG_WARN, "the lease is not given back: binds have no known outcome yet",
+        gs_log(GS_LOG_WARN, "Lease not released: unresolved binds remain",
                GS_INT("binds", gs_service_open_binds(app->service)));
     if (!candidate_resign(app->candidate, settled, RESIGN_NS))
-        gs_log(GS_LOG_WARN, "the lease is not given back: the API server does not answer");
-    gs_service_term_tick(app->service); /* the label */
+        gs_log(GS_LOG_WARN, "Lease not released: the API server does not respond");
+    gs_service_tick_part(app->service, GS_TICK_TERM); /* the label */
 }
 
 /* In the opposite order, but for offers, which take ticks: nobody may ask what is gone. An API
@@ -169,7 +176,7 @@ static void tear_down(struct app *app)
 {
     withdraw_offers(app);
     if (app->server)
-        gs_http_server_stop(app->server, app->settings.grace_ns);
+        gs_http_server_stop(app->server, GRACE_NS);
     resign(app);
     if (app->client)
         gs_kube_client_cancel(app->client);
@@ -188,7 +195,7 @@ int main(int argc, char **argv)
     process_keep_secrets();
     settings_read(&app.settings, argc, argv);
     if (gs_names_init(&app.names, app.settings.domain, &err) < 0) {
-        gs_log(GS_LOG_ERROR, "bad usage", GS_STR("why", err.msg));
+        gs_log(GS_LOG_ERROR, "invalid options", GS_STR("error", err.msg));
         return 2;
     }
     process_block_signals();
@@ -199,9 +206,8 @@ int main(int argc, char **argv)
     const struct gs_kube_options options = {.program = "extender",
                                             .names = &app.names,
                                             .qps = app.settings.kube_api_qps,
-                                            .burst = app.settings.kube_api_burst};
-    int result =
-        api_connect(app.settings.kubeconfig, app.settings.context, &options, &app.client, &err);
+                                            .burst = KUBE_API_BURST};
+    int result = api_connect(app.settings.kubeconfig, &options, &app.client, &err);
     if (result == 0)
         result = start_service(&app, &err);
     if (result == 0)
@@ -214,7 +220,7 @@ int main(int argc, char **argv)
         int number = process_wait_for_stop();
         gs_log(GS_LOG_INFO, "stopping", GS_STR("signal", sigabbrev_np(number)));
     } else {
-        gs_log(GS_LOG_ERROR, "cannot start", GS_STR("why", err.msg));
+        gs_log(GS_LOG_ERROR, "cannot start", GS_STR("error", err.msg));
     }
     tear_down(&app);
     return result == 0 ? 0 : 1;

@@ -1,65 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extender/nominating.h"
 
+#include <jansson.h>
 #include <string.h>
 
 #include "gpushare/base/num.h"
 #include "gpushare/codec/extender.h"
-#include "gpushare/codec/scan.h"
 #include "gpushare/service/service.h"
 
 enum { ANSWER_BYTES_MAX = 1 << 16 };
 
 /* Of {"major":"1","minor":"36+"}; 0: it does not say. */
-static uint32_t minor_of(struct gs_slice json)
+static uint32_t minor_of(const json_t *version)
 {
-    struct gs_scan scan;
-    struct gs_scan_text key, text = {0};
-    char minor[16] = "";
+    const char *minor = json_string_value(json_object_get(version, "minor"));
     uint32_t number = 0;
-    gs_scan_init(&scan, json);
-    gs_scan_object(&scan, "version");
-    while (gs_scan_key(&scan, &key)) {
-        if (gs_scan_text_is(key, "minor"))
-            gs_scan_string(&scan, "minor", &text);
-        else
-            gs_scan_skip(&scan);
-    }
-    if (gs_scan_finish(&scan, NULL) < 0 || !gs_scan_text_copy(text, minor, sizeof(minor)))
-        return 0;
-    gs_parse_u32(minor, strspn(minor, "0123456789"), &number);
+    if (minor)
+        gs_parse_u32(minor, strspn(minor, "0123456789"), &number);
     return number;
-}
-
-static bool read_allowed(struct gs_scan *scan)
-{
-    struct gs_scan_text key;
-    bool allowed = false;
-    gs_scan_object(scan, "status");
-    while (gs_scan_key(scan, &key)) {
-        if (gs_scan_text_is(key, "allowed"))
-            gs_scan_bool(scan, "allowed", &allowed);
-        else
-            gs_scan_skip(scan);
-    }
-    return allowed;
-}
-
-/* Of a SelfSubjectAccessReview. */
-static bool is_allowed(struct gs_slice json)
-{
-    struct gs_scan scan;
-    struct gs_scan_text key;
-    bool allowed = false;
-    gs_scan_init(&scan, json);
-    gs_scan_object(&scan, "review");
-    while (gs_scan_key(&scan, &key)) {
-        if (gs_scan_text_is(key, "status"))
-            allowed = read_allowed(&scan);
-        else
-            gs_scan_skip(&scan);
-    }
-    return gs_scan_finish(&scan, NULL) == 0 && allowed;
 }
 
 /* Its answer; "" for what it does not know, or answers to others only. */
@@ -78,11 +36,13 @@ static int ask(struct gs_kube_client *client, const struct gs_kube_request *requ
 
 bool nominating_may(struct gs_slice version, struct gs_slice review, const char **ret_why)
 {
+    json_auto_t *release = json_loadb(version.at, version.len, 0, NULL);
+    json_auto_t *right = json_loadb(review.at, review.len, 0, NULL);
     *ret_why = NULL;
-    if (minor_of(version) < GS_NOMINATES_SINCE_MINOR)
+    if (minor_of(release) < GS_NOMINATES_SINCE_MINOR)
         *ret_why = "the API server is older than 1.23: keep percentageOfNodesToScore at 100";
-    else if (!is_allowed(review))
-        *ret_why = "patch of pods/status is not granted: keep percentageOfNodesToScore at 100";
+    else if (!json_is_true(json_object_get(json_object_get(right, "status"), "allowed")))
+        *ret_why = "no permission to patch pods/status: keep percentageOfNodesToScore at 100";
     return !*ret_why;
 }
 

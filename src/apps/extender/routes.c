@@ -72,8 +72,9 @@ static void on_bind(void *ctx, const struct gs_http_request *req, struct gs_http
     struct routes_ctx *app = ctx;
     struct gs_error err = {0};
     if (!req->may_block) {
-        gs_service_bind_arrived(app->service, req->body, req->body_len);
+        const uint64_t ns = gs_service_bind_arrived(app->service, req->body, req->body_len);
         res->wants_worker = true;
+        res->worker_group = (uint16_t)(1 + ns % (GS_WORKER_GROUPS - 1));
         return;
     }
     close_if_standby(app, res);
@@ -132,18 +133,18 @@ static void add_http_answers(const struct gs_http_stats *http, struct gs_buf *ou
     static const char *const classes[] = {"none", "1xx", "2xx", "3xx", "4xx", "5xx"};
     const char *name = "gpushare_http_requests_total";
     gs_metric_family(out, name, "counter",
-                     "Requests on the scheduling port, by class of the answer's status.");
+                     "HTTP requests at --listen, by class of the status code, such as 2xx.");
     for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
         gs_metric_sample(out, name, "code", classes[i], http->requests[i]);
-    name = "gpushare_http_refused_total";
-    gs_metric_family(out, name, "counter",
-                     "Requests refused for their size, for the memory of all, for a full queue.");
+    name = "gpushare_http_requests_rejected_total";
+    gs_metric_family(out, name, "counter", "HTTP requests rejected, by reason.");
     gs_metric_sample(out, name, "reason", "too_large", http->too_large);
     gs_metric_sample(out, name, "reason", "memory_full", http->memory_full);
     gs_metric_sample(out, name, "reason", "queue_full", http->queue_full);
     name = "gpushare_http_timeouts_total";
-    gs_metric_family(out, name, "counter",
-                     "Connections cut: the request came too slowly, or the answer was read so.");
+    gs_metric_family(
+        out, name, "counter",
+        "Connections closed because the client sent its request or read the response too slowly.");
     gs_metric_sample(out, name, "reason", "request", http->request_timeouts);
     gs_metric_sample(out, name, "reason", "response", http->response_timeouts);
 }
@@ -153,23 +154,26 @@ static void add_http(struct gs_http_server *server, struct gs_buf *out)
     struct gs_http_stats http;
     gs_http_server_stats(server, &http);
     add_http_answers(&http, out);
-    gs_metric_gauge(out, "gpushare_http_open_connections", "Connections now.",
+    gs_metric_gauge(out, "gpushare_http_open_connections", "Open connections.",
                     http.connections_open);
-    gs_metric_counter(out, "gpushare_http_connections_total", "Connections accepted.",
+    gs_metric_counter(out, "gpushare_http_connections_total", "Accepted connections.",
                       http.connections);
-    gs_metric_gauge(out, "gpushare_http_queued_requests", "Binds that wait for a worker.",
-                    http.queued);
-    gs_metric_counter(out, "gpushare_http_tls_refused_total",
-                      "Connections without an acceptable client certificate.", http.tls_refused);
+    gs_metric_gauge(out, "gpushare_http_queued_requests",
+                    "Bind requests queued for a worker thread.", http.queued);
+    gs_metric_counter(
+        out, "gpushare_http_tls_rejected_total",
+        "TLS connections rejected because the client's certificate is missing or invalid.",
+        http.tls_refused);
     gs_metric_counter(out, "gpushare_http_tls_reload_failures_total",
-                      "Changed certificates that could not be used; the old ones stay.",
+                      "Changed certificate files that could not be loaded and are not used.",
                       http.tls_reload_failures);
     if (http.tls_expires_s) {
-        gs_metric_gauge(out, "gpushare_http_tls_stale",
-                        "1: the files hold no usable certificate, an older one is in use.",
-                        http.tls_stale);
+        gs_metric_gauge(
+            out, "gpushare_http_tls_stale",
+            "1 if the certificate files are unusable and a previous certificate is in use.",
+            http.tls_stale);
         gs_metric_gauge(out, "gpushare_http_tls_expiry_timestamp_seconds",
-                        "Unix time when the server's certificate in use ends.",
+                        "Expiry of the server certificate in use, in seconds since the Unix epoch.",
                         (uint64_t)http.tls_expires_s);
     }
 }
@@ -193,7 +197,7 @@ static void on_metrics(void *ctx, const struct gs_http_request *req, struct gs_h
         {"GET", "/healthz", on_healthz, GS_HTTP_SMALL},                                            \
         {"GET", "/readyz", on_readyz, GS_HTTP_SMALL},                                              \
         {"GET", "/metrics", on_metrics, GS_HTTP_HEAVY | GS_HTTP_SMALL},                            \
-        {"GET", "/promised", on_promised, GS_HTTP_HEAVY | GS_HTTP_SMALL},                          \
+        {"GET", "/reservations", on_promised, GS_HTTP_HEAVY | GS_HTTP_SMALL},                      \
         {"GET", PREFIX "/version", on_version, GS_HTTP_SMALL},                                     \
         {"GET", PREFIX "/healthz", on_healthz, GS_HTTP_SMALL},                                     \
         {"GET", PREFIX "/readyz", on_readyz, GS_HTTP_SMALL},                                       \
@@ -205,7 +209,7 @@ const struct gs_http_route routes_all[] = {
     {"POST", PREFIX "/filter", on_filter, 0},
     {"POST", PREFIX "/prioritize", on_prioritize, 0},
     {"POST", PREFIX "/bind", on_bind, GS_HTTP_SMALL},
-    {"POST", PREFIX "/preempt", on_preempt, 0},
+    {"POST", PREFIX "/preempt", on_preempt, GS_HTTP_HEAVY},
     {"GET", PREFIX "/inspect", on_inspect, GS_HTTP_HEAVY | GS_HTTP_SMALL},
     {"GET", PREFIX "/inspect/", on_inspect, GS_HTTP_PREFIX | GS_HTTP_SMALL},
     HEALTH_ROUTES,

@@ -10,14 +10,10 @@
 /* What the command line, the environment and the file say. Strings live as long as the process. */
 struct settings {
     const char *kubeconfig;
-    const char *context;
     const char *listen;
     const char *health_listen; /* NULL: none */
-    const char *port;          /* environment PORT, as in the original */
     const char *domain;
     enum gs_placement policy;
-    enum gs_quantise quantise;
-    bool sparse_scores;
     bool nominate;
     const char *tls_cert;
     const char *tls_key;
@@ -26,19 +22,15 @@ struct settings {
     bool plain_http_anywhere;
     bool any_client_anywhere;
     const char *scheduler_name;
-    uint32_t kube_api_qps, kube_api_burst;
+    uint32_t kube_api_qps;
     bool leader_elect;
-    const char *lease_name;
     const char *scheduler_lease;    /* NAMESPACE/NAME of kube-scheduler's, or NULL */
     const char *scheduler_lease_ns; /* its parts */
     const char *scheduler_lease_name;
     char host[256];            /* as kube-scheduler's identity in its Lease begins */
     const char *pod_name;      /* this replica's; identity in the election */
     const char *pod_namespace; /* its namespace, and the lease's */
-    uint32_t threads;
     uint32_t bind_workers;
-    int64_t grace_ns;
-    int64_t reconcile_ns;
     bool gpu_metrics; /* two series per GPU of the cluster */
 };
 

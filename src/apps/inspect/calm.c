@@ -10,7 +10,7 @@
 static char *copy_of(struct gs_arena *arena, const char *text)
 {
     static char none[1];
-    char *copy = gs_arena_strndup(arena, text, strlen(text));
+    char *copy = gs_arena_strdup(arena, text);
     return copy ? copy : none;
 }
 
@@ -53,6 +53,7 @@ void calm_pod(struct gs_arena *arena, struct gs_pod *pod)
     pod->nominated_node = calm_name(arena, pod->nominated_node);
     pod->scheduler_name = calm_text(arena, pod->scheduler_name);
     pod->owner = calm_text(arena, pod->owner);
+    pod->said = calm_text(arena, pod->said);
 }
 
 static void calm_gpus(struct gs_arena *arena, struct gs_node *node)

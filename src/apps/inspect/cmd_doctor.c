@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "gpushare/base/clock.h"
@@ -11,52 +10,23 @@
 
 /* kubectl inspect gpushare doctor: what is wrong with this installation, and how to mend it. */
 
-static void check(const struct doctor *doctor)
-{
-    bool tls = doctor->extender && strncmp(doctor->extender, "https://", 8) == 0;
-    const char *wrong = NULL;
-    if (!doctor->extender_cert != !doctor->extender_key)
-        wrong = "--extender-cert and --extender-key go together";
-    else if (!tls && (doctor->extender_ca || doctor->extender_cert || doctor->extender_name))
-        wrong = "--extender-ca, -cert, -key and -server-name need --extender https://...";
-    if (!wrong)
-        return;
-    fprintf(stderr, "kubectl inspect gpushare doctor: %s\n", wrong);
-    exit(2);
-}
-
 static void read_options(struct doctor *doctor, int argc, char **argv)
 {
     const struct gs_option table[] = {
         SYSTEM_NAMESPACE_OPTION(&doctor->common),
         OPT_STRING("scheduler-config", &doctor->scheduler_config, "FILE",
-                   "kube-scheduler's configuration, where this machine can read it"),
-        OPT_STRING(
-            "extender", &doctor->extender, "URL",
-            "ask the extender here, such as http://127.0.0.1:39999; else through the API server"),
-        OPT_STRING("extender-ca", &doctor->extender_ca, "FILE",
-                   "CA of its certificate, PEM (the system's)"),
-        OPT_STRING("extender-cert", &doctor->extender_cert, "FILE",
-                   "client certificate to show it, such as kube-scheduler's"),
-        OPT_STRING("extender-key", &doctor->extender_key, "FILE", "its key"),
-        OPT_STRING("extender-server-name", &doctor->extender_name, "NAME",
-                   "what its certificate names, where that is not the URL's host"),
-        OPT_FLAG("strict", &doctor->strict, "exit code 1 for a warn or skip, too"),
+                   "kube-scheduler's configuration file, if this machine can read it"),
+        OPT_FLAG("strict", &doctor->strict, "exit code 1 also for warn and skip"),
         OPT_FORMAT(&doctor->format),
-        COMMON_OPTIONS(&doctor->common, "the same as --system-namespace"),
+        NAMESPACE_OPTION(&doctor->common, "same as --system-namespace"),
+        COMMON_OPTIONS(&doctor->common),
     };
-    const struct gs_command command = {
-        .name = argv[0],
-        .doc = "Looks for what goes wrong in practice. One line per finding: ok, skip (could not "
-               "be looked at), warn, FAIL. Exit code 1 when something failed.",
-        .options = table,
-        .option_count = sizeof(table) / sizeof(table[0]),
-        .quiet = true,
-    };
-    gs_options_parse(&command, argc, argv);
+    common_parse(argc, argv, NULL,
+                 "Checks the installation for common problems. One line per finding: ok, skip (not "
+                 "checked), warn, FAIL. The exit code is 1 if a check failed.",
+                 table, sizeof(table) / sizeof(table[0]));
     if (doctor->common.ns)
         doctor->common.system_ns = doctor->common.ns;
-    check(doctor);
 }
 
 static int examine(struct doctor *doctor, struct gs_error *err)
@@ -71,7 +41,6 @@ static int examine(struct doctor *doctor, struct gs_error *err)
     if (fetch_cluster(&fetch, &doctor->snapshot, &doctor->broken, err) < 0)
         return -1;
     doctor_check_asked(doctor);
-    doctor_check_plugin_pods(doctor);
     doctor_find_plugin_nodes(doctor);
     doctor_check_nodes(doctor);
     doctor_check_gpus(doctor);
@@ -83,9 +52,9 @@ static int examine(struct doctor *doctor, struct gs_error *err)
 
 static void open_report(struct doctor *doctor)
 {
-    if (doctor->format == FORMAT_TEXT)
+    if (doctor->format == OUTPUT_TABLE)
         return;
-    doc_open(&doctor->doc, stdout, doctor->format == FORMAT_YAML);
+    doc_open(&doctor->doc, stdout, doctor->format == OUTPUT_YAML);
     doc_list(&doctor->doc, "findings");
 }
 
@@ -93,7 +62,7 @@ static int close_report(struct doctor *doctor)
 {
     static const char *const names[] = {"ok", "skipped", "warnings", "failed"};
     const uint32_t *counts = doctor->counts;
-    if (doctor->format == FORMAT_TEXT) {
+    if (doctor->format == OUTPUT_TABLE) {
         printf("%" PRIu32 " ok, %" PRIu32 " skipped, %" PRIu32 " %s, %" PRIu32 " failed\n",
                counts[FINDING_OK], counts[FINDING_SKIP], counts[FINDING_WARN],
                counts[FINDING_WARN] == 1 ? "warning" : "warnings", counts[FINDING_FAIL]);
@@ -107,10 +76,11 @@ static int close_report(struct doctor *doctor)
 
 int cmd_doctor(const struct app *app, int argc, char **argv)
 {
-    struct doctor doctor = {.common = COMMON_DEFAULTS, .colour = app->terminal.colour};
+    struct doctor doctor = {.common = COMMON_DEFAULTS};
     struct gs_error err = {0};
     const uint32_t *counts = doctor.counts;
     read_options(&doctor, argc, argv);
+    doctor.common.live = "doctor";
     int result = common_connect(&doctor.common, app, &err);
     if (result == 0) {
         open_report(&doctor);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "inspect/installed.h"
 #include "inspect/queue.h"
 #include "inspect/terminal.h"
+#include "inspect/view.h"
 #include "inspect/what_if.h"
 
 /* kubectl inspect gpushare what-if: how many such pods would find a place now, and where, beside
@@ -25,7 +27,7 @@ struct what_if {
     const char *without;  /* --without-node, a comma list */
     uint32_t replicas;
     enum gs_placement policy; /* GS_PLACEMENT_DEFAULT: the running extender's */
-    enum format format;
+    enum output_format format;
     bool waiting, ignore_waiting, until_fit;
     struct snapshot snapshot;
     struct orders orders;
@@ -37,60 +39,57 @@ static void read_options(struct what_if *run, int argc, char **argv)
 {
     const struct gs_option table[] = {
         OPT_STRING("gpu-mem", &run->sizes, "N[xR][,N[xR]...]",
-                   "units of memory that each GPU gives; several sizes, each with how many pods",
+                   "gpu-mem of a pod, the total of its GPUs; xR: R such pods, as in 6x10,12x2",
                    .key = 'm'),
-        OPT_U32("gpu-count", &run->ask.gpu_count, "N", "GPUs per pod (1)", .key = 'c'),
+        OPT_U32("gpu-count", &run->ask.gpu_count, "N", "GPUs per pod (default 1)", .key = 'c'),
         OPT_U32("gpu-core", &run->ask.cores_pct, "N", "percent of one GPU's compute per pod"),
-        OPT_U32("replicas", &run->replicas, "N", "how many pods, where the size does not say (1)",
-                .key = 'r'),
+        OPT_U32("replicas", &run->replicas, "N",
+                "number of pods of each size without xR (default 1)", .key = 'r'),
         OPT_STRING("gpu-model", &run->model, "LIST",
-                   "only GPUs whose model has one of these words in it"),
-        OPT_STRING("filename", &run->manifest, "FILE",
-                   "place the pods of this manifest: Pod, Deployment, StatefulSet, Job; - is "
-                   "standard input",
-                   .key = 'f'),
-        OPT_STRING("add-node", &run->add, "NODE[=N]", "as if there were N more nodes like NODE"),
+                   "only GPUs whose model contains one of these comma-separated words"),
+        OPT_STRING(
+            "filename", &run->manifest, "FILE",
+            "pods of this manifest: Pod, Deployment, StatefulSet or Job; - is standard input",
+            .key = 'f'),
+        OPT_STRING("add-node", &run->add, "NODE[=N]",
+                   "assume N more nodes like NODE, or of a shape such as 8x141GiB"),
         OPT_FLAG("until-fit", &run->until_fit,
-                 "as many of --add-node NODE as it takes until all start"),
+                 "find how many nodes like --add-node NODE are enough to schedule all pods"),
         OPT_STRING("without-node", &run->without, "NODE[,NODE...]",
-                   "as if these were drained: would their pods find another place?"),
-        OPT_FLAG("waiting", &run->waiting, "which of the pods that wait would start"),
-        OPT_FLAG("ignore-waiting", &run->ignore_waiting,
-                 "as if no pod waited; else those come first"),
-        OPT_CUSTOM("policy", OPT_IS(enum gs_placement, &run->policy), policy_parse,
-                   "binpack|spread|fgd|rollout",
-                   "as an extender with this --policy (the running one's; rollout if it cannot be "
-                   "asked)"),
+                   "assume that these nodes are drained, and reschedule their pods"),
+        OPT_FLAG("pending", &run->waiting, "report which pending pods would be scheduled"),
+        OPT_FLAG("ignore-pending", &run->ignore_waiting,
+                 "leave out pending pods, which are scheduled first by default"),
+        OPT_CUSTOM(
+            "policy", OPT_IS(enum gs_placement, &run->policy), policy_parse,
+            "binpack|spread|rollout",
+            "policy of the extender (default: that of the running one, or rollout without one)"),
         OPT_FORMAT(&run->format),
         SYSTEM_NAMESPACE_OPTION(&run->common),
-        COMMON_OPTIONS(&run->common, "has no effect: all pods count"),
+        COMMON_OPTIONS(&run->common),
     };
-    const struct gs_command command = {
-        .name = argv[0],
-        .doc = "How many pods would fit now, where they would go, and what is in the way of the "
-               "others. The placement code is the extender's; the cluster is left alone.",
-        .options = table,
-        .option_count = sizeof(table) / sizeof(table[0]),
-        .quiet = true,
-    };
-    gs_options_parse(&command, argc, argv);
+    common_parse(
+        argc, argv, NULL,
+        "Reports how many pods would fit now, where they would go, and what blocks the others. "
+        "Runs the extender's placement code on a copy of the cluster; nothing is changed.",
+        table, sizeof(table) / sizeof(table[0]));
 }
 
 static const char *wrong(const struct what_if *run)
 {
     if (!run->sizes && !run->manifest && !run->without && !run->waiting)
-        return "--gpu-mem is needed: how much of each GPU a pod asks for, such as --gpu-mem 6; or "
-               "-f FILE, --waiting, or --without-node NODE";
+        return "--gpu-mem is needed: what a pod requests, such as --gpu-mem 6; or "
+               "-f FILE, --pending, or --without-node NODE";
     if (run->waiting && run->ignore_waiting)
-        return "--waiting and --ignore-waiting exclude each other";
+        return "--pending and --ignore-pending exclude each other";
     if (run->until_fit && (!run->add || strchr(run->add, '=')))
-        return "--until-fit needs --add-node NODE, and finds the number by itself";
+        return "--until-fit requires --add-node NODE without a number";
     if (!run->ask.gpu_count || run->ask.gpu_count > GS_GPUS_MAX)
-        return "--gpu-count is 1 to 64";
+        return "--gpu-count must be from 1 to 64";
     if (run->ask.cores_pct > GS_CORES_PCT || (run->ask.cores_pct && run->ask.gpu_count > 1))
-        return "--gpu-core is 1 to 100, and of one GPU";
+        return "--gpu-core must be from 1 to 100, with one GPU";
     if (!run->replicas || run->replicas > REPLICAS_MAX)
-        return "--replicas is 1 to 100000";
+        return "--replicas must be from 1 to 100000";
     return NULL;
 }
 
@@ -161,7 +160,8 @@ static int load(struct what_if *run, struct gs_error *err)
     if (fetch_cluster(&fetch, &run->snapshot, NULL, err) < 0)
         return -1;
     if (run->without && !run->left_out)
-        return gs_fail(err, GS_ENOENT, "there is no node %.200s (kubectl get nodes)", run->without);
+        return gs_fail(err, GS_ENOENT, "node %.200s not found (see kubectl get nodes)",
+                       run->without);
     return 0;
 }
 
@@ -182,7 +182,7 @@ static void open_up(struct gs_node *node)
     node->ready = true;
 }
 
-/* NODE, or NODE=N. */
+/* NODE or NODE=N, where NODE may be a shape. */
 static int read_add(const struct what_if *run, char like[254], uint32_t *ret_count,
                     struct gs_error *err)
 {
@@ -196,6 +196,25 @@ static int read_add(const struct what_if *run, char like[254], uint32_t *ret_cou
     return 0;
 }
 
+/* "8x141GiB" as the API would show such a node; false: it is the name of one. */
+static bool write_shape(const struct what_if *run, const char *like, struct gs_buf *to)
+{
+    const char *x = strchr(like, 'x'), *unit = strstr(like, "GiB");
+    uint32_t gpus, gib;
+    if (!x || !unit || unit[3] || unit < x || !gs_parse_u32(like, (size_t)(x - like), &gpus) ||
+        !gs_parse_u32(x + 1, (size_t)(unit - x - 1), &gib))
+        return false;
+    const char *mem = run->common.names.gpu_mem, *count = run->common.names.gpu_count;
+    const uint64_t units =
+        (uint64_t)gpus * gib * (1024 / gs_unit_mib(view_unit(verdict_unit(&run->snapshot))));
+    gs_buf_printf(to,
+                  "{\"metadata\":{\"name\":\"%s\"},\"status\":{\"conditions\":[{\"type\":\"Ready\","
+                  "\"status\":\"True\"}],\"capacity\":{\"%s\":%" PRIu64 ",\"%s\":%" PRIu32
+                  "},\"allocatable\":{\"%s\":%" PRIu64 ",\"%s\":%" PRIu32 "}}}",
+                  like, mem, units, count, gpus, mem, units, count, gpus);
+    return true;
+}
+
 static int read_node(const struct what_if *run, struct added *added, struct gs_error *err)
 {
     _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
@@ -206,8 +225,9 @@ static int read_node(const struct what_if *run, struct added *added, struct gs_e
     gs_buf_puts(&path, "/api/v1/nodes/");
     gs_url_escape(&path, like);
     if (gs_buf_failed(&path))
-        return gs_fail(err, GS_EINVAL, "--add-node: the name is too long");
-    if (source_get(&run->common.source, path.data, NULL, &body, err) < 0)
+        return gs_fail(err, GS_EINVAL, "--add-node: the node name is too long");
+    if (!write_shape(run, like, &body) &&
+        source_get(&run->common.source, path.data, NULL, &body, err) < 0)
         return gs_error_prefix(err, "--add-node %.100s", like);
     if (gs_codec_node(&run->common.names, (struct gs_slice){body.data, body.len}, &added->node,
                       err) < 0)
@@ -260,21 +280,23 @@ static int take_asked(struct what_if *run, struct gs_error *err)
 
 static int place_and_tell(struct what_if *run, struct placing *placing, struct gs_error *err)
 {
-    struct progress progress;
-    progress_begin(&progress, run->common.app->terminal.progress);
-    placing->progress = &progress;
     int result = run->until_fit ? placing_until_fit(placing, err) : placing_run(placing, err);
-    progress_end(&progress);
     if (result < 0)
         return -1;
+    if (run->orders.unread[0])
+        fprintf(stderr,
+                PROGRAM ": not counted: %s (Pods, Jobs, CronJobs, Deployments, StatefulSets, "
+                        "ReplicaSets and ReplicationControllers are)\n",
+                run->orders.unread);
+    run->told.terminal = &run->common.app->terminal;
     run->told.orders = &run->orders;
     run->told.unit = verdict_unit(&run->snapshot);
     run->told.without = run->without;
     run->told.added = run->add ? &placing->added : NULL;
     run->told.until_fit = run->until_fit;
     run->told.names_waiting = run->waiting;
-    result = run->format == FORMAT_TEXT ? what_if_print(&run->told)
-                                        : what_if_document(&run->told, run->format == FORMAT_YAML);
+    result = run->format == OUTPUT_TABLE ? what_if_print(&run->told)
+                                         : what_if_document(&run->told, run->format == OUTPUT_YAML);
     return result < 0 || fflush(stdout) != 0 ? fail_output(err) : 0;
 }
 
@@ -311,6 +333,5 @@ int cmd_what_if(const struct app *app, int argc, char **argv)
         result = run_all(&run, &err);
     orders_release(&run.orders);
     snapshot_release(&run.snapshot);
-    source_close(&run.common.source);
-    return result == 0 ? 0 : complain(&err);
+    return common_end(&run.common, result, &err);
 }

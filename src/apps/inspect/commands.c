@@ -11,75 +11,30 @@ static const struct {
     const char *name;
     int (*run)(const struct app *app, int argc, char **argv);
 } commands[] = {
-    {"show", cmd_show},         {"map", cmd_map},     {"stranded", cmd_stranded},
-    {"limits", cmd_limits},     {"why", cmd_why},     {"what-if", cmd_what_if},
-    {"snapshot", cmd_snapshot}, {"web", cmd_web},     {"doctor", cmd_doctor},
-    {"defrag", cmd_defrag},     {"usage", cmd_usage}, {"nodeoverlay", cmd_nodeoverlay},
+    {"show", cmd_show}, {"map", cmd_map},         {"pods", cmd_pods},
+    {"why", cmd_why},   {"what-if", cmd_what_if}, {"snapshot", cmd_snapshot},
+    {"web", cmd_web},   {"doctor", cmd_doctor},   {"defrag", cmd_defrag},
 };
 
-enum { WORD_MAX = 16 };
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* How many letters are to be put in, left out or changed (Levenshtein). */
-static size_t distance(const char *a, const char *b)
-{
-    size_t row[WORD_MAX + 1], b_len = strlen(b);
-    for (size_t k = 0; k <= b_len; k++)
-        row[k] = k;
-    for (size_t i = 1; *a; a++, i++) {
-        size_t corner = row[0];
-        row[0] = i;
-        for (size_t k = 1; k <= b_len; k++) {
-            const size_t kept = corner + (*a != b[k - 1]);
-            corner = row[k];
-            row[k] = least(kept, least(row[k], row[k - 1]) + 1);
-        }
-    }
-    return row[b_len];
-}
-
-/* The command that a word comes near to; NULL: none. */
-static const char *command_like(const char *word)
-{
-    const char *nearest = NULL;
-    size_t best = 3; /* what has three other letters is another word */
-    for (size_t i = 0; strlen(word) <= WORD_MAX && i < sizeof(commands) / sizeof(commands[0]);
-         i++) {
-        const size_t here = distance(word, commands[i].name);
-        if (here >= best || here * 2 >= strlen(commands[i].name))
-            continue;
-        best = here;
-        nearest = commands[i].name;
-    }
-    return nearest;
-}
+static const struct {
+    const char *name, *now;
+} gone[] = {
+    {"usage", "pods has its columns and options"},
+    {"limits", "see pods --by node -o wide, and pods --by pod -o wide for WHY-BLOCK"},
+    {"stranded", "see the columns of -o wide (--sort stranded), and defrag --gpu-mem for moves"},
+};
 
 /* Options before the command's name whose value is a word of its own. */
 static bool takes_word(const char *option)
 {
-    static const char *const names[] = {"--kubeconfig",
-                                        "--context",
-                                        "--namespace",
-                                        "--domain",
-                                        "--request-timeout",
-                                        "--config",
-                                        "--log-level",
-                                        "--log-format",
-                                        "--output",
-                                        "--selector",
-                                        "--sort",
-                                        "--listen",
-                                        "--system-namespace",
-                                        "--timeout",
-                                        "--by",
-                                        "--type",
-                                        "-n",
-                                        "-o",
-                                        "-l"};
+    static const char *const names[] = {
+        "--kubeconfig", "--context",   "--from-file",  "--cluster",
+        "--user",       "--as",        "--as-group",   "--as-uid",
+        "--server",     "--namespace", "--domain",     "--request-timeout",
+        "--config",     "--log-level", "--log-format", "--output",
+        "--selector",   "--sort",      "--listen",     "--system-namespace",
+        "--timeout",    "--by",        "--columns",    "-n",
+        "-o",           "-l"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (strcmp(option, names[i]) == 0)
             return true;
@@ -103,7 +58,7 @@ static int first_word(int argc, char **argv)
 
 int run_command(const struct app *app, int argc, char **argv)
 {
-    static char name[] = "kubectl inspect gpushare ___________"; /* as its --help calls it */
+    static char name[] = "kubectl inspect gpushare ________"; /* as its --help calls it */
     int at = first_word(argc, argv);
     for (size_t i = 0; at && i < sizeof(commands) / sizeof(commands[0]); i++) {
         if (strcmp(commands[i].name, argv[at]) != 0)
@@ -113,13 +68,17 @@ int run_command(const struct app *app, int argc, char **argv)
         memmove(&argv[at], &argv[at + 1], (size_t)(argc - at) * sizeof(*argv));
         return commands[i].run(app, argc - 1, argv);
     }
-    struct app with_word = *app;
-    with_word.like = at ? command_like(argv[at]) : NULL;
     snprintf(name, sizeof(name), "kubectl inspect gpushare");
+    for (size_t i = 0; at && i < sizeof(gone) / sizeof(gone[0]); i++) {
+        if (strcmp(gone[i].name, argv[at]) == 0) {
+            fprintf(stderr, "%s: the command %s is gone: %s\n", name, gone[i].name, gone[i].now);
+            return 2;
+        }
+    }
     argv[0] = name;
     if (at && strcmp(argv[at], "help") == 0)
         argv[at] = (char *)"--help";
     else if (at && strcmp(argv[at], "version") == 0)
         argv[at] = (char *)"--version";
-    return cmd_show(&with_word, argc, argv);
+    return cmd_show(app, argc, argv);
 }

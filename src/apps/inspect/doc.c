@@ -40,10 +40,18 @@ static void begin_yaml(struct doc *doc, const char *key)
         gs_buf_putc(&doc->text, '-');
 }
 
+static void new_line(struct doc *doc, uint32_t depth)
+{
+    if (!doc->out)
+        return;
+    gs_buf_putc(&doc->text, '\n');
+    indent(doc, depth);
+}
+
 static void begin_json(struct doc *doc, const char *key)
 {
-    gs_buf_puts(&doc->text, doc->levels[doc->depth - 1].any ? ",\n" : "\n");
-    indent(doc, doc->depth);
+    gs_buf_puts(&doc->text, doc->levels[doc->depth - 1].any ? "," : "");
+    new_line(doc, doc->depth);
     if (key)
         gs_buf_printf(&doc->text, "\"%s\": ", key);
 }
@@ -51,7 +59,7 @@ static void begin_json(struct doc *doc, const char *key)
 /* What stands before every value. */
 static void begin(struct doc *doc, const char *key)
 {
-    if (doc->text.len > FLUSH_BYTES)
+    if (doc->out && doc->text.len > FLUSH_BYTES)
         flush(doc);
     if (doc->depth == 0)
         return;
@@ -92,10 +100,8 @@ void doc_end(struct doc *doc)
     if (doc->failed)
         return;
     bool list = doc->levels[--doc->depth].list, any = doc->levels[doc->depth].any;
-    if (!doc->yaml && any) {
-        gs_buf_putc(&doc->text, '\n');
-        indent(doc, doc->depth);
-    }
+    if (!doc->yaml && any)
+        new_line(doc, doc->depth);
     if (!doc->yaml)
         gs_buf_putc(&doc->text, list ? ']' : '}');
     else if (!any)
@@ -107,7 +113,7 @@ void doc_text(struct doc *doc, const char *key, const char *text)
     begin(doc, key);
     if (doc->yaml)
         gs_buf_putc(&doc->text, ' ');
-    gs_buf_json_string(&doc->text, text, strlen(text)); /* a double-quoted YAML scalar as well */
+    gs_buf_json_text(&doc->text, text); /* a double-quoted YAML scalar as well */
 }
 
 void doc_number(struct doc *doc, const char *key, uint64_t number)
@@ -129,13 +135,6 @@ void doc_gpus(struct doc *doc, const char *key, gs_gpu_mask gpus)
     GS_FOR_EACH_GPU (idx, gpus)
         doc_number(doc, NULL, idx);
     doc_end(doc);
-}
-
-void doc_enforced(struct doc *doc, enum gs_enforced enforced, const char *reason)
-{
-    doc_text(doc, "enforced", gs_enforced_name(enforced));
-    if (gs_enforced_lacks(enforced) && reason[0])
-        doc_text(doc, "enforcedReason", reason);
 }
 
 void doc_open(struct doc *doc, FILE *out, bool yaml)

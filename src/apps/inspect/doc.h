@@ -21,6 +21,9 @@
  *   doc_end(&doc);
  *   doc_end(&doc);
  *   doc_close(&doc);            -1: memory, or the file cannot be written
+ *
+ * Without a file it is JSON in doc.text alone, without white space, as long as that may become: set
+ * {.text = GS_BUF(n)} and let an object be open.
  */
 enum { DOC_DEPTH_MAX = 16 };
 
@@ -47,7 +50,5 @@ void doc_text(struct doc *doc, const char *key, const char *text);
 void doc_number(struct doc *doc, const char *key, uint64_t number);
 void doc_bool(struct doc *doc, const char *key, bool value);
 void doc_gpus(struct doc *doc, const char *key, gs_gpu_mask gpus); /* their indices */
-/* What keeps to a share ("enforced"), and, if nothing does and it is known, why. */
-void doc_enforced(struct doc *doc, enum gs_enforced enforced, const char *reason);
 
 #endif

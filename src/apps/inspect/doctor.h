@@ -21,14 +21,8 @@ enum finding {
 struct doctor {
     struct common common;
     const char *scheduler_config; /* file of kube-scheduler on this machine; NULL: look around */
-    const char *extender;         /* URL to ask directly; NULL: through the API server */
-    const char *extender_ca;      /* files; NULL: the system's CAs, no certificate of our own */
-    const char *extender_cert;
-    const char *extender_key;
-    const char *extender_name; /* what its certificate names; NULL: the URL's host */
-    bool colour;
-    bool strict; /* warnings and skips fail, too */
-    enum format format;
+    bool strict;                  /* warnings and skips fail, too */
+    enum output_format format;
     struct doc doc;        /* when that is not text */
     uint32_t server_minor; /* of Kubernetes 1.x; 0: not known */
     char served[1024];     /* comma list of the schedulerNames that kube-scheduler's configuration
@@ -65,8 +59,6 @@ int doctor_check_api(struct doctor *doctor, struct gs_error *err);
 void doctor_find_extender(struct doctor *doctor);
 void doctor_check_extender(struct doctor *doctor);
 
-/* The device plugin's pods and their release. */
-void doctor_check_plugin_pods(struct doctor *doctor);
 /* Which nodes of the snapshot its DaemonSets select; where those cannot be read, and without any,
  * those labelled gpushare=true. */
 void doctor_find_plugin_nodes(struct doctor *doctor);
@@ -83,7 +75,7 @@ void doctor_check_scheduler(struct doctor *doctor);
 void doctor_check_nodes(struct doctor *doctor);
 void doctor_check_gpus(struct doctor *doctor);
 void doctor_check_limits(struct doctor *doctor);
-/* Who uses more than his share, by the device plugins' own word. */
+/* Who uses more than its request, by the device plugins' own word. */
 void doctor_check_use(struct doctor *doctor);
 
 /* doctor_pods.c: from the snapshot. */

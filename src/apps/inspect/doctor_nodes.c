@@ -4,13 +4,12 @@
 #include <string.h>
 
 #include "common/gpu_slices.h"
+#include "inspect/amount.h"
 #include "inspect/doctor.h"
 #include "inspect/limits.h"
+#include "inspect/nodes.h"
 #include "inspect/usage.h"
 #include "inspect/view.h"
-
-#define EACH_NODE(doctor, node)                                                                    \
-    for (struct snap_node *node = (doctor)->snapshot.nodes; node; node = node->hh.next)
 
 static int by_name(const struct snap_node *a, const struct snap_node *b)
 {
@@ -23,10 +22,9 @@ static void check_plugin(struct doctor *doctor)
 {
     struct doctor_names silent = {0}, empty = {0}, unlabelled = {0}, divided = {0},
                         unbelieved = {0}, unread = {0};
-    const char *labels = doctor->labels[0] ? doctor->labels : "as its DaemonSet selects";
+    const char *labels = doctor->labels[0] ? doctor->labels : "as the DaemonSet selects";
     uint32_t good = 0;
-    EACH_NODE(doctor, node)
-    {
+    EACH_NODE (node, &doctor->snapshot) {
         bool advertises = node->allocatable_units > 0;
         if (node->inventory_error[0])
             doctor_add_name(&unbelieved, node->name);
@@ -43,25 +41,25 @@ static void check_plugin(struct doctor *doctor)
         good += advertises;
     }
     doctor_say_list(doctor, FINDING_FAIL, "device plugin", &silent,
-                    "labelled %s, but advertises no GPU memory; does the plugin run there (kubectl "
-                    "get pods -o wide), is the driver loaded?",
+                    "labelled %s, but advertises no GPU memory; check that the device plugin's pod "
+                    "runs there (kubectl get pods -o wide) and that the NVIDIA driver is loaded",
                     labels);
-    doctor_say_list(doctor, FINDING_FAIL, "device plugin", &empty,
-                    "had a plugin, but advertises no GPU memory now; see the plugin's log there");
+    doctor_say_list(
+        doctor, FINDING_FAIL, "device plugin", &empty,
+        "had a device plugin, but advertises no GPU memory now; see the device plugin's log there");
     doctor_say_list(doctor, FINDING_FAIL, "inventory", &unbelieved,
-                    "the inventory annotation cannot be read; restart the plugin there");
-    doctor_say_list(
-        doctor, FINDING_FAIL, "inventory", &unread,
-        "the annotation gpu-moved cannot be read, so pods count where they were bound; restart "
-        "the plugin there");
-    doctor_say_list(
-        doctor, FINDING_WARN, "inventory", &divided,
-        "no inventory (the original's plugin): every GPU counts as equally large, health is not "
-        "known");
+                    "the inventory annotation is invalid; restart the device plugin there");
+    doctor_say_list(doctor, FINDING_FAIL, "inventory", &unread,
+                    "the annotation gpu-reassigned is invalid, so pods count on the GPUs that they "
+                    "were bound to; restart the device plugin there");
+    doctor_say_list(doctor, FINDING_WARN, "inventory", &divided,
+                    "no inventory (the original's device plugin): all GPUs count as equally large, "
+                    "and their health is unknown");
     doctor_say_list(doctor, FINDING_WARN, "device plugin", &unlabelled,
-                    "advertises GPU memory and is not labelled %s: the DaemonSet does not keep its "
-                    "plugin there%s%s",
-                    labels, doctor->labels[0] ? "; kubectl label node NAME " : "", doctor->labels);
+                    "advertises GPU memory, but is not labelled %s, so the DaemonSet does not run "
+                    "the device plugin there%s%s",
+                    labels, doctor->labels[0] ? "; run kubectl label node NAME " : "",
+                    doctor->labels);
     if (good)
         doctor_say(doctor, FINDING_OK, "device plugin", "%" PRIu32 " %s %s", good,
                    good == 1 ? "node advertises" : "nodes advertise", doctor->common.names.gpu_mem);
@@ -76,8 +74,8 @@ static void check_units(struct doctor *doctor)
 {
     uint32_t nodes[GS_UNIT_GIB + 1] = {0}, kinds = 0;
     char words[256] = "";
-    EACH_NODE(doctor, node)
-    nodes[node->unit]++;
+    EACH_NODE (node, &doctor->snapshot)
+        nodes[node->unit]++;
     for (int unit = GS_UNIT_MIB; unit <= GS_UNIT_GIB; unit++) {
         size_t len = strlen(words);
         if (!nodes[unit])
@@ -88,8 +86,8 @@ static void check_units(struct doctor *doctor)
     }
     if (kinds > 1)
         doctor_say(doctor, FINDING_FAIL, "unit",
-                   "nodes count in different units (%s): a pod's request means something else on "
-                   "each; start every plugin with the same --memory-unit",
+                   "nodes use different units (%s), so a pod's request means another amount on "
+                   "each; start every device plugin with the same --memory-unit",
                    words);
     else if (kinds == 1)
         doctor_say(doctor, FINDING_OK, "unit", "%s", words);
@@ -99,8 +97,7 @@ static void check_units(struct doctor *doctor)
 static void check_capacity(struct doctor *doctor)
 {
     struct doctor_names differ = {0};
-    EACH_NODE(doctor, node)
-    {
+    EACH_NODE (node, &doctor->snapshot) {
         const struct gs_node_view *view = snapshot_view(&doctor->snapshot, node);
         if (!node->inventory || !node->capacity_units || !view)
             continue;
@@ -108,22 +105,22 @@ static void check_capacity(struct doctor *doctor)
             node->capacity_count > view->gpu_count) /* less: some are gone */
             doctor_add_name(&differ, node->name);
     }
-    doctor_say_list(doctor, FINDING_FAIL, "capacity", &differ,
-                    "inventory annotation and capacity disagree; restart the plugin there");
+    doctor_say_list(
+        doctor, FINDING_FAIL, "capacity", &differ,
+        "the inventory annotation and the capacity differ; restart the device plugin there");
     if (!differ.count)
-        doctor_say(doctor, FINDING_OK, "capacity", "inventories and capacities agree");
+        doctor_say(doctor, FINDING_OK, "capacity", "inventories and capacities match");
 }
 
 static void check_ready(struct doctor *doctor)
 {
     struct doctor_names away = {0};
-    EACH_NODE(doctor, node)
-    {
+    EACH_NODE (node, &doctor->snapshot) {
         if (!node->ready && (node->labelled || node->inventory))
             doctor_add_name(&away, node->name);
     }
     doctor_say_list(doctor, FINDING_WARN, "nodes", &away,
-                    "has GPUs and is not ready; kubectl describe node NAME");
+                    "has GPUs and is not ready; see kubectl describe node NAME");
 }
 
 static bool is_ours(const struct snap_node *node)
@@ -140,27 +137,26 @@ static void check_owners(struct doctor *doctor)
     struct gs_sliced_gpu *gpus = NULL;
     struct gs_error err = {0};
     uint32_t count = 0;
-    EACH_NODE(doctor, node)
-    {
+    EACH_NODE (node, &doctor->snapshot) {
         if (is_ours(node) && node->whole_gpus)
             doctor_add_name(&whole, node->name);
     }
     if (gpu_slices_next(&slices, NULL, &arena, &gpus, &count, &err) < 0)
-        doctor_say(doctor, FINDING_SKIP, "owners", "ResourceSlices cannot be read: %s", err.msg);
+        doctor_say(doctor, FINDING_SKIP, "other drivers", "cannot list ResourceSlices: %s",
+                   err.msg);
     for (uint32_t i = 0; i < count; i++) {
         bool again = i && strcmp(gpus[i].node, gpus[i - 1].node) == 0;
         if (!again && is_ours(snapshot_node(&doctor->snapshot, gpus[i].node)))
             doctor_add_name(&sliced, gpus[i].node);
     }
     doctor_say_list(
-        doctor, FINDING_FAIL, "owners", &whole,
-        "nvidia.com/gpu is in its capacity: NVIDIA's device plugin gives the same GPUs out "
-        "whole; run one of the two there (the plugin shares none meanwhile, unless started "
-        "with --share-with-others)");
-    doctor_say_list(
-        doctor, FINDING_WARN, "owners", &sliced,
-        "ResourceSlices of gpu.nvidia.com name GPUs of it: the plugin does not share those, "
-        "unless started with --share-with-others");
+        doctor, FINDING_FAIL, "other drivers", &whole,
+        "nvidia.com/gpu, mig- or vgpu is in the node's capacity: NVIDIA's device "
+        "plugin allocates the same GPUs; run only one of the two there (gpushare's shares none "
+        "meanwhile, unless started with --allow-shared-devices)");
+    doctor_say_list(doctor, FINDING_WARN, "other drivers", &sliced,
+                    "ResourceSlices of gpu.nvidia.com have GPUs of the node: the device plugin "
+                    "does not share them, unless started with --allow-shared-devices");
 }
 
 void doctor_check_nodes(struct doctor *doctor)
@@ -168,7 +164,7 @@ void doctor_check_nodes(struct doctor *doctor)
     HASH_SORT(doctor->snapshot.nodes, by_name);
     if (doctor->broken)
         doctor_say(doctor, FINDING_WARN, "objects",
-                   "%" PRIu64 " nodes or pods cannot be read and are left out", doctor->broken);
+                   "%" PRIu64 " nodes or pods are invalid and ignored", doctor->broken);
     check_plugin(doctor);
     check_owners(doctor);
     check_ready(doctor);
@@ -178,12 +174,32 @@ void doctor_check_nodes(struct doctor *doctor)
 
 /* ---- GPUs ---- */
 
+static void check_stranded(struct doctor *doctor)
+{
+    const struct view_options options = {.sort = SORT_STRANDED};
+    struct gs_error ignored = {0};
+    struct view view;
+    if (view_build(&doctor->snapshot, &options, &view, &ignored) == 0 && view.node_count) {
+        const struct gs_fragmentation *sum = &view.sum.fragmentation;
+        char stranded[AMOUNT_TEXT_BYTES], all[AMOUNT_TEXT_BYTES];
+        const char *why = nodes_why_stranded(&view.nodes[0]);
+        if (why)
+            doctor_say(
+                doctor, sum->stranded_units > sum->free_units / 2 ? FINDING_WARN : FINDING_OK,
+                "stranded",
+                "%s of %s free memory is stranded, most of it on %s: %s; see kubectl "
+                "inspect gpushare -o wide --sort stranded",
+                amount_text(sum->stranded_units, stranded),
+                amount_of_memory(sum->free_units, view.unit, all), view.nodes[0].node->name, why);
+    }
+    view_release(&view);
+}
+
 void doctor_check_gpus(struct doctor *doctor)
 {
     struct doctor_names full = {0}, sick = {0}, cordoned = {0}, nonsense = {0};
     uint32_t count = 0;
-    EACH_NODE(doctor, node)
-    {
+    EACH_NODE (node, &doctor->snapshot) {
         const struct gs_node_view *view = snapshot_view(&doctor->snapshot, node);
         if (node->cordon_unknown && view && view->gpu_count)
             doctor_add_name(&nonsense, node->name);
@@ -200,25 +216,25 @@ void doctor_check_gpus(struct doctor *doctor)
                 doctor_add_name(&cordoned, name);
         }
     }
-    doctor_say_list(
-        doctor, FINDING_FAIL, "gpus", &full,
-        "holds more than it has; a pod without a recorded GPU counts on each that could hold it "
-        "(see below), otherwise delete a pod there");
+    doctor_say_list(doctor, FINDING_FAIL, "gpus", &full,
+                    "overcommitted; delete a pod there (a pod without a GPU index counts on every "
+                    "GPU that fits it, see below)");
     doctor_say_list(doctor, FINDING_WARN, "gpus", &sick,
-                    "unhealthy, nothing new is placed there; see dmesg for Xid messages");
+                    "unhealthy, so it accepts no new pods; see dmesg for Xid messages");
     doctor_say_list(doctor, FINDING_WARN, "gpus", &cordoned,
-                    "cordoned; to use it again, take it out of the node's gpu-cordon annotation");
+                    "cordoned; to uncordon it, remove it from the node's annotation gpu-cordon");
     doctor_say_list(doctor, FINDING_WARN, "gpus", &nonsense,
-                    "the annotation gpu-cordon has words that name no GPU of the node, by index or "
-                    "UUID: nothing is cordoned by them");
+                    "the annotation gpu-cordon has values that are not the index or UUID of a GPU "
+                    "of the node, and are ignored; correct them");
     if (count && !full.count && !sick.count)
-        doctor_say(doctor, FINDING_OK, "gpus", "%" PRIu32 " GPU%s, none overfull, all healthy",
+        doctor_say(doctor, FINDING_OK, "gpus", "%" PRIu32 " GPU%s, none overcommitted, all healthy",
                    count, count == 1 ? "" : "s");
+    check_stranded(doctor);
 }
 
 /* ---- limits ---- */
 
-/* What keeps pods to their share, as the device plugins read it back on their hosts
+/* What limits pods, as the device plugins read it back on their hosts
  * (docs/limits.md). */
 
 struct tally {
@@ -250,11 +266,11 @@ static void say_gpus(struct doctor *doctor, const struct tally *tally)
 {
     for (enum gs_enforced i = 0; i < GS_ENFORCED_COUNT; i++) {
         if (tally->gpus[i] && gs_enforced_holds(i))
-            doctor_say(doctor, FINDING_OK, "limits", "%s on %" PRIu32 " GPUs%s",
-                       view_limits(i)->before, tally->gpus[i], view_limits(i)->behind);
+            doctor_say(doctor, FINDING_OK, "limits", "%" PRIu32 " GPUs: %s", tally->gpus[i],
+                       view_limits(i));
         else if (tally->gpus[i] && gs_enforced_lacks(i))
-            doctor_say(doctor, FINDING_OK, "limits",
-                       "nothing keeps pods to their share on %" PRIu32 " GPUs: %s", tally->gpus[i],
+            doctor_say(doctor, FINDING_WARN, "limits",
+                       "pods are not limited on %" PRIu32 " GPUs: %s", tally->gpus[i],
                        gs_enforced_reason(i));
     }
 }
@@ -262,16 +278,16 @@ static void say_gpus(struct doctor *doctor, const struct tally *tally)
 void doctor_check_limits(struct doctor *doctor)
 {
     struct tally tally = {0};
-    EACH_NODE(doctor, node)
-    {
+    EACH_NODE (node, &doctor->snapshot) {
         const struct gs_node_view *view = snapshot_view(&doctor->snapshot, node);
         if (view)
             add_node(&tally, node, view);
     }
     if (tally.forged)
         doctor_say(doctor, FINDING_WARN, "limits",
-                   "label %s says dmem on %" PRIu32 " nodes (%s) whose inventory does not: the "
-                   "device plugin did not write it, or is gone; kubectl label node NAME %s-",
+                   "label %s is dmem on %" PRIu32
+                   " nodes (%s), but their inventory is not: the device plugin did not set it, or "
+                   "was removed; run kubectl label node NAME %s-",
                    doctor->common.names.enforced, tally.forged, tally.forged_example,
                    doctor->common.names.enforced);
     if (tally.told)
@@ -297,14 +313,14 @@ void doctor_check_use(struct doctor *doctor)
         doctor_add_name(&names, name);
     }
     if (names.count)
-        doctor_say_list(
-            doctor, FINDING_WARN, "use", &names,
-            "uses more of a GPU's memory than its share; kubectl inspect gpushare usage "
-            "--over says how much");
+        doctor_say_list(doctor, FINDING_WARN, "usage", &names,
+                        "uses more of a GPU's memory than it requested; see kubectl inspect "
+                        "gpushare pods --over-request");
     else if (over)
-        doctor_say(doctor, FINDING_WARN, "use",
-                   "%" PRIu64 " pods use more of a GPU's memory than their share: with "
-                   "--pod-usage=on, kubectl inspect gpushare usage --over says which",
+        doctor_say(doctor, FINDING_WARN, "usage",
+                   "%" PRIu64
+                   " pods use more of a GPU's memory than they requested; with --pod-usage=on, "
+                   "kubectl inspect gpushare pods --over-request lists them",
                    over);
     usage_release(&usage);
 }

@@ -34,8 +34,8 @@ static void check_schedulers(struct doctor *doctor)
         const struct snap_scheduler *other = &doctor->snapshot.schedulers[i];
         if (other->unrecorded && strcmp(other->name, usual) != 0)
             doctor_say(doctor, FINDING_WARN, "pods",
-                       "%" PRIu64 " bound without a GPU by %s: pods with GPU memory are placed by "
-                       "%s here, which their schedulerName has to name",
+                       "%" PRIu64 " bound without a GPU index by %s; set schedulerName to %s, "
+                       "which schedules pods with GPU memory here",
                        other->unrecorded, other->name, usual);
     }
 }
@@ -44,26 +44,25 @@ void doctor_check_pods(struct doctor *doctor)
 {
     struct unrecorded found = {.ledger = doctor->snapshot.cluster.ledger};
     gs_ledger_each(doctor->snapshot.cluster.ledger, note_unrecorded, &found);
-    doctor_say_list(
-        doctor, FINDING_FAIL, "pods", &found.names,
-        "bound, but names no GPU of its node that could hold it (bound without the extender, or "
-        "the annotation was changed): charged to every GPU that could; delete it, so that it is "
-        "scheduled properly");
+    doctor_say_list(doctor, FINDING_FAIL, "pods", &found.names,
+                    "bound, but without a valid GPU index (bypassing the extender, or the "
+                    "annotation was changed), so its memory counts on every GPU that fits it; "
+                    "delete the pod to reschedule it");
     doctor_say_list(doctor, FINDING_WARN, "pods", &found.orphans,
-                    "its node is not there any more; kube-controller-manager deletes such pods "
-                    "after a while, or: kubectl delete pod");
+                    "its node no longer exists; kube-controller-manager deletes such pods after a "
+                    "while, or run kubectl delete pod");
     if (found.names.count)
         check_schedulers(doctor);
     if (doctor->snapshot.overriding)
         doctor_say(doctor, FINDING_WARN, "pods",
-                   "%" PRIu64 " %s and so may run on another GPU than the one that is charged "
-                   "(%s); remove it from env",
+                   "%" PRIu64 " %s and may use GPUs that are allocated to other pods (%s); remove "
+                   "the variable from env",
                    doctor->snapshot.overriding,
                    doctor->snapshot.overriding == 1 ? "pod sets NVIDIA_VISIBLE_DEVICES itself"
                                                     : "pods set NVIDIA_VISIBLE_DEVICES themselves",
                    doctor->snapshot.overriding_example);
     if (!found.names.count)
-        doctor_say(doctor, FINDING_OK, "pods", "every bound pod with GPU memory names its GPU");
+        doctor_say(doctor, FINDING_OK, "pods", "every bound pod with GPU memory has a GPU index");
 }
 
 /* ---- pods that wait ---- */
@@ -86,8 +85,7 @@ static void name_waits(const struct doctor *doctor, const struct waits *waits,
                        struct doctor_names *never, struct doctor_names *elsewhere,
                        uint32_t *ret_fragmented)
 {
-    for (size_t i = 0; i < waits->count; i++) {
-        const struct wait *wait = &waits->all[i];
+    GS_EACH_OF (wait, waits->all, waits->count) {
         const struct gs_pod *pod = &wait->waiting->pod;
         char name[400], asks[WAIT_SHORT_BYTES];
         waits_asks(pod, asks);
@@ -113,16 +111,16 @@ int doctor_check_waits(struct doctor *doctor, struct gs_error *err)
     if (result == 0 && waits.count) {
         name_waits(doctor, &waits, &never, &elsewhere, &fragmented);
         waits_sum(&waits, sum);
-        doctor_say(doctor, FINDING_WARN, "waiting", "%s%s%s; kubectl inspect gpushare why", sum,
+        doctor_say(doctor, FINDING_WARN, "pending", "%s%s%s; run kubectl inspect gpushare why", sum,
                    never.count ? ": " : "", never.text);
         doctor_say_list(doctor, FINDING_WARN, "scheduler", &elsewhere,
-                        "waits with a schedulerName under which no pod with GPU memory was placed "
-                        "here; does a scheduler of that name ask the extender?");
+                        "pending with a schedulerName that has scheduled no pods with GPU memory "
+                        "here; check that a scheduler of that name calls the extender");
         if (fragmented)
-            doctor_say(doctor, FINDING_WARN, "waiting",
+            doctor_say(doctor, FINDING_WARN, "pending",
                        "%" PRIu32
-                       " only because free memory is spread over several GPUs: the nodes' "
-                       "sums would do, so Cluster Autoscaler adds no node for that",
+                       " only because free memory is spread over several GPUs: the nodes' total is "
+                       "enough, so Cluster Autoscaler adds no node; request less, or set gpu-count",
                        fragmented);
     }
     waits_release(&waits);

@@ -14,7 +14,6 @@ void doctor_say(struct doctor *doctor, enum finding finding, const char *topic, 
 {
     static const char *const words[] = {"ok  ", "skip", "warn", "FAIL"};
     static const char *const levels[] = {"ok", "skip", "warn", "fail"};
-    static const char *const colours[] = {"\033[32m", "\033[2m", "\033[33m", "\033[31m"};
     char what[4096]; /* with words of servers, pods and files in it */
     va_list ap;
     doctor->counts[finding]++;
@@ -22,7 +21,7 @@ void doctor_say(struct doctor *doctor, enum finding finding, const char *topic, 
     vsnprintf(what, sizeof(what), fmt, ap);
     va_end(ap);
     gs_utf8_calm(what);
-    if (doctor->format != FORMAT_TEXT) {
+    if (doctor->format != OUTPUT_TABLE) {
         doc_object(&doctor->doc, NULL);
         doc_text(&doctor->doc, "level", levels[finding]);
         doc_text(&doctor->doc, "topic", topic);
@@ -30,8 +29,7 @@ void doctor_say(struct doctor *doctor, enum finding finding, const char *topic, 
         doc_end(&doctor->doc);
         return;
     }
-    printf("%s%s%s  %s: %s\n", doctor->colour ? colours[finding] : "", words[finding],
-           doctor->colour ? "\033[0m" : "", topic, what);
+    printf("%s  %s: %s\n", words[finding], topic, what);
 }
 
 enum { NAMED = 5 };
@@ -56,7 +54,7 @@ void doctor_say_list(struct doctor *doctor, enum finding finding, const char *to
     vsnprintf(what, sizeof(what), fmt, ap);
     va_end(ap);
     if (names->count > NAMED)
-        doctor_say(doctor, finding, topic, "%s (%" PRIu32 " in all): %s", names->text, names->count,
+        doctor_say(doctor, finding, topic, "%s (%" PRIu32 " total): %s", names->text, names->count,
                    what);
     else
         doctor_say(doctor, finding, topic, "%s: %s", names->text, what);

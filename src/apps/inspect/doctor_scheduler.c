@@ -5,34 +5,23 @@
 #include <string.h>
 
 #include "gpushare/base/clock.h"
-#include "gpushare/base/file.h"
 #include "gpushare/base/num.h"
 #include "gpushare/codec/extender.h"
-#include "gpushare/codec/yaml.h"
+#include "gpushare/codec/manifest.h"
 #include "inspect/doctor.h"
 #include "inspect/lookup.h"
 
 /* kube-scheduler's configuration: the extender's entry, and whether it is complete. */
 
-enum { CONFIG_BYTES_MAX = 1 << 20 };
-
-/* The entry of extenders that is ours; NULL without one. */
-static const struct gs_yaml_node *our_extender(const struct gs_yaml *yaml)
-{
-    const struct gs_yaml_node *list = gs_yaml_member(yaml, gs_yaml_root(yaml), "extenders"), *entry;
-    for (size_t i = 0; (entry = gs_yaml_item(yaml, list, i)) != NULL; i++) {
-        if (strstr(gs_yaml_text(yaml, entry, "urlPrefix"), "/gpushare-scheduler"))
-            return entry;
-    }
-    return NULL;
-}
+enum { FINDINGS_MAX = 32 };
 
 /* Where a file is wrong: its name, its document and the extender's entry in it. */
 struct config {
     struct doctor *doctor;
-    const struct gs_yaml *yaml;
-    const struct gs_yaml_node *entry;
+    const json_t *root;
+    const json_t *entry;
     const char *where;
+    bool policy; /* the legacy Policy file */
     uint32_t findings;
 };
 
@@ -50,10 +39,242 @@ static void say_config(struct config *config, enum finding finding, const char *
     doctor_say(config->doctor, finding, "scheduler config", "%s: %s", config->where, what);
 }
 
-static const char *value(const struct config *config, const char *key)
+/* kube-scheduler does not start with that file. */
+#define say_refused(config, fmt, ...)                                                              \
+    say_config(config, FINDING_FAIL, "kube-scheduler does not start: " fmt, ##__VA_ARGS__)
+
+static bool is_set(const json_t *object, const char *key)
 {
-    return gs_yaml_text(config->yaml, config->entry, key);
+    return json_is_true(json_object_get(object, key));
 }
+
+/* The i-th extender; NULL past the last. */
+static const json_t *extender(const struct config *config, size_t i)
+{
+    return json_array_get(json_object_get(config->root, "extenders"), i);
+}
+
+static const json_t *find_our_extender(const struct config *config)
+{
+    const json_t *entry;
+    for (size_t i = 0; (entry = extender(config, i)) != NULL; i++) {
+        if (strstr(lookup_text(entry, "urlPrefix", NULL), "/gpushare-scheduler"))
+            return entry;
+    }
+    return NULL;
+}
+
+/* ---- what kube-scheduler decodes: an unknown field or another type ends it ---- */
+
+enum type {
+    TYPE_UNKNOWN,
+    TYPE_TEXT,
+    TYPE_INTEGER,
+    TYPE_NUMBER,
+    TYPE_BOOLEAN,
+    TYPE_DURATION,
+    TYPE_OBJECT,
+    TYPE_LIST
+};
+
+/* KubeSchedulerConfiguration, v1beta1 to v1 (k8s.io/kube-scheduler/config). Profiles' plugins are
+ * not looked into. */
+static const struct {
+    const char *object; /* "": the document */
+    enum type type;
+    const char *keys;
+} fields[] = {
+    {"", TYPE_TEXT, "apiVersion kind healthzBindAddress metricsBindAddress"},
+    {"", TYPE_INTEGER,
+     "parallelism percentageOfNodesToScore podInitialBackoffSeconds podMaxBackoffSeconds"},
+    {"", TYPE_BOOLEAN, "enableProfiling enableContentionProfiling delayCacheUntilActive"},
+    {"", TYPE_OBJECT, "leaderElection clientConnection"},
+    {"", TYPE_LIST, "profiles extenders"},
+    {"leaderElection", TYPE_TEXT, "resourceLock resourceName resourceNamespace"},
+    {"leaderElection", TYPE_BOOLEAN, "leaderElect"},
+    {"leaderElection", TYPE_DURATION, "leaseDuration renewDeadline retryPeriod"},
+    {"clientConnection", TYPE_TEXT, "kubeconfig acceptContentTypes contentType"},
+    {"clientConnection", TYPE_NUMBER, "qps"},
+    {"clientConnection", TYPE_INTEGER, "burst"},
+    {"profiles", TYPE_TEXT, "schedulerName"},
+    {"profiles", TYPE_INTEGER, "percentageOfNodesToScore"},
+    {"profiles", TYPE_OBJECT, "plugins"},
+    {"profiles", TYPE_LIST, "pluginConfig"},
+    {"extenders", TYPE_TEXT, "urlPrefix filterVerb preemptVerb prioritizeVerb bindVerb"},
+    {"extenders", TYPE_INTEGER, "weight"},
+    {"extenders", TYPE_BOOLEAN, "enableHTTPS nodeCacheCapable ignorable"},
+    {"extenders", TYPE_DURATION, "httpTimeout"},
+    {"extenders", TYPE_OBJECT, "tlsConfig"},
+    {"extenders", TYPE_LIST, "managedResources"},
+    {"tlsConfig", TYPE_TEXT, "serverName certFile keyFile caFile certData keyData caData"},
+    {"tlsConfig", TYPE_BOOLEAN, "insecure"},
+    {"managedResources", TYPE_TEXT, "name"},
+    {"managedResources", TYPE_BOOLEAN, "ignoredByScheduler"},
+};
+
+static bool has_word(const char *words, const char *word)
+{
+    const size_t len = strlen(word);
+    for (const char *at = words; len && (at = strstr(at, word)) != NULL; at += len) {
+        if ((at == words || at[-1] == ' ') && (!at[len] || at[len] == ' '))
+            return true;
+    }
+    return false;
+}
+
+static enum type find_type(const char *object, const char *key)
+{
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        if (strcmp(fields[i].object, object) == 0 && has_word(fields[i].keys, key))
+            return fields[i].type;
+    }
+    return TYPE_UNKNOWN;
+}
+
+/* Go's time.ParseDuration; fractions are cut off. */
+static bool parse_duration(const json_t *value, int64_t *ret_ns)
+{
+    const char *text = json_string_value(value);
+    char whole[64];
+    size_t len = 0;
+    for (bool cut = false; text && *text && len < sizeof(whole); text++) {
+        cut = *text == '.' || (cut && *text >= '0' && *text <= '9');
+        if (!cut)
+            whole[len++] = *text;
+    }
+    return text && gs_parse_duration_ns(whole, len, ret_ns);
+}
+
+static bool is_of_type(const json_t *value, enum type type)
+{
+    int64_t ns;
+    switch (type) {
+    case TYPE_DURATION:
+        return parse_duration(value, &ns);
+    case TYPE_TEXT:
+        return json_is_string(value) || json_is_null(value);
+    case TYPE_BOOLEAN:
+        return json_is_boolean(value) || json_is_null(value);
+    case TYPE_NUMBER:
+        return json_is_number(value) || json_is_null(value);
+    case TYPE_INTEGER:
+        return json_is_null(value) ||
+               (json_is_number(value) &&
+                json_number_value(value) == (double)(int64_t)json_number_value(value));
+    case TYPE_OBJECT:
+        return json_is_object(value) || json_is_null(value);
+    case TYPE_LIST:
+        return json_is_array(value) || json_is_null(value);
+    case TYPE_UNKNOWN:
+        break;
+    }
+    return false;
+}
+
+/* Of an object, or of each item of a list. */
+static void check_types(struct config *config, const char *object, const json_t *of)
+{
+    static const char *const names[] = {"",          "a string",      "an integer",
+                                        "a number",  "true or false", "a duration such as 10s",
+                                        "an object", "a list"};
+    size_t i;
+    const json_t *item;
+    json_array_foreach(of, i, item) check_types(config, object, item);
+    void *at = json_object_iter((json_t *)of);
+    for (; at && config->findings < FINDINGS_MAX; at = json_object_iter_next((json_t *)of, at)) {
+        const char *key = json_object_iter_key(at);
+        const json_t *value = json_object_iter_value(at);
+        enum type type = find_type(object, key);
+        if (type == TYPE_UNKNOWN)
+            say_refused(config, "unknown field %.20s%s%.60s", object, object[0] ? "." : "", key);
+        else if (!is_of_type(value, type))
+            say_refused(config, "%.20s%s%.60s must be %s", object, object[0] ? "." : "", key,
+                        names[type]);
+        else if (strcmp(key, "plugins") != 0 && strcmp(key, "pluginConfig") != 0)
+            check_types(config, key, value);
+    }
+}
+
+/* ---- what it validates: pkg/scheduler/apis/config/validation ---- */
+
+static int64_t integer_of(const json_t *object, const char *key, int64_t absent)
+{
+    const json_t *value = json_object_get(object, key);
+    return json_is_number(value) ? (int64_t)json_number_value(value) : absent;
+}
+
+static int64_t duration_of(const json_t *object, const char *key, int64_t absent_s)
+{
+    int64_t ns = absent_s * GS_NS_PER_S;
+    parse_duration(json_object_get(object, key), &ns);
+    return ns;
+}
+
+static void check_ranges(struct config *config)
+{
+    const json_t *root = config->root, *lease = json_object_get(root, "leaderElection");
+    const int64_t share = integer_of(root, "percentageOfNodesToScore", 0);
+    const int64_t initial = integer_of(root, "podInitialBackoffSeconds", 1);
+    if (share < 0 || share > 100)
+        say_refused(config, "percentageOfNodesToScore must be from 0 to 100");
+    if (integer_of(root, "parallelism", 1) <= 0)
+        say_refused(config, "parallelism must be above 0");
+    if (initial <= 0 || integer_of(root, "podMaxBackoffSeconds", initial) < initial)
+        say_refused(config, "podInitialBackoffSeconds must be above 0 and at most "
+                            "podMaxBackoffSeconds");
+    if (duration_of(lease, "leaseDuration", 15) <= duration_of(lease, "renewDeadline", 10))
+        say_refused(config, "leaseDuration must be above renewDeadline");
+}
+
+static void check_managed(struct config *config, const json_t *entry, json_t *seen)
+{
+    size_t i;
+    const json_t *item;
+    json_array_foreach(json_object_get(entry, "managedResources"), i, item)
+    {
+        const char *name = lookup_text(item, "name", NULL);
+        if (!strchr(name, '/') || strstr(name, "kubernetes.io/"))
+            say_refused(config, "managedResources has \"%.60s\", which is not an extended resource",
+                        name);
+        else if (json_object_get(seen, name))
+            say_refused(config, "%.100s is in managedResources twice; remove one", name);
+        json_object_set_new(seen, name, json_true());
+    }
+}
+
+static void check_extender_tls(struct config *config, const json_t *entry)
+{
+    const json_t *tls = json_object_get(entry, "tlsConfig");
+    bool verified = lookup_text(tls, "caFile", NULL)[0] || lookup_text(tls, "caData", NULL)[0];
+    if (is_set(tls, "insecure") && verified)
+        say_refused(config, "tlsConfig has insecure: true and a CA; remove one");
+    else if (entry == config->entry && !verified && is_set(entry, "enableHTTPS"))
+        say_config(config, FINDING_WARN,
+                   "the extender's certificate is not verified (insecure, or no CA); set "
+                   "tlsConfig.caFile");
+}
+
+/* Of all extenders together, ours or not. */
+static void check_extenders(struct config *config)
+{
+    json_auto_t *seen = json_object();
+    const json_t *entry, *binder = NULL;
+    for (size_t i = 0; (entry = extender(config, i)) != NULL; i++) {
+        if (lookup_text(entry, "bindVerb", NULL)[0] && binder)
+            say_refused(config, "two extenders have a bindVerb, %.100s and %.100s; remove one",
+                        lookup_text(binder, "urlPrefix", NULL),
+                        lookup_text(entry, "urlPrefix", NULL));
+        binder = lookup_text(entry, "bindVerb", NULL)[0] ? entry : binder;
+        if (lookup_text(entry, "prioritizeVerb", NULL)[0] && integer_of(entry, "weight", 0) <= 0)
+            say_refused(config,
+                        "an extender with a prioritizeVerb must have a positive weight; set "
+                        "weight: 1");
+        check_managed(config, entry, seen);
+        check_extender_tls(config, entry);
+    }
+}
+
+/* ---- what works, and not as it should ---- */
 
 /* A verb without which pods are placed wrongly, or not at all. */
 static const struct {
@@ -62,122 +283,92 @@ static const struct {
     const char *without; /* what happens */
     enum finding finding;
 } wanted[] = {
-    {"filterVerb", "filter", "pods land on nodes without a GPU that fits", FINDING_FAIL},
-    {"bindVerb", "bind", "pods are bound without a GPU", FINDING_FAIL},
-    {"prioritizeVerb", "prioritize", "nodes are chosen without regard to GPU memory", FINDING_WARN},
-    {"preemptVerb", "preempt", "pods of high priority do not make room", FINDING_WARN},
-    {"nodeCacheCapable", "true", "whole Node objects travel with every request", FINDING_WARN},
+    {"filterVerb", "filter", "pods are bound to nodes without enough free GPU memory",
+     FINDING_FAIL},
+    {"bindVerb", "bind", "pods are bound without a GPU index", FINDING_FAIL},
+    {"prioritizeVerb", "prioritize", "nodes are scored regardless of GPU memory", FINDING_WARN},
+    {"preemptVerb", "preempt", "preemption ignores GPU memory", FINDING_WARN},
 };
 
 static void check_verbs(struct config *config)
 {
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-        const char *is = value(config, wanted[i].key);
+        const char *is = lookup_text(config->entry, wanted[i].key, NULL);
         if (!is[0])
             say_config(config, wanted[i].finding, "add %s: %s; without it %s", wanted[i].key,
                        wanted[i].value, wanted[i].without);
         else if (strcmp(is, wanted[i].value) != 0)
-            say_config(config, wanted[i].finding, "%s is \"%.60s\", not %s: %s", wanted[i].key, is,
-                       wanted[i].value, wanted[i].without);
+            say_config(config, wanted[i].finding, "%s is \"%.60s\", set it to %s; otherwise %s",
+                       wanted[i].key, is, wanted[i].value, wanted[i].without);
     }
-    if (strcmp(value(config, "ignorable"), "true") == 0)
+    if (!is_set(config->entry, "nodeCacheCapable"))
         say_config(config, FINDING_WARN,
-                   "set ignorable: false; while the extender is away pods land on full GPUs");
+                   "add nodeCacheCapable: true; without it every request carries whole Node "
+                   "objects");
+    if (is_set(config->entry, "ignorable"))
+        say_config(config, FINDING_WARN,
+                   "ignorable is true, so pods are bound to full GPUs while the extender is "
+                   "unavailable; set ignorable: false");
 }
 
-/* pkg/scheduler/apis/config/validation: an extender that prioritizes has a positive weight. */
-static void check_weight(struct config *config)
-{
-    uint32_t weight = 0;
-    const char *text = value(config, "weight");
-    bool number = gs_parse_u32(text, strlen(text), &weight);
-    if (value(config, "prioritizeVerb")[0] && (!number || weight == 0))
-        say_config(
-            config, FINDING_FAIL,
-            "weight is %s: with a prioritizeVerb kube-scheduler does not start without a positive "
-            "one; weight: 1",
-            text[0] ? text : "missing");
-}
-
-/* "10s"; the legacy Policy file has nanoseconds. */
+/* The legacy Policy file has nanoseconds. */
 static void check_timeout(struct config *config)
 {
-    const char *text = value(config, "httpTimeout");
-    int64_t ns = 0;
-    uint64_t number;
-    if (gs_parse_u64(text, strlen(text), &number))
-        ns = (int64_t)number;
-    else if (!gs_parse_duration_ns(text, strlen(text), &ns))
-        ns = 0;
-    if (ns && ns < GS_NS_PER_S)
-        say_config(
-            config, FINDING_WARN,
-            "httpTimeout: %.40s is so short that a bind, which asks the API server, is given up: "
-            "10s",
-            text);
+    int64_t ns = integer_of(config->entry, "httpTimeout", 0);
+    ns = duration_of(config->entry, "httpTimeout", ns / GS_NS_PER_S);
+    if (json_object_get(config->entry, "httpTimeout") && ns < GS_NS_PER_S)
+        say_config(config, FINDING_WARN,
+                   "httpTimeout is below 1 s, too short for a bind, which calls the API server; "
+                   "set httpTimeout: 10s");
 }
 
 static void check_address(struct config *config)
 {
-    const char *prefix = value(config, "urlPrefix");
-    const char *https = value(config, "enableHTTPS");
-    bool tls = strcmp(https[0] ? https : value(config, "enableHttps"), "true") == 0;
-    if (strstr(prefix, ":39998/"))
-        say_config(config, FINDING_FAIL,
-                   "urlPrefix has port 39998, which serves probes and metrics only; the extender "
-                   "schedules on 39999");
+    const char *prefix = lookup_text(config->entry, "urlPrefix", NULL);
+    bool tls = is_set(config->entry, config->policy ? "enableHttps" : "enableHTTPS");
+    if (strstr(prefix, ":29998/"))
+        say_config(
+            config, FINDING_FAIL,
+            "urlPrefix has port 29998, which serves only probes and metrics; set port 29999");
     if (tls && strncmp(prefix, "http://", 7) == 0)
         say_config(config, FINDING_FAIL,
-                   "enableHTTPS: true, and urlPrefix begins with http://: make it https:// for an "
-                   "extender with a certificate, else enableHTTPS: false");
-}
-
-static const struct gs_yaml_node *managed(const struct config *config, const char *resource)
-{
-    const struct gs_yaml_node *list =
-                                  gs_yaml_member(config->yaml, config->entry, "managedResources"),
-                              *item;
-    for (size_t i = 0; (item = gs_yaml_item(config->yaml, list, i)) != NULL; i++) {
-        if (strcmp(gs_yaml_text(config->yaml, item, "name"), resource) == 0)
-            return item;
-    }
-    return NULL;
+                   "enableHTTPS is true, but urlPrefix begins with http://; set https:// if the "
+                   "extender has a certificate, otherwise enableHTTPS: false");
 }
 
 static void check_resource(struct config *config)
 {
     const char *resource = config->doctor->common.names.gpu_mem;
-    const struct gs_yaml_node *entry = managed(config, resource);
-    if (!gs_yaml_member(config->yaml, config->entry, "managedResources"))
-        say_config(
-            config, FINDING_WARN,
-            "no managedResources: the extender is asked about every pod of the cluster, and none "
-            "is scheduled while it is away; name %s",
-            resource);
-    else if (!entry)
-        say_config(config, FINDING_FAIL, "managedResources lacks %s: the extender is never asked",
-                   resource);
-    else if (strcmp(gs_yaml_text(config->yaml, entry, "ignoredByScheduler"), "true") == 0)
+    const json_t *list = json_object_get(config->entry, "managedResources"), *entry = NULL;
+    for (size_t i = 0; !entry && i < json_array_size(list); i++) {
+        if (strcmp(lookup_text(json_array_get(list, i), "name", NULL), resource) == 0)
+            entry = json_array_get(list, i);
+    }
+    if (!json_array_size(list))
         say_config(config, FINDING_WARN,
-                   "ignoredByScheduler: true: kube-scheduler does not count %s, so quota of nodes, "
-                   "preemption and Cluster Autoscaler go wrong; false",
+                   "no managedResources, so the extender is called for every pod of the cluster, "
+                   "and none is scheduled while it is unavailable; add %s",
+                   resource);
+    else if (!entry)
+        say_config(config, FINDING_FAIL,
+                   "managedResources lacks %s, so the extender is never called; add it", resource);
+    else if (is_set(entry, "ignoredByScheduler"))
+        say_config(config, FINDING_WARN,
+                   "ignoredByScheduler is true, so kube-scheduler does not count %s, which breaks "
+                   "node capacity, preemption and Cluster Autoscaler; set it to false",
                    resource);
 }
 
 static void check_share(struct config *config)
 {
     uint32_t minor = config->doctor->server_minor;
-    const struct gs_yaml_node *root = gs_yaml_root(config->yaml);
-    const char *text = gs_yaml_text(config->yaml, root, "percentageOfNodesToScore");
-    bool policy_file = strcmp(gs_yaml_text(config->yaml, root, "kind"), "Policy") == 0;
-    uint32_t share = 0; /* its own choice: a sample */
-    gs_parse_u32(text, strlen(text), &share);
-    if (minor && minor < GS_NOMINATES_SINCE_MINOR && share < 100 && !policy_file)
+    /* absent, it takes its own: a sample */
+    int64_t share = integer_of(config->root, "percentageOfNodesToScore", 0);
+    if (minor && minor < GS_NOMINATES_SINCE_MINOR && share < 100 && !config->policy)
         say_config(config, FINDING_FAIL,
-                   "percentageOfNodesToScore is %s: this kube-scheduler stops looking before the "
-                   "extender has seen every node, and a pod may stay Pending beside a GPU that is "
-                   "free; 100",
-                   text[0] ? text : "missing");
+                   "percentageOfNodesToScore is below 100: this kube-scheduler stops before the "
+                   "extender has checked every node, and a pod may stay Pending although a GPU "
+                   "has enough free memory; set it to 100");
 }
 
 /* Which releases read a version of the file: kube-scheduler's own changelogs. */
@@ -193,88 +384,106 @@ static const struct {
 
 static void check_version(struct config *config)
 {
-    const struct gs_yaml_node *root = gs_yaml_root(config->yaml);
-    const char *version = gs_yaml_text(config->yaml, root, "apiVersion");
-    const char *kind = gs_yaml_text(config->yaml, root, "kind");
-    uint32_t minor = config->doctor->server_minor;
-    if (!minor)
-        return;
-    if (strcmp(kind, "Policy") == 0 && minor > 22)
+    const char *version = lookup_text(config->root, "apiVersion", NULL);
+    const uint32_t minor = config->doctor->server_minor;
+    const size_t count = sizeof(versions) / sizeof(versions[0]);
+    size_t i = 0;
+    while (i < count && strcmp(version, versions[i].version) != 0)
+        i++;
+    if (config->policy && minor > 22)
         say_config(config, FINDING_FAIL,
-                   "a Policy file is not read since 1.23, and this is 1.%" PRIu32
-                   "; config/kube-scheduler-config-v1.yaml",
+                   "kube-scheduler reads no Policy file since 1.23, and this is 1.%" PRIu32
+                   "; use config/kube-scheduler-config-v1.yaml",
                    minor);
-    for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
-        if (strcmp(version, versions[i].version) == 0 &&
-            (minor < versions[i].first || (versions[i].last && minor > versions[i].last)))
-            say_config(config, FINDING_FAIL,
-                       "kube-scheduler 1.%" PRIu32 " does not read apiVersion %s", minor, version);
-    }
+    if (config->policy)
+        return;
+    if (i == count ||
+        strcmp(lookup_text(config->root, "kind", NULL), "KubeSchedulerConfiguration") != 0)
+        say_refused(config, "apiVersion or kind is not that of a KubeSchedulerConfiguration");
+    else if (minor && (minor < versions[i].first || (versions[i].last && minor > versions[i].last)))
+        say_config(config, FINDING_FAIL,
+                   "kube-scheduler 1.%" PRIu32 " does not read apiVersion %s; see docs/install.md",
+                   minor, version);
 }
 
 /* The schedulers that this file makes: who serves a pod's schedulerName. */
 static void note_profiles(struct config *config)
 {
     struct doctor *doctor = config->doctor;
-    const struct gs_yaml_node *root = gs_yaml_root(config->yaml);
-    const struct gs_yaml_node *list = gs_yaml_member(config->yaml, root, "profiles"), *item;
-    if (!gs_yaml_is_list(list))
+    const json_t *list = json_object_get(config->root, "profiles"), *item;
+    json_auto_t *seen = json_object();
+    size_t i;
+    if (!json_array_size(list))
         snprintf(doctor->served, sizeof(doctor->served), "default-scheduler");
-    for (size_t i = 0; (item = gs_yaml_item(config->yaml, list, i)) != NULL; i++) {
-        const char *name = gs_yaml_text(config->yaml, item, "schedulerName");
+    json_array_foreach(list, i, item)
+    {
+        const json_t *given = json_object_get(item, "schedulerName");
+        const char *name = !given && json_array_size(list) == 1
+                               ? "default-scheduler"
+                               : lookup_text(item, "schedulerName", NULL);
         size_t len = strlen(doctor->served);
+        if (!name[0] || json_object_get(seen, name))
+            say_refused(config, "each profile must have a schedulerName of its own");
+        json_object_set_new(seen, name, json_true());
         snprintf(doctor->served + len, sizeof(doctor->served) - len, "%s%.200s", len ? "," : "",
-                 name[0] ? name : "default-scheduler");
+                 name);
     }
 }
 
-static void judge(struct doctor *doctor, const struct gs_yaml *yaml, const char *where)
+static void judge(struct config *config)
 {
-    struct config config = {
-        .doctor = doctor, .yaml = yaml, .entry = our_extender(yaml), .where = where};
-    check_version(&config);
-    if (!config.entry) {
-        say_config(
-            &config, FINDING_FAIL,
-            "no extender has a urlPrefix that ends in /gpushare-scheduler; take the entry from "
-            "config/kube-scheduler-config-v1.yaml");
+    config->policy = strcmp(lookup_text(config->root, "kind", NULL), "Policy") == 0;
+    config->entry = find_our_extender(config);
+    check_version(config);
+    if (!config->policy) {
+        check_types(config, "", config->root);
+        check_ranges(config);
+    }
+    check_extenders(config);
+    note_profiles(config);
+    if (!config->entry) {
+        say_config(config, FINDING_FAIL,
+                   "no extender has a urlPrefix that ends in /gpushare-scheduler; copy the entry "
+                   "from config/kube-scheduler-config-v1.yaml");
         return;
     }
-    check_verbs(&config);
-    check_weight(&config);
-    check_timeout(&config);
-    check_address(&config);
-    check_resource(&config);
-    check_share(&config);
-    note_profiles(&config);
-    if (!config.findings)
-        doctor_say(doctor, FINDING_OK, "scheduler config",
-                   "%s is complete; that a kube-scheduler was started with it shows elsewhere "
-                   "(it asks the extender)",
-                   where);
+    check_verbs(config);
+    check_timeout(config);
+    check_address(config);
+    check_resource(config);
+    check_share(config);
+    if (!config->findings)
+        doctor_say(config->doctor, FINDING_OK, "scheduler config",
+                   "%s is complete; the line \"scheduler\" shows whether kube-scheduler uses it",
+                   config->where);
 }
 
-static void parse(struct doctor *doctor, const char *text, size_t len, const char *where)
+/* kube-scheduler reads the first document. */
+static int take_document(void *ctx, const char *version, const char *kind, struct gs_slice json,
+                         struct gs_error *err)
 {
-    struct gs_yaml yaml;
-    struct gs_error err = {0};
-    if (gs_yaml_load(&yaml, text, len, where, NULL, &err) < 0) {
-        doctor_say(doctor, FINDING_FAIL, "scheduler config", "%s", err.msg);
-        return;
-    }
-    judge(doctor, &yaml, where);
-    gs_yaml_release(&yaml);
+    (void)version;
+    (void)kind;
+    (void)err;
+    json_t **ret_root = ctx;
+    if (!*ret_root)
+        *ret_root = json_loadb(json.at, json.len, 0, NULL);
+    return 0;
 }
 
-static void read_file(struct doctor *doctor, const char *path)
+/* The file, or the text that it would have. */
+static void read_config(struct doctor *doctor, const char *where, const char *text)
 {
-    _cleanup_free_ char *text = NULL;
-    size_t len;
+    json_auto_t *root = NULL;
     struct gs_error err = {0};
-    if (gs_file_read(path, CONFIG_BYTES_MAX, &text, &len, &err) < 0)
-        doctor_say(doctor, FINDING_FAIL, "scheduler config", "%s", err.msg);
+    int rc = text ? gs_manifest_parse(gs_slice_of(text), where, take_document, &root, &err)
+                  : gs_manifest_read(where, take_document, &root, &err);
+    struct config config = {.doctor = doctor, .root = root, .where = where};
+    if (rc == 0 && root)
+        judge(&config);
     else
-        parse(doctor, text, len, path);
+        doctor_say(doctor, FINDING_FAIL, "scheduler config", "%s",
+                   err.msg[0] ? err.msg : "the file is empty");
 }
 
 static json_t *get_in_system(struct doctor *doctor, const char *api, const char *kind,
@@ -318,18 +527,18 @@ static void read_config_map(struct doctor *doctor)
     const char *text = lookup_text(map, "data", "config.yaml", NULL);
     snprintf(where, sizeof where, "ConfigMap %s", name);
     if (text[0])
-        parse(doctor, text, strlen(text), where);
+        read_config(doctor, where, text);
     else
         doctor_say(doctor, FINDING_SKIP, "scheduler config",
-                   "not readable from here (%s); give --scheduler-config FILE where kube-scheduler "
-                   "runs",
+                   "cannot be read from here (%s); run with --scheduler-config FILE on the host of "
+                   "kube-scheduler",
                    err.msg[0] ? err.msg : "no config.yaml in the ConfigMap");
 }
 
 void doctor_check_scheduler(struct doctor *doctor)
 {
     if (doctor->scheduler_config)
-        read_file(doctor, doctor->scheduler_config);
+        read_config(doctor, doctor->scheduler_config, NULL);
     else
         read_config_map(doctor);
 }

@@ -17,17 +17,20 @@ struct list {
     struct gs_buf selectors; /* "fieldSelector=…", encoded */
     struct gs_pod pod;
     struct gs_node node;
-    uint64_t seen;
     uint64_t broken;
-    struct progress progress;
 };
 
-static void tell(void *ctx, const struct gs_list_meta *meta)
+static void pass_over(void *ctx, const struct gs_error *why)
 {
-    struct list *list = ctx;
-    const int64_t left = meta->remaining;
-    progress_tell(&list->progress, list->seen, left > 0 ? list->seen + (uint64_t)left : 0,
-                  list->kind == GS_KIND_NODE ? "nodes" : "pods");
+    ((struct list *)ctx)->broken++;
+}
+
+/* A file knows no selector and answers with all. */
+static bool is_meant(const struct list *list)
+{
+    const struct fetch *fetch = list->fetch;
+    const char *of = list->kind == GS_KIND_NODE ? list->node.name : list->pod.node_name;
+    return !fetch->node || fetch->common->source.kube.ops || strcmp(of, fetch->node) == 0;
 }
 
 static int deliver(const struct list *list, const struct gs_watch_sink *sink)
@@ -47,7 +50,6 @@ static int on_item(void *ctx, struct gs_scan *scan, struct gs_error *err)
                          : gs_codec_pod_take(names, scan, &list->pod, &why);
     if (scan->failed)
         return 0; /* the list itself is broken, and says so */
-    list->seen++;
     if (result < 0 && why.code != GS_ENOMEM) {
         list->broken++;
         return 0;
@@ -56,6 +58,8 @@ static int on_item(void *ctx, struct gs_scan *scan, struct gs_error *err)
         calm_node(&list->node.arena, &list->node);
     else if (result == 0)
         calm_pod(&list->pod.arena, &list->pod);
+    if (result == 0 && !is_meant(list))
+        return 0;
     if (result == 0 && list->fetch->first)
         result = deliver(list, list->fetch->first);
     if (result == 0)
@@ -67,7 +71,7 @@ static int begin(void *ctx, struct gs_error *err)
 {
     struct list *list = ctx;
     const struct gs_watch_sink *first = list->fetch->first;
-    list->seen = list->broken = 0;
+    list->broken = 0;
     if (first && first->list_begin(first->ctx, list->kind) < 0)
         return gs_fail_nomem(err);
     return list->sink->list_begin(list->sink->ctx, list->kind) < 0 ? gs_fail_nomem(err) : 0;
@@ -113,7 +117,7 @@ static int run(struct list *list, struct gs_error *err)
                                    .query = list->selectors.data,
                                    .begin = begin,
                                    .item = on_item,
-                                   .page = tell,
+                                   .passed_over = pass_over,
                                    .ctx = list};
     int result = source_list(&list->fetch->common->source, pages, err);
     if (result == 0 && list->sink->list_end && list->sink->list_end(list->sink->ctx, list->kind))
@@ -121,24 +125,41 @@ static int run(struct list *list, struct gs_error *err)
     return result;
 }
 
-static int fetch_kind(const struct fetch *fetch, enum gs_kind kind,
+static int fetch_path(const struct fetch *fetch, enum gs_kind kind, const char *path,
                       const struct gs_watch_sink *sink, uint64_t *broken, struct gs_error *err)
 {
     struct list list = {
         .fetch = fetch,
         .sink = sink,
         .kind = kind,
-        .path = kind == GS_KIND_NODE ? "/api/v1/nodes" : "/api/v1/pods",
+        .path = path,
         .selectors = GS_BUF(16 << 10),
     };
-    progress_begin(&list.progress, fetch->common->app->terminal.progress);
     int result = run(&list, err);
-    progress_end(&list.progress);
     *broken += list.broken;
     gs_buf_release(&list.selectors);
     gs_pod_release(&list.pod);
     gs_node_release(&list.node);
     return result;
+}
+
+static int fetch_kind(const struct fetch *fetch, enum gs_kind kind,
+                      const struct gs_watch_sink *sink, uint64_t *broken, struct gs_error *err)
+{
+    return fetch_path(fetch, kind, kind == GS_KIND_NODE ? "/api/v1/nodes" : "/api/v1/pods", sink,
+                      broken, err);
+}
+
+int fetch_pods(const struct fetch *fetch, const char *ns, const struct gs_watch_sink *sink,
+               struct gs_error *err)
+{
+    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
+    uint64_t broken = 0;
+    if (!ns)
+        return fetch_kind(fetch, GS_KIND_POD, sink, &broken, err);
+    source_pods(&path, ns, NULL);
+    return gs_buf_failed(&path) ? gs_fail(err, GS_EINVAL, "the namespace name is too long")
+                                : fetch_path(fetch, GS_KIND_POD, path.data, sink, &broken, err);
 }
 
 int fetch_cluster(const struct fetch *fetch, struct snapshot *ret, uint64_t *ret_broken,
@@ -147,6 +168,7 @@ int fetch_cluster(const struct fetch *fetch, struct snapshot *ret, uint64_t *ret
     uint64_t broken = 0;
     if (snapshot_init(ret, err) < 0)
         return -1;
+    ret->keeps_since = fetch->keeps_since;
     const struct gs_watch_sink sink = snapshot_sink(ret);
     if (fetch_kind(fetch, GS_KIND_NODE, &sink, &broken, err) < 0 ||
         fetch_kind(fetch, GS_KIND_POD, &sink, &broken, err) < 0)
@@ -154,35 +176,4 @@ int fetch_cluster(const struct fetch *fetch, struct snapshot *ret, uint64_t *ret
     if (ret_broken)
         *ret_broken = broken;
     return 0;
-}
-
-/* ---- which nodes a selector means ---- */
-
-static int select_one(void *ctx, const struct gs_node *node)
-{
-    struct snap_node *known = snapshot_node(ctx, node->name);
-    if (known)
-        known->selected = true;
-    return 0;
-}
-
-static int select_begin(void *ctx, enum gs_kind kind)
-{
-    struct snapshot *snapshot = ctx;
-    for (struct snap_node *node = snapshot->nodes; node; node = node->hh.next)
-        node->selected = false;
-    return 0;
-}
-
-int fetch_nodes(const struct fetch *fetch, const struct gs_watch_sink *sink, struct gs_error *err)
-{
-    uint64_t broken = 0;
-    return fetch_kind(fetch, GS_KIND_NODE, sink, &broken, err);
-}
-
-int fetch_selected(const struct fetch *fetch, struct snapshot *snapshot, struct gs_error *err)
-{
-    const struct gs_watch_sink sink = {
-        .ctx = snapshot, .list_begin = select_begin, .node = select_one};
-    return fetch_nodes(fetch, &sink, err);
 }

@@ -24,10 +24,8 @@ struct fetch {
 int fetch_cluster(const struct fetch *fetch, struct snapshot *ret, uint64_t *ret_broken,
                   struct gs_error *err);
 
-/* Nodes alone, to a sink of one's own, which has list_begin and node. */
-int fetch_nodes(const struct fetch *fetch, const struct gs_watch_sink *sink, struct gs_error *err);
-
-/* The names of nodes that match fetch->selector are set selected in the snapshot, others not. */
-int fetch_selected(const struct fetch *fetch, struct snapshot *snapshot, struct gs_error *err);
+/* The pods of one namespace, or (ns NULL) of all, to a sink that has list_begin and pod. */
+int fetch_pods(const struct fetch *fetch, const char *ns, const struct gs_watch_sink *sink,
+               struct gs_error *err);
 
 #endif

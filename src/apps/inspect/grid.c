@@ -7,22 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/wrap.h"
 #include "gpushare/base/cleanup.h"
 
-static const char *const colours[] = {
-    [GRID_PLAIN] = NULL,     [GRID_GOOD] = "\033[32m", [GRID_WARN] = "\033[33m",
-    [GRID_BAD] = "\033[31m", [GRID_FAINT] = "\033[2m",
-};
-
-void grid_open(struct grid *grid, bool colour)
+void grid_open(struct grid *grid)
 {
-    *grid = (struct grid){.table = scols_new_table(), .colour = colour};
+    *grid = (struct grid){.table = scols_new_table()};
     if (!grid->table || scols_table_set_column_separator(grid->table, "  ") < 0) {
         grid->failed = true;
         return;
     }
-    scols_table_enable_colors(grid->table, colour);
     /* The printers look after the width themselves: cells are never cut. */
     scols_table_set_termforce(grid->table, SCOLS_TERMFORCE_NEVER);
 }
@@ -33,20 +26,35 @@ void grid_close(struct grid *grid)
     *grid = (struct grid){0};
 }
 
-void grid_column(struct grid *grid, bool right, const char *fmt, ...)
+/* *Caller frees*; NULL: failed. */
+__attribute__((format(printf, 2, 0))) static char *print(struct grid *grid, const char *fmt,
+                                                         va_list ap)
 {
-    _cleanup_free_ char *name = NULL;
+    char *text = NULL;
+    grid->failed |= vasprintf(&text, fmt, ap) < 0;
+    return text;
+}
+
+void grid_columns(struct grid *grid, const char *fmt, ...)
+{
     va_list ap;
-    if (grid->failed)
-        return;
     va_start(ap, fmt);
-    int len = vasprintf(&name, fmt, ap);
+    _cleanup_free_ char *names = print(grid, fmt, ap);
     va_end(ap);
-    if (len < 0)
-        name = NULL;
-    if (!name || !scols_table_new_column(grid->table, name, 0, right ? SCOLS_FL_RIGHT : 0))
-        grid->failed = true;
-    grid->columns++;
+    char *rest = names;
+    for (const char *name; !grid->failed && (name = strsep(&rest, "\t")) != NULL;) {
+        const bool right = name[0] == '>', wraps = name[0] == '~';
+        struct libscols_column *column =
+            scols_table_new_column(grid->table, name + (right || wraps), 0,
+                                   right   ? SCOLS_FL_RIGHT
+                                   : wraps ? SCOLS_FL_WRAP
+                                           : 0);
+        grid->failed = !column;
+        if (column && wraps)
+            grid->failed = scols_column_set_safechars(column, "\n") < 0 ||
+                           scols_column_set_wrapfunc(column, scols_wrapnl_chunksize,
+                                                     scols_wrapnl_nextchunk, NULL) < 0;
+    }
 }
 
 void grid_row(struct grid *grid)
@@ -58,24 +66,26 @@ void grid_row(struct grid *grid)
     grid->at = 0;
 }
 
-void grid_cell(struct grid *grid, enum grid_colour colour, const char *fmt, ...)
+static void add_cell(struct grid *grid, const char *text)
 {
-    char *text = NULL;
+    grid->failed |= scols_line_set_data(grid->line, grid->at++, text) < 0;
+}
+
+void grid_cells(struct grid *grid, const char *fmt, ...)
+{
     va_list ap;
-    if (grid->failed)
-        return;
     va_start(ap, fmt);
-    int len = vasprintf(&text, fmt, ap);
+    _cleanup_free_ char *texts = print(grid, fmt, ap);
     va_end(ap);
-    if (len < 0 || scols_line_refer_data(grid->line, grid->at, text) < 0) {
-        if (len >= 0)
-            free(text);
-        grid->failed = true;
-        return;
-    }
-    if (grid->colour && colours[colour])
-        scols_cell_set_color(scols_line_get_cell(grid->line, grid->at), colours[colour]);
-    grid->at++;
+    char *rest = texts;
+    for (const char *text; !grid->failed && (text = strsep(&rest, "\t")) != NULL;)
+        add_cell(grid, text);
+}
+
+void grid_cell(struct grid *grid, const char *text)
+{
+    if (!grid->failed)
+        add_cell(grid, text);
 }
 
 /* libsmartcols leaves the last line without its end. */
@@ -83,45 +93,22 @@ char *grid_text(struct grid *grid)
 {
     _cleanup_free_ char *table = NULL;
     char *text = NULL;
-    if (grid->failed || scols_print_table_to_string(grid->table, &table) < 0 ||
+    if (grid->table && !grid->failed && scols_print_table_to_string(grid->table, &table) == 0 &&
         asprintf(&text, "%s\n", table) < 0)
-        return NULL;
+        text = NULL;
+    grid_close(grid);
     return text;
 }
 
-/* Characters of one line: colours (ESC … m) and the later bytes of UTF-8 take no room. */
-static size_t line_width(const char *at, const char *end)
-{
-    size_t width = 0;
-    for (; at < end; at++) {
-        if (*at == '\033') {
-            while (at < end && *at != 'm')
-                at++;
-            continue;
-        }
-        width += (*at & 0xc0) != 0x80;
-    }
-    return width;
-}
-
+/* Later bytes of UTF-8 take no room. */
 size_t text_width(const char *text)
 {
-    size_t widest = 0;
-    while (*text) {
-        const char *end = strchrnul(text, '\n');
-        size_t width = line_width(text, end);
-        if (width > widest)
-            widest = width;
-        text = *end ? end + 1 : end;
+    size_t widest = 0, width = 0;
+    for (; *text; text++) {
+        width = *text == '\n' ? 0 : width + ((*text & 0xc0) != 0x80);
+        widest = width > widest ? width : widest;
     }
     return widest;
-}
-
-void put_words(enum grid_colour colour, int indent, uint32_t width, const char *text)
-{
-    fputs(colours[colour] ? colours[colour] : "", stdout);
-    wrap_words(stdout, 0, indent, (int)width, text, strlen(text));
-    fputs(colours[colour] ? "\033[0m" : "", stdout);
 }
 
 void put_dashes(size_t count)

@@ -11,44 +11,38 @@
  * nothing: checked once, by grid_text().
  *
  *   struct grid grid;
- *   grid_open(&grid, terminal->colour);
- *   grid_column(&grid, false, "NAME");
- *   grid_column(&grid, true, "GPU%u(Allocated/Total)", 0);
+ *   grid_open(&grid);
+ *   grid_columns(&grid, "NAME\t>GPU%u(Allocated/Total)", 0);
  *   grid_row(&grid);
- *   grid_cell(&grid, GRID_PLAIN, "%s", name);
- *   char *text = grid_text(&grid);      caller frees
- *   grid_close(&grid);
+ *   grid_cells(&grid, "%s\t%u", name, units);
+ *   char *text = grid_text(&grid);
  */
-enum grid_colour { GRID_PLAIN, GRID_GOOD, GRID_WARN, GRID_BAD, GRID_FAINT };
-
 struct libscols_table;
 struct libscols_line;
 
 struct grid {
     struct libscols_table *table;
     struct libscols_line *line;
-    size_t columns, at; /* at: the next cell */
-    bool colour;
+    size_t at; /* the next cell */
     bool failed;
 };
 
-void grid_open(struct grid *grid, bool colour);
+void grid_open(struct grid *grid);
 void grid_close(struct grid *grid);
 
-void grid_column(struct grid *grid, bool right, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+/* Names between tabs; one that begins with '>' stands at the right, with '~' has cells of lines. */
+void grid_columns(struct grid *grid, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void grid_row(struct grid *grid);
-void grid_cell(struct grid *grid, enum grid_colour colour, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+/* Plain texts between tabs, which no text has itself. */
+void grid_cells(struct grid *grid, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* One text, whatever it holds. */
+void grid_cell(struct grid *grid, const char *text);
 
-/* NULL: failed. */
+/* Closes it, too. *Caller frees*; NULL: failed. */
 char *grid_text(struct grid *grid);
 
-/* Columns of the widest line of a text, without its colours. */
+/* Columns of the widest line of a text. */
 size_t text_width(const char *text);
-
-/* A text in lines of so many columns, indented, onto standard output. */
-void put_words(enum grid_colour colour, int indent, uint32_t width, const char *text);
 
 /* A text of so many dashes and a line end, onto standard output. */
 void put_dashes(size_t count);

@@ -3,7 +3,13 @@
 
 #include <string.h>
 
+#include "gpushare/base/clock.h"
 #include "inspect/lookup.h"
+
+/* A pod of the extender may be anybody's who may create pods in its namespace. */
+#define EACH_NS (2 * GS_NS_PER_S)
+#define ALL_NS  (5 * GS_NS_PER_S)
+enum { PAGE_BYTES_MAX = 1 << 20 };
 
 const struct installed_layout installed_layouts[INSTALLED_LAYOUTS] = {
     {"gpushare-extender", "manifests/base/extender/rbac.yaml"},
@@ -48,43 +54,33 @@ int installed_get(const struct common *common, const char *pod, const char *page
     _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
     source_pods(&path, common->system_ns, pod);
     gs_buf_puts(&path, page);
+    const struct gs_kube_request request = {
+        .method = "GET", .path = path.data, .timeout_ns = EACH_NS};
     return gs_buf_failed(&path) ? gs_fail_nomem(err)
-                                : source_get(&common->source, path.data, NULL, body, err);
-}
-
-void installed_ask(const struct common *common, const char *page,
-                   bool (*each)(void *ctx, const json_t *answer), void *ctx)
-{
-    const struct installed_layout *layout;
-    struct gs_error ignored = {0};
-    json_auto_t *pods = installed_extenders(common, &layout, &ignored);
-    bool done = false;
-    size_t i;
-    json_t *pod;
-    json_array_foreach(json_object_get(pods, "items"), i, pod)
-    {
-        _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(SOURCE_BODY_MAX);
-        struct gs_error away = {0};
-        if (done || !lookup_is_ready(pod) ||
-            installed_get(common, lookup_text(pod, "metadata", "name", NULL), page, &body, &away) <
-                0)
-            continue;
-        json_auto_t *answer = lookup_parse(&body);
-        done = each(ctx, answer);
-    }
-}
-
-static bool read_policy(void *ctx, const json_t *answer)
-{
-    enum gs_placement *policy = ctx;
-    const char *word = lookup_text(answer, "policy", NULL);
-    gs_placement_parse(word, strlen(word), policy);
-    return *policy != GS_PLACEMENT_DEFAULT;
+                                : source_ask(&common->source, &request, body, err);
 }
 
 enum gs_placement installed_policy(const struct common *common)
 {
+    const struct installed_layout *layout;
+    struct gs_error ignored = {0};
+    json_auto_t *pods = installed_extenders(common, &layout, &ignored);
+    const int64_t end_ns = gs_clock_now_ns(gs_clock_system()) + ALL_NS;
     enum gs_placement policy = GS_PLACEMENT_DEFAULT;
-    installed_ask(common, INSTALLED_EXTENDER("promised"), read_policy, &policy);
+    size_t i;
+    json_t *pod;
+    json_array_foreach(json_object_get(pods, "items"), i, pod)
+    {
+        _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(PAGE_BYTES_MAX);
+        const char *name = lookup_text(pod, "metadata", "name", NULL);
+        struct gs_error away = {0};
+        if (policy != GS_PLACEMENT_DEFAULT || gs_clock_now_ns(gs_clock_system()) > end_ns ||
+            !lookup_is_ready(pod) ||
+            installed_get(common, name, INSTALLED_EXTENDER("reservations"), &body, &away) < 0)
+            continue;
+        json_auto_t *answer = lookup_parse(&body);
+        const char *word = lookup_text(answer, "policy", NULL);
+        gs_placement_parse(word, strlen(word), &policy);
+    }
     return policy;
 }

@@ -27,16 +27,10 @@ json_t *installed_extenders(const struct common *common, const struct installed_
 int installed_get(const struct common *common, const char *pod, const char *page,
                   struct gs_buf *body, struct gs_error *err);
 
-/* Each of the extender's pods that is ready is asked for a page, until one's answer will do for
- * `each`. None is where it cannot be asked: without the right to (pods/proxy), or away, or older.
- */
-void installed_ask(const struct common *common, const char *page,
-                   bool (*each)(void *ctx, const json_t *answer), void *ctx);
-
-/* The running extender's --policy; GS_PLACEMENT_DEFAULT where it cannot be asked. */
+/* The running extender's --policy, for which its ready pods are asked, 2 s each and some 5 s in
+ * all; GS_PLACEMENT_DEFAULT where none can be asked. */
 enum gs_placement installed_policy(const struct common *common);
 
-#define INSTALLED_EXTENDER(path) ":39998/proxy/" path
-#define INSTALLED_PLUGIN(path)   ":39997/proxy/" path
+#define INSTALLED_EXTENDER(path) ":29998/proxy/" path
 
 #endif

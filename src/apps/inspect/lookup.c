@@ -22,16 +22,16 @@ json_t *lookup_parse(struct gs_buf *body)
     return json_loadb(body->data, body->len, 0, NULL);
 }
 
-json_t *lookup_item(struct gs_scan *scan, struct gs_error *err)
+json_t *lookup_item(struct gs_scan *scan, size_t max, struct gs_error *err)
 {
     struct gs_slice raw;
     if (!gs_scan_raw(scan, &raw))
         return NULL;
-    _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(SOURCE_BODY_MAX);
+    _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(max);
     gs_buf_append(&text, raw.at, raw.len);
     json_t *item = gs_buf_failed(&text) ? NULL : lookup_parse(&text);
     if (!item)
-        gs_fail(err, GS_EPROTO, "an object of the list is no JSON");
+        gs_fail(err, GS_EPROTO, "an object of the list is not JSON");
     return item;
 }
 
@@ -43,7 +43,7 @@ json_t *lookup_json(const struct source *source, const char *path, const char *q
         return NULL;
     json_t *tree = lookup_parse(&body);
     if (!tree)
-        gs_fail(err, GS_EPROTO, "the answer to %.120s is no JSON", path);
+        gs_fail(err, GS_EPROTO, "the answer to %.120s is not JSON", path);
     return tree;
 }
 

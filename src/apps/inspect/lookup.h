@@ -13,9 +13,9 @@
  */
 json_t *lookup_parse(struct gs_buf *body);
 
-/* An item of a list (gs_pages.item); the caller decrefs. NULL: GS_EPROTO, or the list itself is
- * broken, which scan->failed says and the list tells. */
-json_t *lookup_item(struct gs_scan *scan, struct gs_error *err);
+/* An item of a list (gs_pages.item), of at most max bytes; the caller decrefs. NULL: GS_EPROTO, or
+ * the list itself is broken, which scan->failed says and the list tells. */
+json_t *lookup_item(struct gs_scan *scan, size_t max, struct gs_error *err);
 
 /* GET of any path; the caller decrefs. NULL: the codes of port/kube.h, GS_EPROTO for no JSON. */
 json_t *lookup_json(const struct source *source, const char *path, const char *query,

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/wrap.h"
 #include "gpushare/base/buf.h"
 #include "gpushare/base/cleanup.h"
 #include "inspect/amount.h"
@@ -31,21 +33,6 @@ static char letter_of(uint32_t claim)
     return letters[claim % (sizeof(letters) - 1)];
 }
 
-/* The same colour for a namespace on every node. */
-static const char *colour_of(const struct map *map, const char *ns)
-{
-    static const char *const colours[] = {"\033[36m", "\033[32m", "\033[33m",
-                                          "\033[35m", "\033[34m", "\033[31m"};
-    if (!map->terminal->colour)
-        return "";
-    return colours[view_hue(map->view, ns) % (sizeof(colours) / sizeof(colours[0]))];
-}
-
-static const char *plain(const struct map *map)
-{
-    return map->terminal->colour ? "\033[0m" : "";
-}
-
 /* Ends of pods are rounded, not their lengths: a full GPU has a full bar. Whoever is on it is seen,
  * as long as there is room. */
 static uint64_t end_of(const struct map *map, uint64_t units)
@@ -64,10 +51,8 @@ static void put_bar(const struct map *map, const struct view_node *node, const s
         units += node->claims[i].units;
         uint64_t end = end_of(map, units);
         end = end > at ? end : at + 1;
-        fputs(colour_of(map, node->claims[i].ns), stdout);
         for (; at < end && at < length; at++)
             putchar(letter_of(i));
-        fputs(plain(map), stdout);
     }
     for (; at < length; at++)
         putchar(gpu->usable ? '.' : 'x');
@@ -76,72 +61,47 @@ static void put_bar(const struct map *map, const struct view_node *node, const s
         printf("%*s", (int)(map->bar - length), "");
 }
 
-static void put_state(const struct view_gpu *gpu)
-{
-    const struct view_word *word;
-    for (uint32_t i = 0; (word = view_gpu_word(gpu->gpu, gpu->overfull, i)) != NULL; i++)
-        printf(" %s", word->word);
-}
-
-/* "A=team/pod 8, B=…", as many as the line has room for; the others go into the legend. */
+/* "A=team/pod 8, B=…", in lines that begin below the bar; column: where the first one stands. */
 static void put_names(const struct map *map, const struct view_node *node,
-                      const struct view_gpu *gpu, uint32_t column, struct gs_buf *legend)
+                      const struct view_gpu *gpu, int column)
 {
-    uint32_t left = 0, shown = 0;
+    enum { INDENT = 7 };
+    _cleanup_(gs_buf_release) struct gs_buf names = GS_BUF(1 << 20);
     for (uint32_t i = 0; i < node->claim_count; i++) {
         const struct gs_claim *claim = &node->claims[i];
-        char text[400];
-        if (gpu ? !claim_on(claim, gpu->idx) : claim_recorded(claim))
-            continue;
-        int len = snprintf(text, sizeof(text), "%s%c=%s/%s %" PRIu32, shown ? ", " : " ",
-                           letter_of(i), claim->ns, claim->name, claim->units);
-        if (left || (map->limit && column + (uint32_t)len + 6 > map->limit)) {
-            left++;
-            gs_buf_printf(legend, "%s%s", legend->len ? "," : "", text + (text[0] == ','));
-            continue;
-        }
-        column += (uint32_t)len;
-        shown++;
-        printf("%s%s%s", colour_of(map, claim->ns), text, plain(map));
+        if (gpu ? claim_on(claim, gpu->idx) : !claim_recorded(claim))
+            gs_buf_printf(&names, "%s%c=%s/%s %" PRIu32, names.len ? ", " : "", letter_of(i),
+                          claim->ns, claim->name, claim->units);
     }
-    if (left)
-        printf("%s+%" PRIu32, shown ? ", " : " ", left);
+    wrap_words(stdout, column, INDENT, map->limit ? (int)map->limit : INT_MAX,
+               names.data ? names.data : "", names.len);
 }
 
-static void put_gpu(const struct map *map, const struct view_node *node, const struct view_gpu *gpu,
-                    struct gs_buf *legend)
+static void put_gpu(const struct map *map, const struct view_node *node, const struct view_gpu *gpu)
 {
-    char head[64];
-    int len = snprintf(head, sizeof(head), "  GPU%-2" PRIu32 " %*" PRIu64 "/%-*" PRIu64 " ",
-                       gpu->idx, map->digits, gpu->used_units, map->digits, gpu->total_units);
-    fputs(head, stdout);
+    const char *word;
+    int column = printf("  GPU%-2" PRIu32 " %*" PRIu64 "/%-*" PRIu64 " ", gpu->idx, map->digits,
+                        gpu->used_units, map->digits, gpu->total_units);
     put_bar(map, node, gpu);
-    put_state(gpu);
-    put_names(map, node, gpu, (uint32_t)len + map->bar + 2, legend);
-    putchar('\n');
+    column += (int)map->bar + 2;
+    for (uint32_t i = 0; (word = view_gpu_word(gpu->gpu, gpu->overfull, i)) != NULL; i++)
+        column += printf(" %s", word);
+    put_names(map, node, gpu, column);
 }
 
 static void put_node(const struct map *map, const struct view_node *node)
 {
-    _cleanup_(gs_buf_release) struct gs_buf legend = GS_BUF(1 << 20);
     const char *model = view_node_model(node);
-    const struct view_word *word;
+    const char *word;
     printf("%s: %" PRIu64 " of %" PRIu64 " %s%s%s", node->node->name, node->used_units,
            node->total_units, map->view->unit, model[0] ? ", " : "", model);
     for (uint32_t i = 0; (word = view_node_word(node->node, i)) != NULL; i++)
-        printf(", %s", word->word);
+        printf(", %s", word);
     putchar('\n');
-    for (uint32_t i = 0; i < node->gpu_count; i++)
-        put_gpu(map, node, &node->gpus[i], &legend);
-    if (node->pending_pods) {
-        fputs("  GPU not known:", stdout);
-        put_names(map, node, NULL, 16, &legend);
-        putchar('\n');
-    }
-    if (legend.len)
-        gs_buf_putc(&legend, '\0');
-    if (legend.len && !gs_buf_failed(&legend))
-        put_words(GRID_PLAIN, 7, map->limit, legend.data + 1);
+    EACH_GPU (gpu, node)
+        put_gpu(map, node, gpu);
+    if (node->pending_pods)
+        put_names(map, node, NULL, printf("  GPU not known:"));
     putchar('\n');
 }
 
@@ -158,15 +118,14 @@ int print_map(const struct view *view, const struct terminal *terminal)
     map.digits = snprintf(NULL, 0, "%" PRIu64, map.largest_units);
     if (map.largest_units < map.bar) /* a letter for each unit of a small one */
         map.bar = (uint32_t)map.largest_units;
-    for (size_t i = 0; i < view->node_count; i++)
-        put_node(&map, &view->nodes[i]);
-    printf("%s of %s (%" PRIu64 "%%), free %s, not usable %s, largest free piece %" PRIu32 "\n",
+    EACH_ROW (node, view)
+        put_node(&map, node);
+    printf("%s of %s (%" PRIu64 "%%), free %s, unusable %s, largest free on one GPU %" PRIu32 "\n",
            amount_text(sum->used_units, used),
            amount_of_memory(sum->total_units, view->unit, total),
            view_percent(sum->used_units, sum->total_units),
            amount_text(sum->fragmentation.free_units, free_),
            amount_text(sum->unusable_units, unusable), sum->fragmentation.largest_units);
-    if (view->waits.count)
-        putchar('\n');
-    return waits_print(&view->waits, terminal, view->now_s);
+    view_put_waits(view);
+    return 0;
 }

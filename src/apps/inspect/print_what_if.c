@@ -5,29 +5,93 @@
 #include <string.h>
 
 #include "gpushare/base/cleanup.h"
-#include "gpushare/codec/annotation.h"
-#include "inspect/doc.h"
-#include "inspect/grid.h"
 #include "inspect/waits.h"
 #include "inspect/what_if.h"
 
-/* ---- pods that wait or have to move: a row for each owner ---- */
+/* ---- orders as rows: each in a document, those of one owner and request together in a table ----
+ */
 
-/* Orders of one owner that ask for the same. */
+/* Of some orders together. */
 struct group {
-    const struct order *order, *unplaced; /* some of them; NULL: all are placed */
-    uint32_t pods, placed, nodes;
+    const struct order *order;
+    const char *node, *blocked_by;
+    uint64_t pods, placed, nodes;
 };
+
+#define AT(member) offsetof(struct place, member)
+
+static const struct column place_columns[] = {
+    {"NODE", "node", COLUMN_TEXT, AT(node), 1},
+    {"GPUS", "gpus", COLUMN_GPUS, AT(gpus), 1},
+    {"REPLICAS", "replicas", COLUMN_NUMBER, AT(replicas), 1},
+};
+
+static struct rows places_of(const struct order *order)
+{
+    struct rows rows = ROWS_OF(place_columns, struct place);
+    rows.all = order->places;
+    rows.count = order->place_count;
+    return rows;
+}
+
+static const char *find_blocker(const struct order *order)
+{
+    enum gs_obstacle obstacle;
+    enum gs_reason reason;
+    if (order->placed == order->replicas)
+        return NULL;
+    if (order->ask.broken)
+        return gs_reason_text(order->ask.broken);
+    verdict_nearest(&order->verdict, &obstacle, &reason);
+    return order->verdict.nodes ? verdict_text(obstacle, reason) : "the cluster has no nodes";
+}
+
+static struct group group_of(const struct order *order)
+{
+    return (struct group){.order = order,
+                          .node = order->place_count ? order->places[0].node : NULL,
+                          .blocked_by = find_blocker(order),
+                          .pods = order->replicas,
+                          .placed = order->placed,
+                          .nodes = order->place_count > 0};
+}
 
 static const char *owner_of(const struct order *order)
 {
     return order->pod.owner[0] ? order->pod.owner : order->pod.name;
 }
 
-static const char *node_of(const struct order *order)
+static void write_row(struct sheet *to, const struct group *group)
 {
-    return order->place_count ? order->places[0].node : "";
+    const struct order *order = group->order;
+    const bool asked = order->kind == ORDER_ASKED;
+    char asks[WAIT_SHORT_BYTES] = "";
+    if (!asked)
+        waits_asks(&order->pod, asks);
+    sheet_row(to);
+    column_text(to, COLUMN_TEXT, "NAMESPACE", "namespace", COLUMN_ALWAYS,
+                asked ? NULL : order->pod.ns);
+    column_text(to, COLUMN_TEXT, "POD", "name", COLUMN_DOCUMENT,
+                asked ? order->title : order->pod.name);
+    column_text(to, COLUMN_TEXT, "OWNER", NULL, COLUMN_ALWAYS, asked ? NULL : owner_of(order));
+    column_text(to, COLUMN_TEXT, "OWNER", "owner", COLUMN_DOCUMENT, order->pod.owner);
+    column_text(to, COLUMN_TEXT, "REQUEST()", NULL, COLUMN_ALWAYS,
+                gs_arena_strdup(&to->texts, asks));
+    column_number(to, COLUMN_NUMBER, "UNITS", "requestedGPU", COLUMN_DOCUMENT, order->ask.units);
+    column_number(to, COLUMN_NUMBER, "COMPUTE", "requestedCorePercentage", COLUMN_DOCUMENT,
+                  order->ask.cores_pct ? order->ask.cores_pct : COLUMN_UNKNOWN);
+    column_number(to, COLUMN_NUMBER, "GPUS", "gpuCount", COLUMN_DOCUMENT, order->ask.gpu_count);
+    column_number(to, COLUMN_NUMBER, "PODS", "replicas", COLUMN_ALWAYS, group->pods);
+    column_number(to, COLUMN_NUMBER, "FIT", "scheduledReplicas", COLUMN_ALWAYS, group->placed);
+    column_number(to, COLUMN_NUMBER, "UNPLACED", NULL, COLUMN_DOCUMENT,
+                  group->pods - group->placed);
+    column_text(to, COLUMN_TEXT, "NODE", NULL, COLUMN_ALWAYS,
+                group->nodes > 1 ? gs_arena_printf(&to->texts, "%" PRIu64 " nodes", group->nodes)
+                                 : group->node);
+    column_text(to, COLUMN_PROSE, "BLOCKED-BY", NULL, COLUMN_ALWAYS, group->blocked_by);
 }
+
+/* ---- pods that are pending or have to move: a row for each owner ---- */
 
 static int by_owner(const struct order *x, const struct order *y)
 {
@@ -39,103 +103,42 @@ static int by_owner(const struct order *x, const struct order *y)
 
 static int by_group(const void *a, const void *b)
 {
-    const struct order *x = *(const struct order *const *)a, *y = *(const struct order *const *)b;
-    int order = by_owner(x, y);
-    return order ? order : strverscmp(node_of(x), node_of(y));
+    const struct group *x = a, *y = b;
+    int order = by_owner(x->order, y->order);
+    return order ? order : strverscmp(x->node ? x->node : "", y->node ? y->node : "");
 }
 
-static void add_to_group(struct group *group, const struct order *order)
+static void add_group(struct group *sum, const struct group *group)
 {
-    if (order->placed && (!group->nodes || strcmp(node_of(group->order), node_of(order)) != 0))
-        group->nodes++;
-    if (!order->placed)
-        group->unplaced = order;
-    group->order = order;
-    group->pods += order->replicas;
-    group->placed += order->placed;
-}
-
-/* *caller frees*; NULL: out of memory. */
-static struct group *group_orders(const struct orders *orders, enum order_kind kind,
-                                  size_t *ret_count)
-{
-    struct group *groups = calloc(orders->count + 1, sizeof(*groups));
-    _cleanup_free_ const struct order **sorted = calloc(orders->count + 1, sizeof(struct order *));
-    size_t count = 0, used = 0;
-    if (!groups || !sorted) {
-        free(groups);
-        return NULL;
-    }
-    for (size_t i = 0; i < orders->count; i++) {
-        if (orders->all[i].kind == kind)
-            sorted[count++] = &orders->all[i];
-    }
-    qsort(sorted, count, sizeof(struct order *), by_group);
-    for (size_t i = 0; i < count; i++) {
-        used += !i || by_owner(sorted[i - 1], sorted[i]) != 0;
-        add_to_group(&groups[used - 1], sorted[i]);
-    }
-    *ret_count = used;
-    return groups;
-}
-
-static const char *in_the_way(const struct order *order)
-{
-    enum gs_obstacle obstacle;
-    enum gs_reason reason;
-    if (!order)
-        return "-";
-    if (order->ask.broken)
-        return gs_reason_text(order->ask.broken);
-    verdict_nearest(&order->verdict, &obstacle, &reason);
-    return order->verdict.nodes ? verdict_text(obstacle, reason) : "the cluster has no nodes";
-}
-
-static void put_group(struct grid *grid, const struct group *group, bool reasons)
-{
-    char asks[WAIT_SHORT_BYTES];
-    waits_asks(&group->order->pod, asks);
-    grid_row(grid);
-    grid_cell(grid, GRID_PLAIN, "%s", group->order->pod.ns);
-    grid_cell(grid, GRID_PLAIN, "%s", owner_of(group->order));
-    grid_cell(grid, GRID_PLAIN, "%s", asks);
-    grid_cell(grid, GRID_PLAIN, "%" PRIu32, group->pods);
-    grid_cell(grid, group->unplaced ? GRID_BAD : GRID_PLAIN, "%" PRIu32, group->placed);
-    if (group->nodes > 1)
-        grid_cell(grid, GRID_PLAIN, "%" PRIu32 " nodes", group->nodes);
-    else
-        grid_cell(grid, GRID_PLAIN, "%s", group->nodes ? node_of(group->order) : "-");
-    if (reasons)
-        grid_cell(grid, GRID_PLAIN, "%s", in_the_way(group->unplaced));
+    sum->pods += group->pods;
+    sum->placed += group->placed;
+    sum->nodes += group->nodes && (!sum->node || strcmp(sum->node, group->node) != 0);
+    sum->node = group->node ? group->node : sum->node;
+    sum->blocked_by = group->blocked_by ? group->blocked_by : sum->blocked_by;
 }
 
 static int print_groups(const struct told *told, enum order_kind kind)
 {
-    struct grid grid;
+    _cleanup_free_ struct group *all = calloc(told->orders->count + 1, sizeof(*all));
+    struct sheet sheet = {.rows.unit = told->unit};
     size_t count = 0;
-    const struct tally tally = orders_tally(told->orders, kind);
-    const bool reasons = tally.placed < tally.pods;
-    _cleanup_free_ struct group *groups = group_orders(told->orders, kind, &count);
-    if (!groups)
+    if (!all)
         return -1;
-    if (!count)
-        return 0;
-    grid_open(&grid, false);
-    grid_column(&grid, false, "NAMESPACE");
-    grid_column(&grid, false, "OWNER");
-    grid_column(&grid, true, "ASKS(%s)", told->unit);
-    grid_column(&grid, true, "PODS");
-    grid_column(&grid, true, kind == ORDER_WAITS ? "START" : "FIT");
-    grid_column(&grid, false, "ON");
-    if (reasons)
-        grid_column(&grid, false, "IN THE WAY OF THE OTHERS");
-    for (size_t i = 0; i < count; i++)
-        put_group(&grid, &groups[i], reasons);
-    _cleanup_free_ char *text = grid_text(&grid);
-    grid_close(&grid);
-    if (text)
-        fputs(text, stdout);
-    return text ? 0 : -1;
+    GS_EACH_OF (order, told->orders->all, told->orders->count) {
+        if (order->kind == kind)
+            all[count++] = group_of(order);
+    }
+    qsort(all, count, sizeof(*all), by_group);
+    for (size_t i = 0; i < count; i++) {
+        if (i + 1 < count && by_owner(all[i].order, all[i + 1].order) == 0) {
+            add_group(&all[i], &all[i + 1]);
+            all[i + 1] = all[i];
+        } else {
+            write_row(&sheet, &all[i]);
+        }
+    }
+    rows_sort(&sheet.rows, NULL, "unplaced,namespace,owner"); /* first what does not fit */
+    return sheet_write(stdout, &sheet, told->terminal);
 }
 
 /* ---- the verdict, in one sentence each ---- */
@@ -150,58 +153,23 @@ static void print_until_fit(const struct told *told)
     const struct added *added = told->added;
     fputs("All", stdout);
     if (added->hopeless)
-        printf(" but %" PRIu64 " %s, which no node like %s takes,", added->hopeless,
+        printf(" but %" PRIu64 " %s, which do not fit on a node like %s,", added->hopeless,
                pods_word(added->hopeless), added->like);
     if (added->count)
-        printf(" start with %" PRIu32 " more %s like %s, and with no fewer\n", added->count,
+        printf(" need at least %" PRIu32 " more %s like %s\n", added->count,
                added->count == 1 ? "node" : "nodes", added->like);
     else
-        puts(" start as it is: no node more is needed");
+        puts(" fit without another node");
 }
 
 static void print_drain(const struct told *told)
 {
     const struct tally moves = orders_tally(told->orders, ORDER_MOVES);
-    const uint64_t stay = moves.pods - moves.placed;
-    if (!moves.pods)
-        printf("%s can be drained: no pod with GPU memory has to move", told->without);
-    else if (!stay)
-        printf("%s can be drained: %s%" PRIu64 " %s with GPU memory %s another place",
-               told->without, moves.pods == 1 ? "its " : "all ", moves.pods, pods_word(moves.pods),
-               moves.pods == 1 ? "finds" : "find");
-    else
-        printf("%s cannot be drained: %" PRIu64 " of %" PRIu64 " %s with GPU memory %s no other "
-               "place",
-               told->without, stay, moves.pods, pods_word(moves.pods),
-               stay == 1 ? "finds" : "find");
+    printf("%s %s be drained: %" PRIu64 " of %" PRIu64 " %s with GPU memory fit on other nodes",
+           told->without, moves.placed < moves.pods ? "cannot" : "can", moves.placed, moves.pods,
+           pods_word(moves.pods));
     if (told->end_there)
-        printf("; %" PRIu32 " more of a DaemonSet %s with its node", told->end_there,
-               told->end_there == 1 ? "goes" : "go");
-    putchar('\n');
-}
-
-static void print_waiting(const struct told *told)
-{
-    const struct tally waits = orders_tally(told->orders, ORDER_WAITS);
-    if (!waits.pods)
-        fputs("No pod waits for GPU memory", stdout);
-    else if (told->names_waiting)
-        printf("%" PRIu64 " of %" PRIu64 " %s that wait start%s", waits.placed, waits.pods,
-               pods_word(waits.pods), waits.placed == 1 ? "s" : "");
-    else
-        printf("%" PRIu64 " %s already and come%s first: %" PRIu64 " start%s "
-               "(--waiting says which)",
-               waits.pods, waits.pods == 1 ? "pod waits" : "pods wait", waits.pods == 1 ? "s" : "",
-               waits.placed, waits.placed == 1 ? "s" : "");
-    if (waits.pods && told->names_waiting && told->added && !told->until_fit)
-        printf(", with %" PRIu32 " more %s like %s", told->added->count,
-               told->added->count == 1 ? "node" : "nodes", told->added->like);
-    if (told->gated)
-        printf("; %" PRIu32 " more %s behind scheduling gates", told->gated,
-               told->gated == 1 ? "is" : "are");
-    if (told->elsewhere)
-        printf("; %" PRIu32 " more %s another scheduler (why says which)", told->elsewhere,
-               told->elsewhere == 1 ? "names" : "name");
+        printf("; %" PRIu32 " more of a DaemonSet end with their node", told->end_there);
     putchar('\n');
 }
 
@@ -209,6 +177,24 @@ static bool tells_waiting(const struct told *told)
 {
     return told->names_waiting || told->gated || told->elsewhere ||
            orders_tally(told->orders, ORDER_WAITS).pods;
+}
+
+static void print_waiting(const struct told *told)
+{
+    const struct tally waits = orders_tally(told->orders, ORDER_WAITS);
+    if (waits.pods)
+        printf("%" PRIu64 " of %" PRIu64 " pending %s would start%s", waits.placed, waits.pods,
+               pods_word(waits.pods), told->names_waiting ? "" : " first (--pending lists them)");
+    else
+        fputs("No pod with GPU memory is pending", stdout);
+    if (waits.pods && told->names_waiting && told->added && !told->until_fit)
+        printf(", with %" PRIu32 " more %s like %s", told->added->count,
+               told->added->count == 1 ? "node" : "nodes", told->added->like);
+    if (told->gated)
+        printf("; not counted: %" PRIu32 " with scheduling gates", told->gated);
+    if (told->elsewhere)
+        printf("; not counted: %" PRIu32 " of another scheduler (see why)", told->elsewhere);
+    putchar('\n');
 }
 
 static int print_verdicts(const struct told *told)
@@ -226,107 +212,38 @@ static int print_verdicts(const struct told *told)
 
 /* ---- what was asked about: which fit where ---- */
 
-/* More places are told by node, more nodes by number. */
-enum { ROWS_MAX = 40 };
-
-static void put_row(struct grid *grid, const char *node, const char *gpus, uint32_t replicas)
-{
-    grid_row(grid);
-    grid_cell(grid, GRID_PLAIN, "%s", node);
-    grid_cell(grid, GRID_PLAIN, "%s", gpus);
-    grid_cell(grid, GRID_PLAIN, "%" PRIu32, replicas);
-}
-
-/* The next node's places are places[from..*ret_to); returns its replicas. */
-static uint32_t of_node(const struct order *order, uint32_t from, uint32_t *ret_to)
-{
-    uint32_t replicas = 0, i = from;
-    for (; i < order->place_count && strcmp(order->places[i].node, order->places[from].node) == 0;
-         i++)
-        replicas += order->places[i].replicas;
-    *ret_to = i;
-    return replicas;
-}
-
-static uint32_t count_nodes(const struct order *order)
-{
-    uint32_t nodes = 0, next = 0;
-    for (uint32_t i = 0; i < order->place_count; i = next, nodes++)
-        of_node(order, i, &next);
-    return nodes;
-}
-
-static void put_rows(struct grid *grid, const struct order *order)
-{
-    char text[GS_IDX_TEXT_BYTES];
-    for (uint32_t i = 0; i < order->place_count && order->place_count <= ROWS_MAX; i++)
-        put_row(grid, order->places[i].node, gs_codec_idx_format(order->places[i].gpus, text),
-                order->places[i].replicas);
-    for (uint32_t i = 0, to; i < order->place_count && order->place_count > ROWS_MAX; i = to) {
-        uint32_t replicas = of_node(order, i, &to);
-        snprintf(text, sizeof(text), "%" PRIu32 " GPUs", to - i);
-        put_row(grid, order->places[i].node, to - i == 1 ? "1 GPU" : text, replicas);
-    }
-}
-
-static int print_places(const struct order *order)
-{
-    struct grid grid;
-    uint32_t nodes = count_nodes(order);
-    if (!order->place_count)
-        return 0;
-    if (nodes > ROWS_MAX) {
-        printf("  on %" PRIu32 " nodes, %" PRIu32 " GPUs or sets of GPUs (-o json names them)\n",
-               nodes, order->place_count);
-        return 0;
-    }
-    grid_open(&grid, false);
-    grid_column(&grid, false, "NODE");
-    grid_column(&grid, false, "GPU");
-    grid_column(&grid, true, "REPLICAS");
-    put_rows(&grid, order);
-    _cleanup_free_ char *text = grid_text(&grid);
-    grid_close(&grid);
-    if (text)
-        fputs(text, stdout);
-    return text ? 0 : -1;
-}
+/* More places are told by number. */
+enum { PLACES_SHOWN = 40 };
 
 static int print_order(const struct order *order, const struct told *told)
 {
+    const struct rows places = places_of(order);
     if (order->title[0])
         printf("%s: ", order->title);
-    printf("%" PRIu32 " of %" PRIu32 " pods with %" PRIu32 " %s ", order->placed, order->replicas,
+    printf("%" PRIu32 " of %" PRIu32 " pods with %" PRIu32 " %s", order->placed, order->replicas,
            order->ask.units, told->unit);
-    if (order->ask.cores_pct)
-        printf("and %" PRIu32 " of 100 of the compute ", order->ask.cores_pct);
     if (order->ask.gpu_count > 1)
-        printf("on each of %" PRIu32 " GPUs fit now", order->ask.gpu_count);
-    else
-        printf("on one GPU fit now");
-    if (order->placed) /* an extender with another --policy places them elsewhere */
-        printf(", placed by %s", gs_placement_name(told->policy));
-    putchar('\n');
-    if (print_places(order) < 0)
+        printf(" x%" PRIu32, order->ask.gpu_count);
+    if (order->ask.cores_pct)
+        printf(", %" PRIu32 "%%", order->ask.cores_pct);
+    puts(" fit now");
+    if (places.count > PLACES_SHOWN)
+        printf("on %zu GPUs or sets of GPUs (-o json names them)\n", places.count);
+    else if (rows_write(stdout, &places, told->terminal) < 0)
         return -1;
     if (order->placed == order->replicas)
         return 0;
-    puts(order->placed ? "In the way of the others:" : "In the way:");
-    if (order->ask.broken)
-        printf("  %s\n", gs_reason_text(order->ask.broken));
-    else if (!order->verdict.nodes)
-        puts("  the cluster has no nodes");
-    else
-        verdict_print(&order->verdict, told->unit, stdout);
-    return 0;
+    puts("Why no more fit:");
+    if (order->ask.broken || !order->verdict.nodes)
+        return puts(find_blocker(order));
+    return verdict_write(stdout, &order->verdict, told->terminal);
 }
 
 static int print_asked(const struct told *told, bool behind)
 {
     const struct tally asked = orders_tally(told->orders, ORDER_ASKED);
     uint32_t kinds = 0;
-    for (size_t i = 0; i < told->orders->count; i++) {
-        const struct order *order = &told->orders->all[i];
+    GS_EACH_OF (order, told->orders->all, told->orders->count) {
         if (order->kind != ORDER_ASKED)
             continue;
         if (behind || kinds)
@@ -336,63 +253,42 @@ static int print_asked(const struct told *told, bool behind)
             return -1;
     }
     if (kinds > 1)
-        printf("\n%" PRIu64 " of %" PRIu64 " pods in all fit\n", asked.placed, asked.pods);
+        printf("\nTotal: %" PRIu64 " of %" PRIu64 " pods fit\n", asked.placed, asked.pods);
     return 0;
 }
 
 int what_if_print(const struct told *told)
 {
+    static const char *const sources[] = {
+        [POLICY_OPTION] = "",
+        [POLICY_EXTENDER] = ", that of the running extender",
+        [POLICY_DEFAULT] =
+            ", the default of --policy; the running extender did not report its own"};
     const bool verdicts = told->until_fit || told->without || tells_waiting(told);
     if (print_verdicts(told) < 0 || print_asked(told, verdicts) < 0)
         return -1;
-    if (told->source == POLICY_EXTENDER)
-        printf("By %s, the running extender's policy.\n", gs_placement_name(told->policy));
-    else if (told->source == POLICY_DEFAULT)
-        printf("By %s, --policy's default: the running extender could not be asked.\n",
-               gs_placement_name(told->policy));
+    printf("Policy: %s%s.\n", gs_placement_name(told->policy), sources[told->source]);
     return 0;
 }
 
 /* ---- for programs ---- */
 
-static void put_places(struct doc *doc, const struct order *order)
+static void put_orders(struct doc *doc, const char *key, const struct told *told,
+                       enum order_kind kind)
 {
-    doc_list(doc, "places");
-    for (uint32_t i = 0; i < order->place_count; i++) {
-        const struct place *place = &order->places[i];
+    doc_list(doc, key);
+    GS_EACH_OF (order, told->orders->all, told->orders->count) {
+        const struct group group = group_of(order);
+        const struct rows places = places_of(order);
+        struct sheet sheet = {0};
+        if (order->kind != kind)
+            continue;
         doc_object(doc, NULL);
-        doc_text(doc, "node", place->node);
-        doc_gpus(doc, "gpus", place->gpus);
-        doc_number(doc, "replicas", place->replicas);
+        write_row(&sheet, &group);
+        sheet_members(doc, &sheet, NULL);
+        rows_list(doc, "placements", &places);
+        verdict_document(doc, &order->verdict);
         doc_end(doc);
-    }
-    doc_end(doc);
-}
-
-static void put_order(struct doc *doc, const struct order *order)
-{
-    doc_object(doc, NULL);
-    if (order->kind != ORDER_ASKED) {
-        doc_text(doc, "name", order->pod.name);
-        doc_text(doc, "namespace", order->pod.ns);
-        doc_text(doc, "owner", order->pod.owner);
-    } else if (order->title[0]) {
-        doc_text(doc, "name", order->title);
-    }
-    verdict_ask_document(doc, &order->ask);
-    doc_number(doc, "replicas", order->replicas);
-    doc_number(doc, "placed", order->placed);
-    put_places(doc, order);
-    verdict_document(doc, &order->verdict, false);
-    doc_end(doc);
-}
-
-/* Ends the list. */
-static void put_orders(struct doc *doc, const struct orders *orders, enum order_kind kind)
-{
-    for (size_t i = 0; i < orders->count; i++) {
-        if (orders->all[i].kind == kind)
-            put_order(doc, &orders->all[i]);
     }
     doc_end(doc);
 }
@@ -403,16 +299,14 @@ static void put_kind(struct doc *doc, const struct told *told, const char *name,
 {
     const struct tally tally = orders_tally(told->orders, kind);
     doc_object(doc, name);
-    doc_number(doc, "pods", tally.pods);
-    doc_number(doc, "placed", tally.placed);
+    doc_number(doc, "podCount", tally.pods);
+    doc_number(doc, "scheduledPodCount", tally.placed);
     if (kind == ORDER_WAITS) {
-        doc_number(doc, "gated", told->gated);
-        doc_number(doc, "otherScheduler", told->elsewhere);
+        doc_number(doc, "gatedPodCount", told->gated);
+        doc_number(doc, "otherSchedulerPodCount", told->elsewhere);
     }
-    if (items) {
-        doc_list(doc, "items");
-        put_orders(doc, told->orders, kind);
-    }
+    if (items)
+        put_orders(doc, "items", told, kind);
     doc_end(doc);
 }
 
@@ -426,17 +320,16 @@ int what_if_document(const struct told *told, bool yaml)
     doc_text(&doc, "policy", gs_placement_name(told->policy));
     doc_text(&doc, "policySource", sources[told->source]);
     if (told->added) {
-        doc_object(&doc, "added");
+        doc_object(&doc, "addedNodes");
         doc_text(&doc, "like", told->added->like);
-        doc_number(&doc, "nodes", told->added->count);
+        doc_number(&doc, "nodeCount", told->added->count);
         if (told->until_fit)
-            doc_number(&doc, "hopeless", told->added->hopeless);
+            doc_number(&doc, "unschedulablePodCount", told->added->hopeless);
         doc_end(&doc);
     }
-    doc_list(&doc, "pods");
-    put_orders(&doc, told->orders, ORDER_ASKED);
-    put_kind(&doc, told, "waiting", ORDER_WAITS, told->names_waiting);
+    put_orders(&doc, "pods", told, ORDER_ASKED);
+    put_kind(&doc, told, "pending", ORDER_WAITS, told->names_waiting);
     if (told->without)
-        put_kind(&doc, told, "moving", ORDER_MOVES, true);
+        put_kind(&doc, told, "evicted", ORDER_MOVES, true);
     return doc_close(&doc);
 }

@@ -2,49 +2,48 @@
 #ifndef GPUSHARE_APPS_INSPECT_SHOW_H
 #define GPUSHARE_APPS_INSPECT_SHOW_H
 
-#include "inspect/bound.h"
 #include "inspect/fetch.h"
+#include "inspect/nodes.h"
+#include "inspect/pods.h"
 #include "inspect/view.h"
 
-/* The tables, once or again and again. */
-enum show_format {
-    SHOW_TABLE,
-    SHOW_WIDE,
-    SHOW_JSON,
-    SHOW_YAML,
-    SHOW_MAP,
-    SHOW_WAITS,
-    SHOW_STRANDED,
-    SHOW_LIMITS
-};
+/* The tables. */
+enum show_what { SHOW_NODES, SHOW_MAP, SHOW_WAITS, SHOW_PODS };
 
 struct show {
     struct fetch fetch;
     struct view_options view;
-    const struct bound *bound; /* of SHOW_STRANDED: who could move; NULL: not known */
-    enum show_format format;
-    bool details;
-    bool watch;
+    enum show_what what;
+    struct output output;
+    struct pods_options pods;
+    bool details; /* of nodes */
+    bool all;     /* of SHOW_WAITS: a row for each pod */
 };
+
+/* Connects, prints, closes: the exit code of the command. */
+int show_run(const struct app *app, struct show *show, struct common *common);
 
 /* Prints what the snapshot holds. */
 int show_once(const struct show *show, struct snapshot *snapshot, struct gs_error *err);
 
-/* --watch: until SIGINT or SIGTERM. */
-int show_watch(const struct show *show, struct gs_error *err);
-
 /* One printer per format, all onto standard output. -1 when out of memory. */
 
-/* The original's summary; wide: more columns, and tables of namespaces and of the cluster. */
-int print_summary(const struct view *view, const struct terminal *terminal, bool wide);
+/* The original's summary, where the terminal is wide enough and the output names no columns. */
+int print_summary(const struct view *view, const struct output *output,
+                  const struct terminal *terminal);
 
 /* The original's -d. */
-int print_details(const struct view *view, const struct terminal *terminal);
+int print_details(const struct view *view);
 
 /* Every GPU a bar, every pod a letter. */
 int print_map(const struct view *view, const struct terminal *terminal);
 
+/* How many pods wait, and where to read on; nothing when none does. */
+void view_put_waits(const struct view *view);
+
 /* JSON, or the same as YAML. */
-int print_document(const struct view *view, bool yaml);
+int print_document(const struct view *view, const struct output *output);
+/* The sums of a view, and what would fit. */
+void document_cluster(struct doc *doc, const char *key, const struct view *view);
 
 #endif

@@ -129,7 +129,6 @@ static struct snap_node *add_node(struct snapshot *snapshot, const char *name)
         free(node);
         return NULL;
     }
-    node->selected = true;
     HASH_ADD_KEYPTR(hh, snapshot->nodes, node->name, strlen(node->name), node);
     return node;
 }
@@ -237,8 +236,7 @@ const char *snapshot_scheduler_of(const struct gs_pod *pod)
 static void note_scheduler(struct snapshot *snapshot, const struct gs_pod *pod)
 {
     const char *name = snapshot_scheduler_of(pod);
-    for (size_t i = 0; i < SCHEDULERS_MAX; i++) {
-        struct snap_scheduler *known = &snapshot->schedulers[i];
+    GS_EACH_OF (known, snapshot->schedulers, SCHEDULERS_MAX) {
         if (!known->name[0])
             snprintf(known->name, sizeof(known->name), "%s", name);
         if (strcmp(known->name, name) != 0)

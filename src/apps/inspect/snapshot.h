@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <uthash.h>
 
+#include "gpushare/base/array.h"
 #include "gpushare/cluster/cluster.h"
 
 /*
@@ -26,9 +27,11 @@ struct snap_node {
     uint32_t whole_gpus;     /* that NVIDIA's device plugin gives out */
     bool ready, unschedulable, labelled, inventory;
     bool says_enforced; /* label gpu-enforced is "dmem" */
-    bool selected;      /* by --selector; true without one */
     UT_hash_handle hh;  /* by name */
 };
+
+#define EACH_NODE(node, snapshot)                                                                  \
+    for (struct snap_node *node = (snapshot)->nodes; node; node = node->hh.next)
 
 /* A pod that wants GPU memory and has no node yet. */
 struct snap_waiting {
@@ -97,7 +100,7 @@ const char *snapshot_scheduler_of(const struct gs_pod *pod);
 /* It names another scheduler than most that have their GPU: nobody places it. */
 bool snapshot_is_elsewhere(const struct snapshot *snapshot, const struct gs_pod *pod);
 
-/* Lets fgd, rollout and the stranded figure know what was learnt. GS_ENOMEM. */
+/* Lets rollout and the stranded figure know what was learnt. GS_ENOMEM. */
 int snapshot_learnt(struct snapshot *snapshot, struct gs_error *err);
 
 /* The claim sits on the GPUs that its pod's annotation names. */

@@ -10,8 +10,8 @@
 #include "gpushare/port/kube.h"
 
 /*
- * A cluster to ask: an API server, or one in memory for tests. Fill it with app.connect(), close it
- * with source_close(). One thread, but for kube.ops->watch.
+ * A cluster to ask: an API server, a file, or one in memory for tests. Fill it with app.connect(),
+ * close it with source_close(). One thread, but for kube.ops->watch.
  */
 struct source {
     void *ctx;
@@ -19,12 +19,13 @@ struct source {
     int (*ask)(void *ctx, const struct gs_kube_request *request, int *ret_status,
                struct gs_buf *body, struct gs_error *err);
     void (*close)(void *ctx);
-    struct gs_kube kube; /* for --watch */
+    struct gs_kube kube; /* for --watch; ops is NULL where nothing ever changes */
     char server[256];    /* for messages */
     char ns[256];        /* namespace of the context, or the one asked for */
 };
 
-enum { SOURCE_BODY_MAX = 64 << 20 };
+/* A page of this many pods is a few megabytes, and a tenth of a second for the API server. */
+enum { SOURCE_BODY_MAX = 64 << 20, PAGE_LIMIT = 500 };
 
 void source_close(struct source *source);
 

@@ -7,11 +7,9 @@
 
 #include "gpushare/base/error.h"
 
-/* How the program talks to people: what the terminal can show, what went wrong, how far it is. */
+/* How the program talks to people: what the terminal can show, what went wrong. */
 struct terminal {
-    bool screen;    /* standard output is a terminal: tables fit its width, --watch clears it */
-    bool colour;    /* a terminal, and NO_COLOR is not set */
-    bool progress;  /* standard error is a terminal */
+    bool screen;    /* standard output is a terminal: tables fit its width */
     uint32_t width; /* columns; 0: no limit */
 };
 
@@ -28,17 +26,5 @@ int fail_output(struct gs_error *err);
 
 /* One line and the exit code 2. */
 int complain_usage(const char *command, const char *what);
-
-/* "1500 of 50000 pods" on a terminal's standard error, from the second second on, a few times a
- * second; wiped out at the end. */
-struct progress {
-    bool on;
-    int64_t begun_ns, told_ns;
-};
-
-void progress_begin(struct progress *progress, bool on);
-/* total 0: not known. */
-void progress_tell(struct progress *progress, uint64_t done, uint64_t total, const char *what);
-void progress_end(const struct progress *progress);
 
 #endif

@@ -94,7 +94,7 @@ static void ask_all(struct job *job)
         pthread_join(threads[--count], NULL);
 }
 
-/* ---- whom to ask ---- */
+/* ---- which plugins to ask ---- */
 
 /* The port of that name; the manifests' when none has it. */
 static uint64_t port_of(const json_t *pod)
@@ -109,7 +109,7 @@ static uint64_t port_of(const json_t *pod)
             number <= UINT16_MAX)
             return (uint64_t)number;
     }
-    return 39997;
+    return 29997;
 }
 
 static bool is_plugin(const json_t *pod)
@@ -145,7 +145,7 @@ static void add_node(struct job *job, const json_t *pod)
     node = gs_arena_alloc(&usage->arena, sizeof(*node));
     if (!node)
         return;
-    node->name = gs_arena_strndup(&usage->arena, name, strlen(name));
+    node->name = gs_arena_strdup(&usage->arena, name);
     node->path = gs_arena_strndup(&usage->arena, path.data, path.len);
     if (!node->name || !node->path)
         return;
@@ -155,7 +155,7 @@ static void add_node(struct job *job, const json_t *pod)
 
 static int add_listed(void *ctx, struct gs_scan *scan, struct gs_error *err)
 {
-    json_auto_t *pod = lookup_item(scan, err);
+    json_auto_t *pod = lookup_item(scan, SOURCE_BODY_MAX, err);
     if (pod)
         add_node(ctx, pod);
     return pod || scan->failed ? 0 : -1;

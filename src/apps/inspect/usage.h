@@ -5,12 +5,13 @@
 #include <uthash.h>
 
 #include "gpushare/base/arena.h"
+#include "gpushare/base/array.h"
 #include "gpushare/base/clock.h"
 #include "gpushare/model/gpu.h"
 #include "inspect/source.h"
 
 /*
- * What pods truly use: the page /usage of the device plugins (docs/operate.md), asked through
+ * What pods use: the page /usage of the device plugins (docs/operate.md), asked through
  * the API server's proxy with the user's own rights. Who answers for a node is the pod there of the
  * DaemonSet, in the namespace of the installation, which its controller's reference says: a label
  * can be had by anybody. It is believed about its own node only. So many are asked at once, each
@@ -51,7 +52,7 @@ struct usage_gpu {
 /* Words are the plugin's: its host's, and others'. They are calmed (base/utf8.h). */
 struct usage_pod {
     const char *ns, *name, *uid, *owner, *node;
-    enum gs_enforced enforced; /* what keeps it to its share; gs_enforced_lacks(): nothing */
+    enum gs_enforced enforced; /* what limits it; gs_enforced_lacks(): nothing */
     const char *reason;        /* why nothing does */
     uint64_t given_bytes;      /* on each of its GPUs */
     uint64_t limit_bytes;      /* likewise, what a limit would be: more where contexts count */
@@ -68,7 +69,7 @@ struct usage_node {
     bool answered;
     bool names_pods;
     const char *mode;                 /* its --enforce, of usage_modes[]; NULL: not said */
-    uint64_t over_pods;               /* use more than their share */
+    uint64_t over_pods;               /* use more than their request */
     gs_gpu_mask known;                /* of these GPUs, by index: */
     uint64_t used_bytes[GS_GPUS_MAX]; /* what all that runs there uses, as the driver counts;
                                          else what its pods use, as the kernel counts */
@@ -101,7 +102,7 @@ const struct usage_pod *usage_pod_find(const struct usage *usage, const char *no
                                        const char *uid);
 const struct usage_gpu *usage_gpu_find(const struct usage_pod *pod, uint32_t idx);
 
-/* What it was given and never used, of all its GPUs where the kernel counts. */
+/* Allocated to it and unused, of all its GPUs where the kernel counts. */
 uint64_t usage_never_used(const struct usage_pod *pod);
 
 /* "3.1", in units. */

@@ -103,8 +103,7 @@ static void take_pod_gpus(struct usage *usage, struct gs_scan *scan, struct usag
 
 static void note_most(struct usage_pod *pod)
 {
-    for (uint32_t i = 0; i < pod->gpu_count; i++) {
-        const struct usage_gpu *gpu = &pod->gpus[i];
+    GS_EACH_OF (gpu, pod->gpus, pod->gpu_count) {
         pod->known |= gpu->known;
         if (gpu->known && gpu->used_bytes > pod->used_bytes)
             pod->used_bytes = gpu->used_bytes;
@@ -127,11 +126,11 @@ static void take_pod(struct usage *usage, struct gs_scan *scan, struct usage_pod
             pod->name = take_text(usage, scan);
         else if (gs_scan_text_is(key, "owner"))
             pod->owner = take_text(usage, scan);
-        else if (gs_scan_text_is(key, "reason"))
+        else if (gs_scan_text_is(key, "enforcedMessage"))
             pod->reason = take_text(usage, scan);
         else if (gs_scan_text_is(key, "enforced"))
             enforced = take_text(usage, scan);
-        else if (gs_scan_text_is(key, "givenBytes"))
+        else if (gs_scan_text_is(key, "allocatedBytes"))
             take_number(scan, &pod->given_bytes);
         else if (gs_scan_text_is(key, "limitBytes"))
             take_number(scan, &pod->limit_bytes);
@@ -169,7 +168,7 @@ static void read_pod(struct usage *usage, const struct usage_node *node, struct 
     if (!pod->ns[0] || !pod->name[0] || !put_key(node->name, pod->uid, text) ||
         usage_pod_find(usage, node->name, pod->uid))
         return;
-    const char *key = gs_arena_strndup(&usage->arena, text, strlen(text));
+    const char *key = gs_arena_strdup(&usage->arena, text);
     if (key)
         HASH_ADD_KEYPTR(hh, usage->pods, key, strlen(key), pod);
 }
@@ -218,9 +217,9 @@ void usage_page_read(struct usage *usage, struct usage_node *node, struct gs_sli
             read_pods(usage, node, page);
         else if (list && gs_scan_text_is(key, "gpus"))
             read_gpus(node, page);
-        else if (gs_scan_text_is(key, "enforce"))
+        else if (gs_scan_text_is(key, "enforceMode"))
             node->mode = take_mode(usage, page);
-        else if (gs_scan_text_is(key, "overShare"))
+        else if (gs_scan_text_is(key, "overRequestPodCount"))
             take_number(page, &node->over_pods);
         else
             gs_scan_skip(page);
@@ -239,7 +238,7 @@ int usage_page_check(struct gs_slice text, struct gs_error *err)
     gs_scan_skip(&scan);
     if (gs_scan_finish(&scan, &why) == 0 && object)
         return 0;
-    return gs_fail(err, GS_EPROTO, "the device plugin's answer is no JSON object");
+    return gs_fail(err, GS_EPROTO, "the device plugin's answer is not a JSON object");
 }
 
 const struct usage_node *usage_node_find(const struct usage *usage, const char *name)
@@ -271,9 +270,9 @@ const struct usage_gpu *usage_gpu_find(const struct usage_pod *pod, uint32_t idx
 uint64_t usage_never_used(const struct usage_pod *pod)
 {
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < pod->gpu_count; i++) {
-        if (pod->gpus[i].known && pod->given_bytes > pod->gpus[i].peak_bytes)
-            bytes = gs_sat_add_u64(bytes, pod->given_bytes - pod->gpus[i].peak_bytes);
+    GS_EACH_OF (gpu, pod->gpus, pod->gpu_count) {
+        if (gpu->known && pod->given_bytes > gpu->peak_bytes)
+            bytes = gs_sat_add_u64(bytes, pod->given_bytes - gpu->peak_bytes);
     }
     return bytes;
 }

@@ -12,9 +12,9 @@ static const struct {
     [GS_OBSTACLE_GPU] = {"", ""},
     [GS_OBSTACLE_NOT_READY] = {"the node is not ready", "not_ready"},
     [GS_OBSTACLE_CORDONED] = {"the node is cordoned (kubectl uncordon)", "cordoned"},
-    [GS_OBSTACLE_NO_PLUGIN] = {"the node's device plugin does not run: nothing is advertised",
-                               "no_plugin"},
-    [GS_OBSTACLE_CPU] = {"the node has too little CPU left", "no_cpu"},
+    [GS_OBSTACLE_NO_PLUGIN] =
+        {"the node advertises no GPU memory: its device plugin is not running", "no_plugin"},
+    [GS_OBSTACLE_CPU] = {"the node has insufficient CPU", "no_cpu"},
     [GS_OBSTACLE_TAINT] = {"the node has a taint that the pod does not tolerate", "tainted"},
     [GS_OBSTACLE_AFFINITY] = {"the pod's nodeSelector or node affinity excludes the node",
                               "excluded"},
@@ -40,8 +40,7 @@ static bool nearest_gpu(const struct gs_node_view *view, const struct gs_ask *as
     const struct gs_gpu_state *best = NULL;
     for (uint32_t n = 0; n < ask->gpu_count; n++) {
         best = NULL;
-        for (uint32_t i = 0; i < view->gpu_count; i++) {
-            const struct gs_gpu_state *gpu = &view->gpus[i];
+        GS_EACH_OF (gpu, view->gpus, view->gpu_count) {
             if (gpu->usable && (allowed & ~taken & GS_GPU_BIT(gpu->idx)) &&
                 (!best || gpu->free_units > best->free_units))
                 best = gpu;
@@ -72,11 +71,23 @@ static void count_nearest(const struct gs_node_view *view, const char *name,
     group->missing_units = miss && free_units < ask->units ? ask->units - free_units : 0;
 }
 
+static void add_taint(struct verdict_group *group, const struct gs_taint *taint)
+{
+    int i = 0;
+    for (; taint && i < VERDICT_TAINTS && group->taints[i]; i++) {
+        if (strcmp(group->taints[i]->key, taint->key) == 0 &&
+            strcmp(group->taints[i]->value, taint->value) == 0)
+            return;
+    }
+    if (taint && i < VERDICT_TAINTS)
+        group->taints[i] = taint;
+}
+
 void verdict_of(const struct snapshot *snapshot, const struct gs_ask *ask, struct verdict *ret)
 {
     const struct gs_place place = gs_cluster_place(&snapshot->cluster, GS_PLACEMENT_ROLLOUT);
     *ret = (struct verdict){0};
-    for (const struct snap_node *node = snapshot->nodes; node; node = node->hh.next) {
+    EACH_NODE (node, snapshot) {
         const struct gs_node_view *view = snapshot_view(snapshot, node);
         enum gs_reason reason;
         enum gs_obstacle obstacle = gs_place_judge(&place, ask, view->slot, &reason);
@@ -84,6 +95,10 @@ void verdict_of(const struct snapshot *snapshot, const struct gs_ask *ask, struc
         struct verdict_group *group = gpu ? &ret->gpu[reason] : &ret->other[obstacle];
         ret->nodes++;
         group->nodes++;
+        if (obstacle == GS_OBSTACLE_TAINT)
+            add_taint(group,
+                      gs_find_untolerated(
+                          ask->rules, gs_node_fact(&snapshot->cluster.facts, view->slot)->rules));
         /* of GPUs that say no only those come near that would take it if less were in use */
         if (!gpu || (!gs_reason_unresolvable(reason) &&
                      gs_place_open(&place, ask, view->slot) == GS_OBSTACLE_NONE))
@@ -145,78 +160,84 @@ int verdict_order(const struct gs_ask *left, const struct gs_ask *right)
     return order;
 }
 
-/* The groups with a node, those that fit left out, and their words: *at is 0 at first. NULL: no
- * more. */
-static const struct verdict_group *next(const struct verdict *verdict, int *at,
-                                        const char **ret_words)
+const char *verdict_closest(const struct verdict_group *group, char to[VERDICT_CLOSEST_BYTES])
 {
-    while (*at < GS_REASONS + GS_OBSTACLE_NONE) {
-        const int i = (*at)++;
-        const struct verdict_group *group =
-            i < GS_REASONS ? &verdict->gpu[i] : &verdict->other[i - GS_REASONS];
-        *ret_words =
-            i < GS_REASONS ? gs_reason_text((enum gs_reason)i) : obstacles[i - GS_REASONS].text;
-        if (group->nodes)
-            return group;
-    }
+    if (group->missing_units)
+        snprintf(to, VERDICT_CLOSEST_BYTES,
+                 "%s GPU%" PRIu32 ": %" PRIu32 " free, %" PRIu32 " missing", group->nearest,
+                 group->nearest_gpu, group->nearest_free_units, group->missing_units);
+    else
+        snprintf(to, VERDICT_CLOSEST_BYTES, "%s", group->nearest ? group->nearest : "");
+    return to;
+}
+
+const char *verdict_own(const struct gs_pod *pod)
+{
+    if (pod->gated)
+        return "it has scheduling gates: kube-scheduler ignores it until they are removed";
+    if (pod->gpu_units_overflow)
+        return "it requests more than 2^31 units: write gpu-mem without a suffix, 10 and not 10G";
     return NULL;
 }
 
-struct line {
-    const struct verdict_group *group;
-    const char *words;
-};
-
-static int most_first(const void *a, const void *b)
+const char *verdict_taint(const struct verdict_group *group, char to[VERDICT_TAINT_BYTES])
 {
-    const struct line *x = a, *y = b;
-    return x->group->nodes != y->group->nodes ? (x->group->nodes < y->group->nodes ? 1 : -1)
-                                              : strcmp(x->words, y->words);
-}
-
-static void print_line(const struct line *line, const char *unit, FILE *out)
-{
-    const struct verdict_group *group = line->group;
-    fprintf(out, "  %" PRIu32 " %s: %s", group->nodes, group->nodes == 1 ? "node" : "nodes",
-            line->words);
-    if (group->missing_units)
-        fprintf(out, "; nearest: %s GPU%" PRIu32 " has %" PRIu32 " %s free, %" PRIu32 " missing",
-                group->nearest, group->nearest_gpu, group->nearest_free_units, unit,
-                group->missing_units);
-    else if (group->nearest)
-        fprintf(out, "; for example %s", group->nearest);
-    putc('\n', out);
-}
-
-void verdict_print(const struct verdict *verdict, const char *unit, FILE *out)
-{
-    struct line lines[GS_REASONS + GS_OBSTACLES];
-    size_t used = 0;
-    for (int i = 0; (lines[used].group = next(verdict, &i, &lines[used].words)) != NULL;)
-        used++;
-    qsort(lines, used, sizeof(*lines), most_first);
-    for (size_t i = 0; i < used; i++)
-        print_line(&lines[i], unit, out);
-}
-
-void verdict_document(struct doc *doc, const struct verdict *verdict, bool gpus)
-{
-    const struct verdict_group *group;
-    const char *words;
-    doc_list(doc, "reasons");
-    for (int i = 0; (group = next(verdict, &i, &words)) != NULL;) {
-        doc_object(doc, NULL);
-        doc_text(doc, "message", words);
-        doc_number(doc, "nodes", group->nodes);
-        if (group->nearest)
-            doc_text(doc, "nearest", group->nearest);
-        if (group->nearest && gpus) {
-            doc_number(doc, "id", group->nearest_gpu);
-            doc_number(doc, "freeGPU", group->nearest_free_units);
-        }
-        doc_end(doc);
+    size_t len = 0;
+    to[0] = '\0';
+    for (int i = 0; i < VERDICT_TAINTS && group->taints[i]; i++) {
+        const struct gs_taint *taint = group->taints[i];
+        len += (size_t)snprintf(to + len, VERDICT_TAINT_BYTES - len, "%s%.100s%s%.63s:%.20s",
+                                i ? ", " : " (", taint->key, taint->value[0] ? "=" : "",
+                                taint->value, taint->effect);
     }
-    doc_end(doc);
+    if (len)
+        snprintf(to + len, VERDICT_TAINT_BYTES - len, ")");
+    return to;
+}
+
+/* The groups with a node as rows, most nodes first; those that fit are left out. */
+static void write_row(struct sheet *to, const struct verdict_group *group, const char *words)
+{
+    char taint[VERDICT_TAINT_BYTES], closest[VERDICT_CLOSEST_BYTES];
+    const bool near = group->nearest;
+    if (!group->nodes)
+        return;
+    sheet_row(to);
+    column_number(to, COLUMN_NUMBER, "NODES", "nodeCount", COLUMN_ALWAYS, group->nodes);
+    column_text(to, COLUMN_PROSE, "REASON", "message", COLUMN_ALWAYS,
+                gs_arena_printf(&to->texts, "%s%s", words, verdict_taint(group, taint)));
+    column_text(to, COLUMN_PROSE, "CLOSEST", NULL, COLUMN_IF_SET,
+                gs_arena_strdup(&to->texts, verdict_closest(group, closest)));
+    column_text(to, COLUMN_TEXT, "NODE", "closest.node", COLUMN_DOCUMENT, group->nearest);
+    column_number(to, COLUMN_NUMBER, "GPU", "closest.gpu", COLUMN_DOCUMENT,
+                  near ? group->nearest_gpu : COLUMN_UNKNOWN);
+    column_number(to, COLUMN_NUMBER, "FREE", "closest.freeGPU", COLUMN_DOCUMENT,
+                  near ? group->nearest_free_units : COLUMN_UNKNOWN);
+    column_number(to, COLUMN_NUMBER, "MISSING", "closest.missingGPU", COLUMN_DOCUMENT,
+                  group->missing_units ? group->missing_units : COLUMN_UNKNOWN);
+}
+
+static void write_rows(struct sheet *to, const struct verdict *verdict)
+{
+    for (enum gs_reason i = 0; i < GS_REASONS; i++)
+        write_row(to, &verdict->gpu[i], gs_reason_text(i));
+    for (enum gs_obstacle i = 0; i < GS_OBSTACLE_NONE; i++)
+        write_row(to, &verdict->other[i], obstacles[i].text);
+    rows_sort(&to->rows, NULL, "nodes,reason");
+}
+
+int verdict_write(FILE *out, const struct verdict *verdict, const struct terminal *terminal)
+{
+    struct sheet sheet = {0};
+    write_rows(&sheet, verdict);
+    return sheet_write(out, &sheet, terminal);
+}
+
+void verdict_document(struct doc *doc, const struct verdict *verdict)
+{
+    struct sheet sheet = {0};
+    write_rows(&sheet, verdict);
+    sheet_list(doc, "reasons", &sheet);
 }
 
 void verdict_ask_document(struct doc *doc, const struct gs_ask *ask)
@@ -230,7 +251,7 @@ void verdict_ask_document(struct doc *doc, const struct gs_ask *ask)
 const char *verdict_unit(const struct snapshot *snapshot)
 {
     enum gs_unit unit = GS_UNIT_UNKNOWN;
-    for (const struct snap_node *node = snapshot->nodes; node; node = node->hh.next) {
+    EACH_NODE (node, snapshot) {
         if (node->unit && unit && node->unit != unit)
             return "units";
         unit = unit ? unit : node->unit;

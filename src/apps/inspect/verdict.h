@@ -2,7 +2,7 @@
 #ifndef GPUSHARE_APPS_INSPECT_VERDICT_H
 #define GPUSHARE_APPS_INSPECT_VERDICT_H
 
-#include "inspect/doc.h"
+#include "inspect/columns.h"
 #include "inspect/snapshot.h"
 
 /*
@@ -10,19 +10,31 @@
  * that comes nearest to it. The verdict is core/place.h's, the reasons are those of
  * kube-scheduler's messages.
  */
+enum { VERDICT_TAINTS = 6, VERDICT_TAINT_BYTES = 1280 };
 struct verdict_group {
     uint32_t nodes;
-    /* the nearest miss; NULL when the GPUs tell nothing, or none of these nodes could take it */
+    /* the closest candidate; NULL when the GPUs tell nothing, or none of these nodes could take it
+     */
     const char *nearest;
     uint32_t nearest_gpu;
     uint32_t nearest_free_units;
-    uint32_t missing_units; /* there; 0: it is not memory that is missing */
+    uint32_t missing_units;                        /* there; 0: it is not memory that is missing */
+    const struct gs_taint *taints[VERDICT_TAINTS]; /* of GS_OBSTACLE_TAINT: each once */
 };
 
 /* "the node is cordoned …", and "cordoned" as json has it; of GS_OBSTACLE_GPU those of the reason,
  * of GS_OBSTACLE_NONE "" and "fits". Static. */
 const char *verdict_text(enum gs_obstacle obstacle, enum gs_reason reason);
 const char *verdict_label(enum gs_obstacle obstacle, enum gs_reason reason);
+
+/* What keeps the pod from every node, by its own object; NULL: nothing. Static. */
+const char *verdict_own(const struct gs_pod *pod);
+
+/* " (key=value:effect, …)" of its taints; "" without one. Returns to. */
+const char *verdict_taint(const struct verdict_group *group, char to[VERDICT_TAINT_BYTES]);
+/* "large GPU3: 35 free, 15 missing", a node's name, or "". */
+enum { VERDICT_CLOSEST_BYTES = 400 };
+const char *verdict_closest(const struct verdict_group *group, char to[VERDICT_CLOSEST_BYTES]);
 
 struct verdict {
     struct verdict_group gpu[GS_REASONS];
@@ -42,11 +54,10 @@ const struct verdict_group *verdict_nearest(const struct verdict *verdict,
  * other. */
 int verdict_order(const struct gs_ask *left, const struct gs_ask *right);
 
-/* Prints the groups, one line each, those of most nodes first; nothing for nodes that fit. */
-void verdict_print(const struct verdict *verdict, const char *unit, FILE *out);
-
-/* The member "reasons", of the same; gpus: with the nearest node's GPU. */
-void verdict_document(struct doc *doc, const struct verdict *verdict, bool gpus);
+/* The groups as a table, those of most nodes first, without nodes that fit. -1: failed. */
+int verdict_write(FILE *out, const struct verdict *verdict, const struct terminal *terminal);
+/* The same as the member "reasons". */
+void verdict_document(struct doc *doc, const struct verdict *verdict);
 /* What is asked for. */
 void verdict_ask_document(struct doc *doc, const struct gs_ask *ask);
 

@@ -7,11 +7,11 @@
 #include "gpushare/base/num.h"
 #include "inspect/common.h"
 
-const char *const view_sorts[] = {"name", "free", "used", "largest", "stranded", "pods", NULL};
-
 bool view_sort_parse(void *to, const char *text)
 {
-    return word_parse(view_sorts, to, text);
+    static const char *const words[] = {"name",     "free", "used", "largest",
+                                        "stranded", "pods", NULL};
+    return word_parse(words, to, text);
 }
 
 uint64_t view_percent(uint64_t used, uint64_t total)
@@ -19,62 +19,40 @@ uint64_t view_percent(uint64_t used, uint64_t total)
     return total ? (uint64_t)((double)used / (double)total * 100) : 0;
 }
 
-static const struct view_word *nth_of(const struct view_word *words, const bool *is, size_t count,
-                                      uint32_t nth)
+static const char *nth_of(const char *const *words, const bool *is, size_t count, uint32_t nth)
 {
     for (size_t i = 0; i < count; i++) {
         if (is[i] && nth-- == 0)
-            return &words[i];
+            return words[i];
     }
     return NULL;
 }
 
-const struct view_limits *view_limits(enum gs_enforced enforced)
+const char *view_limits(enum gs_enforced enforced)
 {
-    static const struct view_limits limits[] = {
-        [GS_ENFORCED_DMEM] = {"the kernel keeps each pod there to its share (dmem)",
-                              "the kernel keeps pods to their share", " (dmem)"},
-        [GS_ENFORCED_MPS] = {"MPS limits each process there that does not change its environment: "
-                             "mps (per process, cooperative)",
-                             "MPS limits each process that does not change its environment",
-                             ": mps (per process, cooperative)"},
-        [GS_ENFORCED_MIG] = {"the hardware keeps a pod that is alone there to its instance (mig)",
-                             "the hardware keeps a pod to its instance",
-                             ", as long as no second one comes (mig)"},
-        [GS_ENFORCED_HOOK] = {"a preloaded library limits the calls that it knows there: hook "
-                              "(cooperative)",
-                              "a preloaded library limits the calls that it knows",
-                              ": hook (cooperative)"},
+    static const char *const limits[] = {
+        [GS_ENFORCED_DMEM] = "the kernel limits each pod to its request (dmem)",
+        [GS_ENFORCED_MPS] =
+            "MPS limits each process that keeps its environment: mps (per process, cooperative)",
+        [GS_ENFORCED_MIG] = "the hardware limits a pod that is alone on it to its instance (mig)",
+        [GS_ENFORCED_HOOK] =
+            "a preloaded library limits the calls that it intercepts: hook (cooperative)",
     };
-    return &limits[enforced];
+    return limits[enforced];
 }
 
-const struct view_word *view_gpu_word(const struct gs_gpu *gpu, bool overfull, uint32_t nth)
+const char *view_gpu_word(const struct gs_gpu *gpu, bool overfull, uint32_t nth)
 {
-    static const struct view_word words[] = {{"unhealthy", NULL, NULL, true},
-                                             {"cordoned", NULL, NULL, false},
-                                             {"overfull", NULL, NULL, true}};
+    static const char *const words[] = {"unhealthy", "cordoned", "overfull"};
     const bool is[] = {!gpu->healthy, !gpu->schedulable, overfull};
     return nth_of(words, is, sizeof(is), nth);
 }
 
-const struct view_word *view_node_word(const struct snap_node *node, uint32_t nth)
+const char *view_node_word(const struct snap_node *node, uint32_t nth)
 {
-    static const struct view_word words[] = {
-        {"NotReady", "not ready", "the kubelet does not answer", true},
-        {"SchedulingDisabled", "cordoned", "no new pods", false}};
+    static const char *const words[] = {"NotReady", "SchedulingDisabled"};
     const bool is[] = {!node->ready, node->unschedulable};
     return nth_of(words, is, sizeof(is), nth);
-}
-
-const struct view_cores *view_cores(enum gs_enforced enforced)
-{
-    static const struct view_cores count = {"none", "nothing: it is a count",
-                                            "a count, which nothing keeps a pod to"};
-    static const struct view_cores mps = {"mps (per process, cooperative)",
-                                          "mps (per process, cooperative)",
-                                          "with MPS a ceiling for each process"};
-    return enforced == GS_ENFORCED_MPS ? &mps : &count;
 }
 
 enum gs_unit view_unit(const char *word)
@@ -86,9 +64,9 @@ enum gs_unit view_unit(const char *word)
 
 const struct view_gpu *view_gpu_at(const struct view_node *node, uint32_t idx)
 {
-    for (uint32_t i = 0; i < node->gpu_count; i++) {
-        if (node->gpus[i].idx == idx)
-            return &node->gpus[i];
+    EACH_GPU (gpu, node) {
+        if (gpu->idx == idx)
+            return gpu;
     }
     return NULL;
 }
@@ -96,31 +74,6 @@ const struct view_gpu *view_gpu_at(const struct view_node *node, uint32_t idx)
 enum gs_unit view_unit_of(const struct view *view, const struct view_node *node)
 {
     return node->node->unit ? node->node->unit : view_unit(view->unit);
-}
-
-uint32_t view_figures(const struct view *view, struct view_figure to[VIEW_FIGURES])
-{
-    const struct view_sum *sum = &view->sum;
-    const struct gs_fragmentation *part = &sum->fragmentation;
-    const struct view_figure all[VIEW_FIGURES] = {
-        {"nodes", "nodes", sum->nodes, false, false},
-        {"gpus", "GPUs", sum->gpus, false, false},
-        {"unusableGpus", "GPUs not usable", sum->unusable_gpus, false, true},
-        {"overfullGpus", "GPUs overfull", sum->overfull_gpus, false, true},
-        {"limitedGpus", NULL, sum->limits.limited_gpus, false, false},
-        {"heldByRequired", NULL, sum->limits.held_pods, false, false},
-        {"pods", "pods", sum->pods, false, false},
-        {"totalGPU", NULL, sum->total_units, true, false},
-        {"usedGPU", NULL, sum->used_units, true, false},
-        {"pendingGPU", NULL, sum->pending_units, true, false},
-        {"freeGPU", "free", part->free_units, true, false},
-        {"unusableGPU", "not usable", sum->unusable_units, true, false},
-        {"overGPU", NULL, sum->over_units, true, true},
-        {"largestGPU", "largest free piece", part->largest_units, true, false},
-        {"strandedGPU", "stranded", part->stranded_units, true, false},
-    };
-    memcpy(to, all, sizeof(all));
-    return part->known ? VIEW_FIGURES : VIEW_FIGURES - 1;
 }
 
 bool view_fit(const struct view *view, uint32_t nth, struct view_fit *ret)
@@ -132,8 +85,8 @@ bool view_fit(const struct view *view, uint32_t nth, struct view_fit *ret)
     if (view->mixed_units || nth == SIZES || ret->units > view->sum.largest_gpu_units)
         return false;
     const struct gs_ask ask = {.units = ret->units, .gpu_count = 1};
-    for (size_t i = 0; i < view->node_count; i++)
-        ret->pods += gs_place_count(&place, &ask, view->nodes[i].state->slot);
+    EACH_ROW (node, view)
+        ret->pods += gs_place_count(&place, &ask, node->state->slot);
     return true;
 }
 
@@ -169,9 +122,9 @@ static void count_claim(struct view_node *node, const struct gs_claim *claim)
         node->pending_units += claim_units(claim);
         node->pending_pods++;
     }
-    for (uint32_t i = 0; i < node->gpu_count; i++) {
-        if (claim_on(claim, node->gpus[i].idx))
-            node->gpus[i].used_units += claim->units;
+    EACH_GPU (gpu, node) {
+        if (claim_on(claim, gpu->idx))
+            gpu->used_units += claim->units;
     }
 }
 
@@ -212,12 +165,21 @@ static uint64_t total_of(const struct view_node *node)
     return node->state->sum_total_units;
 }
 
+/* One of its GPUs is unhealthy, and nobody says which: kube-scheduler lets in what is left. */
+static void cut_free(struct view_node *node)
+{
+    struct gs_fragmentation *free = &node->fragmentation;
+    uint64_t left = node->total_units > node->used_units ? node->total_units - node->used_units : 0;
+    free->free_units = free->free_units < left ? free->free_units : left;
+    if (free->largest_units > free->free_units)
+        free->largest_units = (uint32_t)free->free_units;
+}
+
 /* What is missing to the total is not usable; what is too much was given beyond it. */
 static void balance(struct view_node *node)
 {
     const uint64_t given = node->used_units + node->fragmentation.free_units;
-    for (uint32_t i = 0; i < node->gpu_count; i++) {
-        const struct view_gpu *gpu = &node->gpus[i];
+    EACH_GPU (gpu, node) {
         node->over_units +=
             gpu->used_units > gpu->total_units ? gpu->used_units - gpu->total_units : 0;
     }
@@ -244,15 +206,17 @@ static void fill_node(const struct snapshot *snapshot, struct view_node *node,
         node->used_bytes = gs_sat_add_u64(node->used_bytes, node->usage->used_bytes[idx]);
     if (open)
         gs_fragmentation_of_node(snapshot->cluster.policies, node->state, &node->fragmentation);
+    if (!node->node->inventory)
+        cut_free(node);
     balance(node);
 }
 
 static void keep_namespace(struct view_node *node, const char *ns)
 {
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < node->claim_count; i++) {
-        if (strcmp(node->claims[i].ns, ns) == 0)
-            node->claims[kept++] = node->claims[i];
+    EACH_CLAIM (claim, node) {
+        if (strcmp(claim->ns, ns) == 0)
+            node->claims[kept++] = *claim;
     }
     node->claim_count = kept;
 }
@@ -269,10 +233,10 @@ static void fill_nodes(const struct snapshot *snapshot, const struct view_option
 {
     struct view_gpu *gpus = view->all_gpus;
     struct gs_claim *claims = view->all_claims;
-    for (const struct snap_node *node = snapshot->nodes; node; node = node->hh.next) {
+    EACH_NODE (node, snapshot) {
         struct view_node *row = &view->nodes[view->node_count];
         const struct gs_node_view *state = snapshot_view(snapshot, node);
-        if (!node->selected || !state)
+        if (!state)
             continue;
         *row = (struct view_node){
             .node = node, .state = state, .usage = usage_node_find(options->usage, node->name)};
@@ -281,7 +245,7 @@ static void fill_nodes(const struct snapshot *snapshot, const struct view_option
         claims += row->claim_count;
         if (options->ns)
             keep_namespace(row, options->ns);
-        row->limits = limits_of(row, options->usage);
+        limits_count(row, options->usage);
         view->node_count += wanted(row, options);
     }
 }
@@ -330,7 +294,6 @@ int view_build(struct snapshot *snapshot, const struct view_options *options, st
     view_sort(ret, options->sort);
     if (view_sum_up(ret) < 0)
         return gs_fail_nomem(err);
-    view_find_hues(ret);
     ret->now_s = options->now_s;
     ret->scope = options->ns || options->some ? "Nodes Shown" : "Cluster";
     if (options->waits)

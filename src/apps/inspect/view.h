@@ -46,17 +46,16 @@ struct view_node {
      * what the GPUs have. */
     uint64_t unusable_units, over_units;
     const struct usage_node *usage; /* what its plugin says; NULL: nothing */
-    struct limits_row limits;
-    uint64_t used_cores_pct; /* asked for of its GPUs' compute, 100 of each */
-    uint64_t used_bytes;     /* truly in use of its GPUs together, as far as it says */
+    uint32_t limited_gpus;          /* something limits pods there */
+    uint32_t blocked_pods;          /* `required` would block them, as far as is known */
+    uint64_t used_cores_pct;        /* asked for of its GPUs' compute, 100 of each */
+    uint64_t used_bytes;            /* truly in use of its GPUs together, as far as it says */
     struct gs_fragmentation fragmentation;
 };
 
-struct view_ns {
-    const char *name;
-    uint32_t pods;
-    uint64_t used_units;
-};
+#define EACH_GPU(gpu, node)     GS_EACH_OF (gpu, (node)->gpus, (node)->gpu_count)
+#define EACH_CLAIM(claim, node) GS_EACH_OF (claim, (node)->claims, (node)->claim_count)
+#define EACH_ROW(node, view)    GS_EACH_OF (node, (view)->nodes, (view)->node_count)
 
 struct view_sum {
     uint32_t nodes, gpus, pods;
@@ -64,20 +63,18 @@ struct view_sum {
     uint64_t largest_gpu_units; /* at least 1 */
     uint64_t used_bytes;        /* truly in use, as far as plugins say */
     uint64_t meant_units;       /* given to the pods that a filter means; without one to all */
-    uint64_t meant_used_bytes;  /* and truly used by those of a filter, */
+    uint64_t meant_used_bytes;  /* and used by those of a filter, */
     uint32_t meant_used_pods;   /* so many of which are known */
-    uint32_t pending_pods, overfull_gpus, unusable_gpus;
-    struct limits_row limits;
+    uint32_t pending_pods, overfull_gpus, unusable_gpus, limited_gpus, blocked_pods;
     struct gs_fragmentation fragmentation;
 };
 
 enum view_sort { SORT_NAME, SORT_FREE, SORT_USED, SORT_LARGEST, SORT_STRANDED, SORT_PODS };
-#define VIEW_SORTS "name|free|used|largest|stranded|pods"
 
 struct view_options {
     enum view_sort sort;
     const char *ns; /* only nodes with pods of this namespace, and of their pods only these */
-    bool some;      /* not all nodes are in the snapshot, or selected */
+    bool some;      /* not all nodes are in the snapshot */
     const struct usage *usage; /* borrowed; NULL: not asked */
     bool waits;                /* find out who waits and why, too */
     int64_t now_s;             /* Unix time */
@@ -91,24 +88,17 @@ struct view_filter {
     const char *owner; /* "Deployment/web", of a namespace */
 };
 
-/* So many namespaces have a colour of their own. */
-enum { VIEW_HUES = 10 };
-
 struct view {
     struct view_node *nodes;
     size_t node_count;
-    struct view_ns *namespaces; /* most used first */
+    struct view_owner *namespaces; /* most used first; their owners are "" */
     size_t ns_count;
-    const char *hues[VIEW_HUES]; /* the largest namespaces of the whole cluster, by name */
-    size_t hue_count;
     const struct view_filter *filter; /* of view_narrow(); NULL: everything */
     struct view_sum sum;              /* of the nodes shown */
     const char *unit;                 /* "GiB", …; "mixed units" when nodes differ */
     bool mixed_units;
     bool pending;              /* some node has pods that name no GPU */
-    bool says_enforced;        /* some node's plugin tells whether limits hold */
-    const struct usage *usage; /* what pods truly use; NULL: not asked */
-    bool says_cores;           /* some pod asks for compute */
+    const struct usage *usage; /* what pods use; NULL: not asked */
     bool says_used;            /* some node's plugin tells what is in use */
     struct waits waits;        /* their number and sum; and each, when asked for */
     int64_t now_s;
@@ -127,41 +117,15 @@ void view_release(struct view *view);
 const struct view_gpu *view_gpu_at(const struct view_node *node, uint32_t idx);
 
 /* What is to be known of a GPU or a node, one word after the other; NULL behind the last. */
-struct view_word {
-    const char *word, *plain, *means; /* of a node: for the page, and a clause */
-    bool bad;                         /* somebody should look */
-};
-const struct view_word *view_gpu_word(const struct gs_gpu *gpu, bool overfull, uint32_t nth);
-const struct view_word *view_node_word(const struct snap_node *node, uint32_t nth);
+const char *view_gpu_word(const struct gs_gpu *gpu, bool overfull, uint32_t nth);
+const char *view_node_word(const struct snap_node *node, uint32_t nth);
 /* Of its GPUs: "A100", "mixed GPUs", "" when it is not known. */
 const char *view_node_model(const struct view_node *node);
 
-/* What keeps pods to their share (gs_enforced_holds()), in sentences: of one GPU, and around "on 5
- * GPUs". */
-struct view_limits {
-    const char *here, *before, *behind;
-};
-const struct view_limits *view_limits(enum gs_enforced enforced);
+/* What limits pods on such a GPU (gs_enforced_holds()), in a sentence. */
+const char *view_limits(enum gs_enforced enforced);
 
-/* What keeps pods to their part of a GPU's compute: a word, what comes after "held by", a clause.
- */
-struct view_cores {
-    const char *word, *by, *clause;
-};
-const struct view_cores *view_cores(enum gs_enforced enforced);
-
-/* A sum of the nodes shown: a member of -o json and a figure of the page. */
-struct view_figure {
-    const char *key, *name; /* no name: the page tells it otherwise */
-    uint64_t number;
-    bool memory; /* in units */
-    bool bad;    /* somebody should look, unless it is 0 */
-};
-enum { VIEW_FIGURES = 15 };
-/* Returns how many. */
-uint32_t view_figures(const struct view *view, struct view_figure to[VIEW_FIGURES]);
-
-/* So many more pods of 1, 2, 4, … GiB would fit now, on one GPU each, as what-if --ignore-waiting
+/* So many more pods of 1, 2, 4, … GiB would fit now, on one GPU each, as what-if --ignore-pending
  * counts them; false: no GPU has that much, or there is no unit to tell it in. */
 struct view_fit {
     uint32_t gib, units;
@@ -173,10 +137,6 @@ bool view_fit(const struct view *view, uint32_t nth, struct view_fit *ret);
 enum gs_unit view_unit(const char *word);
 /* The unit of the node's figures. */
 enum gs_unit view_unit_of(const struct view *view, const struct view_node *node);
-
-/* The colour of a namespace: its place by name among the VIEW_HUES that have most; VIEW_HUES: none.
- */
-size_t view_hue(const struct view *view, const char *ns);
 
 /* The part of a view that the filter means, with sums of its own, of the nodes that match or have
  * pods that do; their other pods stay. Waiting pods match by themselves, by their owner or by the
@@ -215,13 +175,11 @@ struct view_owner *view_owners(const struct view *view, size_t *ret_count);
 
 /* For view_build(): sums and namespaces of the nodes that are there; -1: GS_ENOMEM. */
 int view_sum_up(struct view *view);
-void view_find_hues(struct view *view);
 
 /* Puts the nodes in another order. */
 void view_sort(struct view *view, enum view_sort sort);
 
-/* The words of VIEW_SORTS, and NULL. */
-extern const char *const view_sorts[];
+/* name, free, used, largest, stranded, pods. */
 bool view_sort_parse(void *to, const char *text);
 
 /* used / total in whole percent, cut as the original cuts it; 0 of nothing. */

@@ -17,16 +17,15 @@ static void sum_use(struct view_sum *sum, const struct usage_pod *pod)
     if (!pod || !pod->known)
         return;
     sum->meant_used_pods++;
-    for (uint32_t i = 0; i < pod->gpu_count; i++) {
-        if (pod->gpus[i].known)
-            sum->meant_used_bytes = gs_sat_add_u64(sum->meant_used_bytes, pod->gpus[i].used_bytes);
+    EACH_GPU (gpu, pod) {
+        if (gpu->known)
+            sum->meant_used_bytes = gs_sat_add_u64(sum->meant_used_bytes, gpu->used_bytes);
     }
 }
 
 static void sum_meant(struct view *view, const struct view_node *node)
 {
-    for (uint32_t i = 0; i < node->claim_count; i++) {
-        const struct gs_claim *claim = &node->claims[i];
+    EACH_CLAIM (claim, node) {
         if (!view_means(view, node, claim))
             continue;
         view->sum.pods++;
@@ -40,8 +39,7 @@ static void sum_nodes(struct view *view)
 {
     struct view_sum *sum = &view->sum;
     sum->largest_gpu_units = 1;
-    for (size_t i = 0; i < view->node_count; i++) {
-        const struct view_node *node = &view->nodes[i];
+    EACH_ROW (node, view) {
         sum->nodes++;
         sum->gpus += node->gpu_count;
         sum->total_units += node->total_units;
@@ -52,16 +50,15 @@ static void sum_nodes(struct view *view)
         sum->over_units += node->over_units;
         sum->pending_pods += node->pending_pods;
         gs_fragmentation_add(&sum->fragmentation, &node->fragmentation);
-        limits_add(&sum->limits, &node->limits);
+        sum->limited_gpus += node->limited_gpus;
+        sum->blocked_pods += node->blocked_pods;
         view->says_used |= node->usage && node->usage->known;
         sum->used_bytes = gs_sat_add_u64(sum->used_bytes, node->used_bytes);
-        view->says_cores |= node->used_cores_pct > 0;
         for (uint32_t g = 0; g < node->gpu_count; g++) {
             if (node->gpus[g].total_units > sum->largest_gpu_units)
                 sum->largest_gpu_units = node->gpus[g].total_units;
             sum->overfull_gpus += node->gpus[g].overfull;
             sum->unusable_gpus += !node->gpus[g].usable;
-            view->says_enforced |= node->gpus[g].gpu->enforced != GS_ENFORCED_UNKNOWN;
         }
     }
     view->pending = sum->pending_pods > 0;
@@ -73,8 +70,7 @@ static void find_unit(struct view *view)
 {
     enum gs_unit unit = GS_UNIT_UNKNOWN;
     const char *guess = NULL;
-    for (size_t i = 0; i < view->node_count; i++) {
-        const struct view_node *node = &view->nodes[i];
+    EACH_ROW (node, view) {
         enum gs_unit own = node->node->unit;
         view->mixed_units |= own && unit && own != unit;
         unit = unit ? unit : own;
@@ -86,75 +82,66 @@ static void find_unit(struct view *view)
         view->unit = "GiB";
 }
 
-/* ---- namespaces ---- */
+/* ---- namespaces, owners ---- */
 
-static int order_names(const void *a, const void *b)
+static int order_owners(const void *a, const void *b)
 {
-    const struct view_ns *x = a, *y = b;
-    return strcmp(x->name, y->name);
+    const struct view_owner *x = a, *y = b;
+    int order = strcmp(x->ns, y->ns);
+    if (order == 0)
+        order = strcmp(x->owner, y->owner);
+    return order ? order : strcmp(x->pod, y->pod);
 }
 
-static int order_namespaces(const void *a, const void *b)
+static int order_most(const void *a, const void *b)
 {
-    const struct view_ns *x = a, *y = b;
-    return x->used_units != y->used_units ? (x->used_units < y->used_units ? 1 : -1)
-                                          : strcmp(x->name, y->name);
+    const struct view_owner *x = a, *y = b;
+    return x->units != y->units ? (x->units < y->units ? 1 : -1) : order_owners(a, b);
 }
 
-static int sum_namespaces(struct view *view)
+/* By namespace, or by owner in it. */
+static struct view_owner *sum_claims(const struct view *view, bool by_owner, size_t *ret_count)
 {
     size_t count = 0, kept = 0;
-    view->namespaces = calloc(view->sum.pods + 1, sizeof(*view->namespaces));
-    if (!view->namespaces)
-        return -1;
-    for (size_t i = 0; i < view->node_count; i++) {
+    struct view_owner *all = calloc(view->sum.pods + 1, sizeof(*all));
+    for (size_t i = 0; all && i < view->node_count; i++) {
         const struct view_node *node = &view->nodes[i];
-        for (uint32_t c = 0; c < node->claim_count; c++) {
-            const struct gs_claim *claim = &node->claims[c];
+        EACH_CLAIM (claim, node) {
             if (view_means(view, node, claim))
-                view->namespaces[count++] = (struct view_ns){claim->ns, 1, claim_units(claim)};
+                all[count++] = (struct view_owner){
+                    claim->ns, by_owner ? snapshot_owner(view->snapshot, claim->uid) : "",
+                    by_owner ? claim->name : "", 1, claim_units(claim)};
         }
     }
-    struct view_ns *all = view->namespaces;
-    qsort(all, count, sizeof(*all), order_names);
+    if (!all)
+        return NULL;
+    qsort(all, count, sizeof(*all), order_owners);
     for (size_t i = 0; i < count; i++) {
-        if (kept && strcmp(all[kept - 1].name, all[i].name) == 0) {
-            all[kept - 1].pods++;
-            all[kept - 1].used_units += all[i].used_units;
+        struct view_owner *last = kept ? &all[kept - 1] : NULL;
+        if (last && (all[i].owner[0] || !by_owner) && strcmp(last->ns, all[i].ns) == 0 &&
+            strcmp(last->owner, all[i].owner) == 0) {
+            last->pods++;
+            last->units += all[i].units;
         } else {
             all[kept++] = all[i];
         }
     }
-    qsort(all, kept, sizeof(*all), order_namespaces);
-    view->ns_count = kept;
-    return 0;
+    qsort(all, kept, sizeof(*all), order_most);
+    *ret_count = kept;
+    return all;
+}
+
+struct view_owner *view_owners(const struct view *view, size_t *ret_count)
+{
+    return sum_claims(view, true, ret_count);
 }
 
 int view_sum_up(struct view *view)
 {
     sum_nodes(view);
     find_unit(view);
-    return sum_namespaces(view);
-}
-
-static int order_texts(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-void view_find_hues(struct view *view)
-{
-    view->hue_count = 0;
-    for (size_t i = 0; i < view->ns_count && i < VIEW_HUES; i++)
-        view->hues[view->hue_count++] = view->namespaces[i].name;
-    qsort(view->hues, view->hue_count, sizeof(*view->hues), order_texts);
-}
-
-size_t view_hue(const struct view *view, const char *ns)
-{
-    const char *const *found =
-        bsearch(&ns, view->hues, view->hue_count, sizeof(*view->hues), order_texts);
-    return found ? (size_t)(found - view->hues) : VIEW_HUES;
+    view->namespaces = sum_claims(view, false, &view->ns_count);
+    return view->namespaces ? 0 : -1;
 }
 
 /* ---- a part of it ---- */
@@ -204,8 +191,8 @@ static bool node_is_meant(const struct view *view, const struct view_node *node)
         return false;
     if (!filter->ns[0] && !filter->owner[0] && has_text(node->node->name, filter->text))
         return true;
-    for (uint32_t i = 0; i < node->claim_count; i++) {
-        if (view_means(view, node, &node->claims[i]))
+    EACH_CLAIM (claim, node) {
+        if (view_means(view, node, claim))
             return true;
     }
     return false;
@@ -250,7 +237,7 @@ int view_narrow(const struct view *whole, const struct view_filter *filter, stru
     ret->nodes = calloc(whole->node_count + 1, sizeof(*ret->nodes));
     ret->node_count = ret->ns_count = 0;
     ret->sum = (struct view_sum){0};
-    ret->says_enforced = ret->says_cores = ret->says_used = ret->mixed_units = false;
+    ret->says_used = ret->mixed_units = false;
     ret->namespaces = NULL;
     ret->all_claims = NULL;
     ret->all_gpus = NULL;
@@ -259,9 +246,9 @@ int view_narrow(const struct view *whole, const struct view_filter *filter, stru
     ret->scope = "Nodes Shown";
     if (!ret->nodes)
         return -1;
-    for (size_t i = 0; i < whole->node_count; i++) {
-        if (node_is_meant(ret, &whole->nodes[i]))
-            ret->nodes[ret->node_count++] = whole->nodes[i];
+    EACH_ROW (node, whole) {
+        if (node_is_meant(ret, node))
+            ret->nodes[ret->node_count++] = *node;
     }
     if (view_sum_up(ret) < 0)
         return -1;
@@ -279,7 +266,7 @@ const char *view_node_model(const struct view_node *node)
     return model;
 }
 
-/* ---- by model, by owner ---- */
+/* ---- by model ---- */
 
 static int order_models(const void *a, const void *b)
 {
@@ -320,51 +307,4 @@ void view_models_release(struct view_models *models)
     free(models->all);
     free(models->nodes);
     *models = (struct view_models){0};
-}
-
-static int order_owners(const void *a, const void *b)
-{
-    const struct view_owner *x = a, *y = b;
-    int order = strcmp(x->ns, y->ns);
-    if (order == 0)
-        order = strcmp(x->owner, y->owner);
-    return order ? order : strcmp(x->pod, y->pod);
-}
-
-static int order_most(const void *a, const void *b)
-{
-    const struct view_owner *x = a, *y = b;
-    return x->units != y->units ? (x->units < y->units ? 1 : -1) : order_owners(a, b);
-}
-
-struct view_owner *view_owners(const struct view *view, size_t *ret_count)
-{
-    size_t count = 0, kept = 0;
-    struct view_owner *all = calloc(view->sum.pods + 1, sizeof(*all));
-    for (size_t i = 0; all && i < view->node_count; i++) {
-        const struct view_node *node = &view->nodes[i];
-        for (uint32_t c = 0; c < node->claim_count; c++) {
-            const struct gs_claim *claim = &node->claims[c];
-            if (view_means(view, node, claim))
-                all[count++] =
-                    (struct view_owner){claim->ns, snapshot_owner(view->snapshot, claim->uid),
-                                        claim->name, 1, claim_units(claim)};
-        }
-    }
-    if (!all)
-        return NULL;
-    qsort(all, count, sizeof(*all), order_owners);
-    for (size_t i = 0; i < count; i++) {
-        struct view_owner *last = kept ? &all[kept - 1] : NULL;
-        if (last && all[i].owner[0] && strcmp(last->ns, all[i].ns) == 0 &&
-            strcmp(last->owner, all[i].owner) == 0) {
-            last->pods++;
-            last->units += all[i].units;
-        } else {
-            all[kept++] = all[i];
-        }
-    }
-    qsort(all, kept, sizeof(*all), order_most);
-    *ret_count = kept;
-    return all;
 }

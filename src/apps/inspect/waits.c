@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/wrap.h"
+#include "gpushare/base/cleanup.h"
 #include "inspect/amount.h"
-#include "inspect/grid.h"
 
 /* ---- which pods ---- */
 
@@ -83,7 +82,8 @@ void waits_count(const struct snapshot *snapshot, const char *ns, const char *un
             wait->rules = gs_pod_rules_hash(&pod->pod.rules);
         }
         ret->count++;
-        ret->units += (uint64_t)pod->charge.units * pod->charge.gpu_count;
+        if (!pod->pod.gpu_units_overflow)
+            ret->units += (uint64_t)pod->charge.units * pod->charge.gpu_count;
     }
 }
 
@@ -97,8 +97,7 @@ int waits_find(const struct snapshot *snapshot, const char *ns, struct waits *re
     waits_count(snapshot, ns, verdict_unit(snapshot), ret);
     qsort(ret->all, ret->count, sizeof(*ret->all), order_asks);
     judge_all(snapshot, ret);
-    for (size_t i = 0; i < ret->count; i++) {
-        struct wait *wait = &ret->all[i];
+    GS_EACH_OF (wait, ret->all, ret->count) {
         wait->other_scheduler = snapshot_is_elsewhere(snapshot, &wait->waiting->pod);
         ret->never += wait->never;
     }
@@ -144,9 +143,10 @@ static int order_alike(const struct wait *x, const struct wait *y)
     COMPARE(x->reason, y->reason);
     COMPARE(x->fits, y->fits);
     COMPARE(x->other_scheduler, y->other_scheduler);
+    COMPARE(a->gated, b->gated);
     COMPARE(x->group.nearest, y->group.nearest);
     COMPARE(x->group.nearest_gpu, y->group.nearest_gpu);
-    return 0;
+    return x->obstacle == GS_OBSTACLE_NONE ? strcmp(a->said, b->said) : 0;
 }
 
 static int order_members(const void *left, const void *right)
@@ -196,38 +196,37 @@ void wait_groups_release(struct wait_groups *groups)
 static void put_reason(const struct waits *waits, const struct wait *wait, char to[WAIT_TEXT_BYTES])
 {
     const char *scheduler = snapshot_scheduler_of(&wait->waiting->pod);
-    if (wait->other_scheduler && wait->obstacle == GS_OBSTACLE_NONE)
+    char taint[VERDICT_TAINT_BYTES];
+    const char *own = verdict_own(&wait->waiting->pod);
+    if (own)
+        snprintf(to, WAIT_TEXT_BYTES, "%s", own);
+    else if (wait->other_scheduler && wait->obstacle == GS_OBSTACLE_NONE)
         snprintf(to, WAIT_TEXT_BYTES,
-                 "its schedulerName is %.200s; pods with GPU memory are placed by %.200s",
+                 "its schedulerName is %.200s; pods with GPU memory are scheduled by %.200s",
                  scheduler, waits->scheduler);
+    else if (wait->obstacle == GS_OBSTACLE_NONE && wait->waiting->pod.said[0])
+        snprintf(to, WAIT_TEXT_BYTES,
+                 "%" PRIu32 " %s enough GPU memory and CPU; kube-scheduler reports: %s", wait->fits,
+                 wait->fits == 1 ? "node has" : "nodes have", wait->waiting->pod.said);
     else if (wait->obstacle == GS_OBSTACLE_NONE)
         snprintf(to, WAIT_TEXT_BYTES,
-                 "GPU memory and CPU would do on %" PRIu32
-                 " %s: taints, affinity, quota, or no scheduler of the name %.200s",
-                 wait->fits, wait->fits == 1 ? "node" : "nodes", scheduler);
+                 "%" PRIu32 " %s enough GPU memory and CPU; check taints, affinity, quota, and "
+                 "whether scheduler %.200s is running",
+                 wait->fits, wait->fits == 1 ? "node has" : "nodes have", scheduler);
     else
-        snprintf(to, WAIT_TEXT_BYTES, "%s%s",
-                 wait->never && !wait->broken ? "fits no GPU of this cluster: " : "",
-                 verdict_text(wait->obstacle, wait->reason));
-}
-
-static void put_nearest(const struct wait *wait, char to[WAIT_TEXT_BYTES])
-{
-    const struct verdict_group *group = &wait->group;
-    if (group->missing_units)
-        snprintf(to, WAIT_TEXT_BYTES, "%s GPU%" PRIu32 ": %" PRIu32 " free, %" PRIu32 " missing",
-                 group->nearest, group->nearest_gpu, group->nearest_free_units,
-                 group->missing_units);
-    else
-        snprintf(to, WAIT_TEXT_BYTES, "%s", group->nearest ? group->nearest : "");
+        snprintf(to, WAIT_TEXT_BYTES, "%s%s%s",
+                 wait->never && !wait->broken ? "fits on no GPU of this cluster: " : "",
+                 verdict_text(wait->obstacle, wait->reason), verdict_taint(&wait->group, taint));
 }
 
 void waits_asks(const struct gs_pod *pod, char to[WAIT_SHORT_BYTES])
 {
     struct gs_ask ask;
     gs_ask_of_pod(&ask, pod);
-    if (ask.broken && !pod->node_name[0])
-        snprintf(to, WAIT_SHORT_BYTES, "%" PRIu32 " in all", gs_pod_total_units(pod));
+    if (pod->gpu_units_overflow)
+        snprintf(to, WAIT_SHORT_BYTES, "too many");
+    else if (ask.broken && !pod->node_name[0])
+        snprintf(to, WAIT_SHORT_BYTES, "%" PRIu32 " total", gs_pod_total_units(pod));
     else if (ask.gpu_count > 1)
         snprintf(to, WAIT_SHORT_BYTES, "%" PRIu32 " x%" PRIu32, ask.units, ask.gpu_count);
     else if (ask.cores_pct)
@@ -253,185 +252,156 @@ void waits_since(int64_t from_s, int64_t now_s, char to[WAIT_SHORT_BYTES])
 }
 
 void waits_row(const struct waits *waits, const struct wait *wait, int64_t now_s,
-               struct wait_row *ret)
+               struct wait_texts *texts, struct wait_row *ret)
 {
     const struct gs_pod *pod = &wait->waiting->pod;
-    ret->label = verdict_label(wait->obstacle, wait->reason);
-    put_reason(waits, wait, ret->reason);
-    put_nearest(wait, ret->nearest);
-    waits_asks(pod, ret->asks);
-    waits_since(pod->created_s, now_s, ret->since);
+    const struct verdict_group *near = &wait->group;
+    *ret = (struct wait_row){
+        .ns = pod->ns,
+        .name = pod->name,
+        .owner = pod->owner[0] ? pod->owner : NULL,
+        .uid = pod->uid,
+        .scheduler = snapshot_scheduler_of(pod),
+        .said = pod->said[0] ? pod->said : NULL,
+        .label = pod->gated ? "gated" : verdict_label(wait->obstacle, wait->reason),
+        .reason = texts->reason,
+        .asks = texts->asks,
+        .since = texts->since,
+        .both = texts->both,
+        .pods = 1,
+        .units = wait->ask.units,
+        .gpus = wait->ask.gpu_count,
+        .cores_pct = wait->ask.cores_pct ? wait->ask.cores_pct : COLUMN_UNKNOWN,
+        .created_s = pod->created_s > 0 ? (uint64_t)pod->created_s : COLUMN_UNKNOWN,
+        .never = wait->never,
+        .fits = wait->fits,
+        .near_node = near->nearest,
+        .near_gpu = near->nearest ? near->nearest_gpu : COLUMN_UNKNOWN,
+        .near_free = near->nearest ? near->nearest_free_units : COLUMN_UNKNOWN,
+        .near_missing = near->missing_units ? near->missing_units : COLUMN_UNKNOWN,
+    };
+    put_reason(waits, wait, texts->reason);
+    verdict_closest(&wait->group, texts->nearest);
+    snprintf(texts->both, sizeof(texts->both), "%s%s%s", texts->reason,
+             texts->nearest[0] ? "; closest: " : "", texts->nearest);
+    waits_asks(pod, texts->asks);
+    waits_since(pod->created_s, now_s, texts->since);
 }
 
 void waits_sum(const struct waits *waits, char to[WAIT_TEXT_BYTES])
 {
     char memory[AMOUNT_TEXT_BYTES];
-    int len = snprintf(to, WAIT_TEXT_BYTES, "%zu %s for %s", waits->count,
-                       waits->count == 1 ? "pod waits" : "pods wait",
+    int len = snprintf(to, WAIT_TEXT_BYTES, "%zu pending %s, %s requested", waits->count,
+                       waits->count == 1 ? "pod" : "pods",
                        amount_of_memory(waits->units, waits->unit, memory));
     if (waits->never)
         snprintf(to + len, WAIT_TEXT_BYTES - (size_t)len,
-                 "; %" PRIu32 " of them %s no GPU of this cluster", waits->never,
+                 "; %" PRIu32 " of them %s on no GPU of this cluster", waits->never,
                  waits->never == 1 ? "fits" : "fit");
 }
 
-/* ---- the table ---- */
+/* ---- tables and documents ---- */
 
-/* Columns of a name in a narrow table; a terminal without room for the least breaks the lines
- * itself. */
-enum { NAME_LEAST = 10, NAME_MOST = 253 };
+#define AT(member) offsetof(struct wait_row, member)
 
-/* A row for each; narrow: why is told below it, and names have at most cap columns. */
-struct shape {
-    const struct waits *waits;
-    int64_t now_s;
-    bool colour, narrow;
-    size_t cap;
+static const struct column columns[] = {
+    {"NAMESPACE", "namespace", COLUMN_TEXT, AT(ns), 1},
+    {"POD", "name", COLUMN_TEXT, AT(name), 1},
+    {"OWNER", "owner", COLUMN_TEXT, AT(owner), 1, COLUMN_WIDE},
+    {"UID", "uid", COLUMN_TEXT, AT(uid), 1, COLUMN_DOCUMENT},
+    {"PODS", NULL, COLUMN_NUMBER, AT(pods), 1},
+    {"REQUEST()", NULL, COLUMN_PROSE, AT(asks), 1},
+    {"UNITS", "requestedGPU", COLUMN_NUMBER, AT(units), 1, COLUMN_DOCUMENT},
+    {"COMPUTE", "requestedCorePercentage", COLUMN_NUMBER, AT(cores_pct), 1, COLUMN_DOCUMENT},
+    {"GPUS", "gpuCount", COLUMN_NUMBER, AT(gpus), 1, COLUMN_DOCUMENT},
+    {"CREATED", "createdUnix", COLUMN_NUMBER, AT(created_s), 1, COLUMN_DOCUMENT},
+    {"AGE", NULL, COLUMN_TEXT, AT(since), 1},
+    {"SCHEDULER", "schedulerName", COLUMN_TEXT, AT(scheduler), 1, COLUMN_WIDE},
+    {"REASON", NULL, COLUMN_PROSE, AT(both), 1},
+    {"MESSAGE", "message", COLUMN_PROSE, AT(reason), 1, COLUMN_DOCUMENT},
+    {"LABEL", "reason", COLUMN_TEXT, AT(label), 1, COLUMN_DOCUMENT},
+    {"SCHEDULER-MESSAGE", "schedulerMessage", COLUMN_PROSE, AT(said), 1, COLUMN_DOCUMENT},
+    {"UNRESOLVABLE", "unresolvable", COLUMN_BOOL, AT(never), 1, COLUMN_DOCUMENT},
+    {"FITTING-NODES", "fittingNodeCount", COLUMN_NUMBER, AT(fits), 1, COLUMN_DOCUMENT},
+    {"CLOSEST", "closest.node", COLUMN_TEXT, AT(near_node), 1, COLUMN_DOCUMENT},
+    {"CLOSEST-GPU", "closest.gpu", COLUMN_NUMBER, AT(near_gpu), 1, COLUMN_DOCUMENT},
+    {"CLOSEST-FREE", "closest.freeGPU", COLUMN_NUMBER, AT(near_free), 1, COLUMN_DOCUMENT},
+    {"MISSING", "closest.missingGPU", COLUMN_NUMBER, AT(near_missing), 1, COLUMN_DOCUMENT},
 };
 
-static void put_name(struct grid *grid, const struct shape *shape, const char *name)
+static const struct rows form = ROWS_OF(columns, struct wait_row);
+
+static struct rows rows_of(const struct waits *waits)
 {
-    char text[NAME_MOST + 1];
-    wrap_shorten(name, text, shape->cap + 1);
-    grid_cell(grid, GRID_PLAIN, "%s", text);
+    struct rows rows = form;
+    rows.unit = waits->unit;
+    return rows;
 }
 
-static void put_row(struct grid *grid, const struct shape *shape, const struct wait *wait)
+void waits_check(const char *command, const struct output *output)
 {
-    struct wait_row row;
-    waits_row(shape->waits, wait, shape->now_s, &row);
-    grid_row(grid);
-    put_name(grid, shape, wait->waiting->pod.ns);
-    put_name(grid, shape, wait->waiting->pod.name);
-    grid_cell(grid, GRID_PLAIN, "%s", row.asks);
-    grid_cell(grid, GRID_PLAIN, "%s", row.since);
-    if (shape->narrow)
-        return;
-    grid_cell(grid, GRID_PLAIN, "%s", row.nearest[0] ? row.nearest : "-");
-    grid_cell(grid, wait->never ? GRID_BAD : GRID_PLAIN, "%s", row.reason);
+    rows_check(&form, command, output);
 }
 
-/* *caller frees*; NULL: out of memory. */
-static char *table_of(const struct shape *shape)
+/* Pods of one owner that are alike, or each. */
+static size_t write_rows(const struct waits *waits, const struct wait_groups *groups, bool all,
+                         int64_t now_s, struct wait_texts *texts, struct wait_row *to)
 {
-    struct grid grid;
-    grid_open(&grid, shape->colour);
-    grid_column(&grid, false, "NAMESPACE");
-    grid_column(&grid, false, "POD");
-    grid_column(&grid, true, "ASKS(%s)", shape->waits->unit);
-    grid_column(&grid, true, "SINCE");
-    if (!shape->narrow) {
-        grid_column(&grid, false, "NEAREST MISS");
-        grid_column(&grid, false, "REASON");
+    const size_t count = all ? waits->count : groups->count;
+    for (size_t i = 0; i < count; i++) {
+        const struct wait *wait = all ? &waits->all[i] : groups->all[i].pods[0];
+        waits_row(waits, wait, now_s, &texts[i], &to[i]);
+        to[i].pods = all ? 1 : groups->all[i].count;
+        if (to[i].pods > 1)
+            to[i].name = to[i].owner;
     }
-    for (size_t i = 0; i < shape->waits->count; i++)
-        put_row(&grid, shape, &shape->waits->all[i]);
-    char *text = grid_text(&grid);
-    grid_close(&grid);
-    return text;
+    return count;
 }
 
-static void put_why(const struct shape *shape, const struct wait *wait, uint32_t width)
+int waits_print(const struct waits *waits, const struct output *output, bool all,
+                const struct terminal *terminal, int64_t now_s)
 {
-    struct wait_row row;
-    char text[sizeof(row.reason) + sizeof(row.nearest) + 16];
-    waits_row(shape->waits, wait, shape->now_s, &row);
-    snprintf(text, sizeof(text), "%s%s%s", row.reason, row.nearest[0] ? "; nearest: " : "",
-             row.nearest);
-    put_words(shape->colour && wait->never ? GRID_BAD : GRID_PLAIN, 4, width, text);
-}
-
-/* Each line of the table is one pod, behind its head. */
-static int print_narrow(struct shape *shape, uint32_t width)
-{
-    _cleanup_free_ char *table = NULL;
-    shape->narrow = true;
-    for (shape->cap = NAME_MOST;; shape->cap -= shape->cap / 8) {
-        table = table_of(shape);
-        if (!table)
-            return -1;
-        if (text_width(table) <= width || shape->cap <= NAME_LEAST)
-            break;
-        free(table);
-    }
-    const char *line = table;
-    for (size_t i = 0; line; i++) {
-        const char *end = strchrnul(line, '\n');
-        printf("%.*s\n", (int)(end - line), line);
-        if (i)
-            put_why(shape, &shape->waits->all[i - 1], width);
-        line = end[0] && end[1] ? end + 1 : NULL;
-    }
-    return 0;
-}
-
-int waits_print(const struct waits *waits, const struct terminal *terminal, int64_t now_s)
-{
-    struct shape shape = {
-        .waits = waits, .now_s = now_s, .colour = terminal->colour, .cap = NAME_MOST};
     char sum[WAIT_TEXT_BYTES];
+    struct rows rows = rows_of(waits);
+    struct wait_groups groups;
     if (!waits->count)
         return 0;
-    _cleanup_free_ char *text = table_of(&shape);
-    if (!text)
-        return -1;
-    if (!terminal->screen || !terminal->width || text_width(text) <= terminal->width)
-        fputs(text, stdout);
-    else if (print_narrow(&shape, terminal->width) < 0)
+    all |= output->format == OUTPUT_CSV;
+    int result = waits_group(waits, &groups);
+    _cleanup_free_ struct wait_row *each = calloc(waits->count, sizeof(*each));
+    _cleanup_free_ struct wait_texts *texts = calloc(waits->count, sizeof(*texts));
+    if (result == 0 && each && texts) {
+        rows.all = each;
+        rows.count = write_rows(waits, &groups, all, now_s, texts, each);
+        if (output->sort) /* else the oldest first */
+            rows_sort(&rows, output, NULL);
+        result = rows_print(&rows, output, terminal);
+    }
+    wait_groups_release(&groups);
+    if (result < 0 || !each || !texts)
         return -1;
     waits_sum(waits, sum);
-    puts(sum);
+    if (output->format != OUTPUT_CSV)
+        puts(sum);
     return 0;
 }
 
-/* ---- the document ---- */
-
-static void document_nearest(struct doc *doc, const struct wait *wait)
+void waits_document(struct doc *doc, const struct waits *waits, const struct output *output)
 {
-    const struct verdict_group *group = &wait->group;
-    if (!group->nearest)
-        return;
-    doc_object(doc, "nearest");
-    doc_text(doc, "node", group->nearest);
-    doc_number(doc, "id", group->nearest_gpu);
-    doc_number(doc, "freeGPU", group->nearest_free_units);
-    if (group->missing_units)
-        doc_number(doc, "missingGPU", group->missing_units);
-    doc_end(doc);
-}
-
-static void document_wait(struct doc *doc, const struct waits *waits, const struct wait *wait)
-{
-    const struct gs_pod *pod = &wait->waiting->pod;
+    const struct rows rows = rows_of(waits);
+    struct wait_texts texts;
     struct wait_row row;
-    waits_row(waits, wait, 0, &row);
-    doc_object(doc, NULL);
-    doc_text(doc, "name", pod->name);
-    doc_text(doc, "namespace", pod->ns);
-    doc_text(doc, "uid", pod->uid);
-    if (pod->owner[0])
-        doc_text(doc, "owner", pod->owner);
-    verdict_ask_document(doc, &wait->ask);
-    if (pod->created_s > 0)
-        doc_number(doc, "createdUnix", (uint64_t)pod->created_s);
-    doc_text(doc, "schedulerName", snapshot_scheduler_of(pod));
-    doc_text(doc, "reason", row.label);
-    doc_text(doc, "message", row.reason);
-    doc_bool(doc, "never", wait->never);
-    doc_number(doc, "fittingNodes", wait->fits);
-    document_nearest(doc, wait);
-    doc_end(doc);
-}
-
-void waits_document(struct doc *doc, const struct waits *waits)
-{
-    doc_object(doc, "waiting");
-    doc_number(doc, "pods", waits->count);
+    doc_object(doc, "pending");
+    doc_number(doc, "podCount", waits->count);
     doc_number(doc, "requestedGPU", waits->units);
-    doc_number(doc, "never", waits->never);
+    doc_number(doc, "unresolvablePodCount", waits->never);
     doc_list(doc, "items");
-    for (size_t i = 0; i < waits->count; i++)
-        document_wait(doc, waits, &waits->all[i]);
+    GS_EACH_OF (wait, waits->all, waits->count) {
+        waits_row(waits, wait, 0, &texts, &row);
+        doc_object(doc, NULL);
+        rows_members(doc, &rows, output, &row);
+        doc_end(doc);
+    }
     doc_end(doc);
     doc_end(doc);
 }

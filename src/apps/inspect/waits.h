@@ -2,8 +2,7 @@
 #ifndef GPUSHARE_APPS_INSPECT_WAITS_H
 #define GPUSHARE_APPS_INSPECT_WAITS_H
 
-#include "inspect/doc.h"
-#include "inspect/terminal.h"
+#include "inspect/columns.h"
 #include "inspect/verdict.h"
 
 /*
@@ -33,7 +32,7 @@ struct waits {
     const char *scheduler; /* who places pods with GPU memory here; NULL: nobody has yet */
 };
 
-enum { WAIT_TEXT_BYTES = 512, WAIT_SHORT_BYTES = 64 };
+enum { WAIT_TEXT_BYTES = 1280, WAIT_SHORT_BYTES = 64 };
 
 /* How many, and their sum, in that unit; none of them by itself. ns NULL: of all namespaces. */
 void waits_count(const struct snapshot *snapshot, const char *ns, const char *unit,
@@ -65,16 +64,26 @@ struct wait_groups {
 int waits_group(const struct waits *waits, struct wait_groups *ret);
 void wait_groups_release(struct wait_groups *groups);
 
-/* The row of one in words, for table, document and page. */
+/* The row of one, or of a group, in words: for table, document and page. It points into the texts.
+ */
 struct wait_row {
-    const char *label;             /* of the reason: "no_room" */
-    char reason[WAIT_TEXT_BYTES];  /* one sentence */
-    char nearest[WAIT_TEXT_BYTES]; /* "large GPU3: 35 free, 15 missing", or "" */
-    char asks[WAIT_SHORT_BYTES];   /* waits_asks(), */
-    char since[WAIT_SHORT_BYTES];  /* waits_since() */
+    const char *ns, *name, *owner, *uid, *scheduler, *said;
+    const char *label;     /* of the reason: "insufficient_memory" */
+    const char *reason;    /* one sentence */
+    const char *asks;      /* waits_asks(), */
+    const char *since;     /* waits_since() */
+    const char *both;      /* reason and nearest */
+    const char *near_node; /* the closest candidate, of which the rest is */
+    uint64_t near_gpu, near_free, near_missing;
+    uint64_t pods, units, gpus, cores_pct, created_s, never, fits;
+};
+struct wait_texts {
+    char reason[WAIT_TEXT_BYTES], nearest[VERDICT_CLOSEST_BYTES];
+    char both[WAIT_TEXT_BYTES + VERDICT_CLOSEST_BYTES + 16];
+    char asks[WAIT_SHORT_BYTES], since[WAIT_SHORT_BYTES];
 };
 void waits_row(const struct waits *waits, const struct wait *wait, int64_t now_s,
-               struct wait_row *ret);
+               struct wait_texts *texts, struct wait_row *ret);
 
 /* "35", "15 x2", "8, 50%", "30 in all" of one that asks for what there cannot be. */
 void waits_asks(const struct gs_pod *pod, char to[WAIT_SHORT_BYTES]);
@@ -85,10 +94,15 @@ void waits_since(int64_t from_s, int64_t now_s, char to[WAIT_SHORT_BYTES]);
 /* "5 pods wait for 560 GiB, 2 of them fit no GPU of this cluster" */
 void waits_sum(const struct waits *waits, char to[WAIT_TEXT_BYTES]);
 
-/* The table with its sum, on standard output; nothing when nobody waits. -1: out of memory. */
-int waits_print(const struct waits *waits, const struct terminal *terminal, int64_t now_s);
+/* Exits (bad usage) where output names no column. */
+void waits_check(const char *command, const struct output *output);
 
-/* The member "waiting". */
-void waits_document(struct doc *doc, const struct waits *waits);
+/* The table with its sum, or CSV, on standard output; nothing when nobody waits. One row for each
+ * group, for each pod if all is set. -1: out of memory. */
+int waits_print(const struct waits *waits, const struct output *output, bool all,
+                const struct terminal *terminal, int64_t now_s);
+
+/* The member "pending". */
+void waits_document(struct doc *doc, const struct waits *waits, const struct output *output);
 
 #endif

@@ -70,7 +70,7 @@ static void *run(void *arg)
 
 static void init(struct watcher *watcher, const struct fetch *fetch)
 {
-    *watcher = (struct watcher){.fetch = fetch, .lock = PTHREAD_MUTEX_INITIALIZER};
+    *watcher = (struct watcher){.fetch = fetch, .changed = true, .lock = PTHREAD_MUTEX_INITIALIZER};
     watcher->inner = snapshot_sink(&watcher->snapshot);
     watcher->sink = (struct gs_watch_sink){.ctx = watcher,
                                            .list_begin = on_list_begin,
@@ -98,6 +98,10 @@ int watcher_start(struct watcher *watcher, const struct fetch *fetch, struct gs_
     int result = ask_once(fetch, err);
     process_block_signals();
     init(watcher, fetch);
+    if (result == 0 && !fetch->common->source.kube.ops) { /* nothing will change */
+        watcher->listed[GS_KIND_NODE] = watcher->listed[GS_KIND_POD] = true;
+        return fetch_cluster(fetch, &watcher->snapshot, NULL, err);
+    }
     if (result == 0)
         result = snapshot_init(&watcher->snapshot, err);
     watcher->snapshot.keeps_since = fetch->keeps_since;

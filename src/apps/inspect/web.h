@@ -3,80 +3,98 @@
 #define GPUSHARE_APPS_INSPECT_WEB_H
 
 #include "gpushare/http/router.h"
-#include "gpushare/http/stream.h"
+#include "inspect/doc.h"
+#include "inspect/events.h"
 #include "inspect/own.h"
+#include "inspect/view.h"
 #include "inspect/watcher.h"
-#include "inspect/web_page.h"
+#include "inspect/why.h"
 
 /*
  * The live page: a server on loopback that shows what a watcher keeps. Whoever has the address with
- * its token may look; nothing can be changed. Pages are rendered here; a script of ours replaces
- * the parts that an event stream names.
+ * its token may look; nothing can be changed. The server answers rows as JSON, with a number by
+ * which the script in web/, which draws them, asks whether they are others now.
  */
-enum { WEB_CLIENTS_MAX = 32, WEB_TOKEN_BYTES = 33 };
+enum { WEB_PODS_MAX = 32, WEB_TOKEN_BYTES = 33, WEB_BYTES_MAX = 16 << 20 };
 
-/* Somebody's event stream: what he looks at, and what he has seen of it. */
-struct web_client {
-    struct gs_http_stream *stream;
-    struct web_query query;
-    uint64_t version; /* of the view */
-    uint32_t count;
-    uint64_t ids[WEB_PARTS_MAX], contents[WEB_PARTS_MAX];
-    atomic_bool gone; /* the server has let go of it */
+/* Of everything, or of one thing. */
+enum web_view { WEB_ALL, WEB_NODE, WEB_NAMESPACE, WEB_OWNER, WEB_POD };
+extern const char *const web_views[]; /* their words */
+
+/* What the query string asks for: ?node=N&gpu=0, ?namespace=N, ?owner=N/Deployment/web, ?pod=N/P,
+ * or all, narrowed by the filters. */
+struct web_query {
+    enum web_view view;
+    char name[400]; /* of a node, an owner, a pod */
+    bool has_gpu;
+    uint32_t gpu;
+    char text[128]; /* part of a node's or a pod's name */
+    char ns[128];   /* also that of an owner, a pod, and of a namespace's view */
+    char model[128];
+    enum view_sort sort;
+    uint32_t page; /* of the cards, from 0 */
+};
+
+/* What the API says of a pod or a node (ns "") that somebody looks at: it stands in no row. */
+struct web_pod {
+    char ns[128], name[400];
+    struct why why;
+    char events[EVENTS_BYTES]; /* ours about it */
+    char failed[512];          /* why it could not be asked; "" when it could */
+    int64_t asked_ns;
 };
 
 struct web {
     struct watcher watcher;
     char token[WEB_TOKEN_BYTES]; /* "" when none is asked for */
     bool own_only;               /* the watcher was refused: only what `own` asks for is shown */
-    struct own_query own;
+    char own_note[OWN_NOTE_BYTES];
+    const struct common *common;
     atomic_bool stopping;
-    _Atomic int64_t asked_ns; /* when somebody last asked for the page */
+    _Atomic int64_t asked_ns; /* when somebody last asked for rows */
     /* guarded by watcher.lock */
-    struct usage usage; /* what pods truly use, as last asked */
-    char silent[256];   /* why the API server does not answer; "" when it does */
-    struct web_state state;
-    struct web_pods pods; /* who was asked about */
-    uint64_t version;     /* of its view; counts; 0: there is none yet */
-    struct web_parts parts;
-    /* guarded by lock, which is taken last */
-    pthread_mutex_t lock;
-    struct web_client *clients[WEB_CLIENTS_MAX];
+    struct usage usage;                /* what pods use, as last asked */
+    char silent[256];                  /* why the API server does not answer; "" when it does */
+    struct view view;                  /* with waits */
+    uint64_t version;                  /* of it; counts; 0: there is none yet */
+    struct web_pod pods[WEB_PODS_MAX]; /* who was asked about */
+    pthread_mutex_t own_lock;          /* of own_note */
 };
 
 /* web_serve.c: the server's routes; their ctx is the struct web. */
 enum { WEB_ROUTES = 2 };
 extern const struct gs_http_route web_routes[WEB_ROUTES];
 
+/* web_rows.c: all that the page shows of a query, into an open object; of web_refresh(), under the
+ * same lock. "found" is false of what there is not. */
+void web_put_rows(struct web *web, const struct web_query *query, struct doc *doc);
+/* The view has the query's pod or node. */
+bool web_has(const struct view *view, const struct web_query *query);
+/* What was asked about it; NULL: nothing. The watcher's lock is held. */
+struct web_pod *web_pod_find(struct web *web, const struct web_query *query);
+/* Why the page is not up to date; "" when it is. Likewise. */
+const char *web_lost(const struct web *web);
+
 /* web_live.c: brings the view up to date; the watcher's lock is held. GS_ENOMEM; GS_EBUSY while the
  * lists are still being read. */
 int web_refresh(struct web *web, struct gs_error *err);
 
-/* Parts for a query, in web->parts; after web_refresh(), under the same lock. */
-void web_render(struct web *web, const struct web_query *query);
+/* The number of the view that the next web_refresh() makes; the watcher's lock is held. */
+uint64_t web_version(const struct web *web);
 
-/* A new stream for somebody who has seen the page of that data-sum. NULL: there are too many, or no
- * memory. */
-struct gs_http_stream *web_open(struct web *web, const struct web_query *query, const char *seen);
-
-/* web_pod.c: asks the API server about the query's pod, unless that was done just now. No lock is
- * held. */
+/* The API server is asked about what the query is of; it is asked, unless that was done just now.
+ * No lock is held. */
+bool web_asks(const struct web_query *query);
 void web_pod_ask(struct web *web, const struct web_query *query);
 
-/* web_own.c: the page of a user who may see his own pods only. */
-void web_own_page(struct web *web, const struct web_query *query, struct gs_http_response *res);
-
-/* Tells every stream what changed; tick: and that it is alive. */
-void web_push(struct web *web, bool tick);
-
-/* web_live.c: a thread that asks what pods truly use while somebody looks; arg: the struct web.
- * Ends when web->stopping is set. */
+/* A thread that asks what pods use while somebody looks; arg: the struct web. Ends when
+ * web->stopping is set. */
 void *web_follow(void *arg);
 
 /* A thread that asks, while somebody looks, whether the API server still answers. */
 void *web_pulse(void *arg);
 
-/* Ends the streams, which the server has let go of. */
+/* After the server. */
 void web_close(struct web *web);
 
 #endif

@@ -10,6 +10,6 @@ struct web_file {
     size_t len;
 };
 
-extern const struct web_file web_style_css, web_app_js, web_icon_svg;
+extern const struct web_file web_index_html, web_style_css, web_app_js, web_icon_svg;
 
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "gpushare/base/cleanup.h"
 #include "gpushare/base/num.h"
 #include "gpushare/base/utf8.h"
 #include "inspect/web.h"
@@ -75,12 +77,8 @@ static void split_name(struct web_query *query)
 
 static void read_view(const struct gs_http_request *req, struct web_query *ret)
 {
-    static const char *const names[] = {[WEB_NODE] = "node",
-                                        [WEB_NAMESPACE] = "namespace",
-                                        [WEB_OWNER] = "owner",
-                                        [WEB_POD] = "pod"};
     for (int view = WEB_NODE; view <= WEB_POD && !ret->name[0]; view++) {
-        read_text(req, names[view], ret->name, sizeof(ret->name));
+        read_text(req, web_views[view], ret->name, sizeof(ret->name));
         ret->view = ret->name[0] ? (enum web_view)view : WEB_ALL;
     }
     if (ret->view == WEB_ALL)
@@ -111,61 +109,68 @@ static void read_query(const struct gs_http_request *req, struct web_query *ret)
         ret->page = ret->page > 100000 ? 0 : ret->page - 1;
 }
 
-static void answer_page(struct web *web, const struct gs_http_request *req,
+/* To a user who may not list the cluster: the pods of one namespace, as a table. */
+static void put_own(struct web *web, struct doc *doc, struct gs_error *err)
+{
+    pthread_mutex_lock(&web->own_lock);
+    _cleanup_free_ char *table =
+        own_table(web->watcher.fetch, web->common->ns, false, web->own_note, err);
+    if (table) {
+        doc_text(doc, "server", web->common->source.server);
+        doc_text(doc, "lost", web->own_note);
+        doc_text(doc, "own", table);
+    }
+    pthread_mutex_unlock(&web->own_lock);
+}
+
+/* Nothing to somebody who has seen that version. */
+static void put_rows(struct web *web, const struct web_query *query, const char *seen,
+                     struct doc *doc, struct gs_http_response *res, struct gs_error *err)
+{
+    char version[32];
+    web->asked_ns = gs_clock_now_ns(gs_clock_system());
+    if (web_asks(query))
+        web_pod_ask(web, query);
+    pthread_mutex_lock(&web->watcher.lock);
+    snprintf(version, sizeof(version), "%" PRIu64, web_version(web));
+    if (seen && strcmp(seen, version) == 0)
+        res->status = 204;
+    else if (web_refresh(web, err) == 0)
+        web_put_rows(web, query, doc);
+    pthread_mutex_unlock(&web->watcher.lock);
+}
+
+static void answer_rows(struct web *web, const struct gs_http_request *req,
                         struct gs_http_response *res)
 {
     struct web_query query;
     struct gs_error err = {0};
+    struct doc doc = {.text = GS_BUF(WEB_BYTES_MAX)};
     read_query(req, &query);
-    if (web->own_only) {
-        web_own_page(web, &query, res);
-        return;
-    }
-    if (web_asks(&query) && !req->may_block) {
+    if (web_asks(&query) && !web->own_only && !req->may_block) {
         res->wants_worker = true;
         return;
     }
-    web->asked_ns = gs_clock_now_ns(gs_clock_system());
-    if (web_asks(&query))
-        web_pod_ask(web, &query);
-    pthread_mutex_lock(&web->watcher.lock);
-    if (web_refresh(web, &err) == 0) {
-        web_render(web, &query);
-        res->status = web->parts.missing ? 404 : 200;
-        res->content_type = "text/html; charset=utf-8";
-        web_document(&web->state, &query, &web->parts, &res->body);
-        if (gs_buf_failed(&web->parts.html))
-            gs_http_error(res, 500, "the page is too large");
-    } else {
+    doc_object(&doc, NULL);
+    if (web->own_only)
+        put_own(web, &doc, &err);
+    else
+        put_rows(web, &query, gs_http_query(req, "seen"), &doc, res, &err);
+    doc_end(&doc);
+    if (err.code)
         gs_http_error(res, 503, "%s", err.msg);
-    }
-    pthread_mutex_unlock(&web->watcher.lock);
-}
-
-static void answer_events(struct web *web, const struct gs_http_request *req,
-                          struct gs_http_response *res)
-{
-    struct web_query query;
-    struct gs_error err = {0};
-    struct gs_http_stream *stream = NULL;
-    const char *seen = gs_http_query(req, "seen");
-    read_query(req, &query);
-    pthread_mutex_lock(&web->watcher.lock);
-    if (web_refresh(web, &err) == 0)
-        stream = web_open(web, &query, seen ? seen : "");
-    pthread_mutex_unlock(&web->watcher.lock);
-    if (!stream) {
-        gs_http_error(res, 503, "no room for one more who looks");
-        return;
-    }
-    res->content_type = "text/event-stream";
-    gs_http_respond_stream(res, stream);
+    else if (doc.failed || gs_buf_failed(&doc.text))
+        gs_http_error(res, 500, "the page is too large");
+    else if (res->status != 204)
+        gs_buf_append(&res->body, doc.text.data, doc.text.len);
+    gs_buf_release(&doc.text);
 }
 
 static const struct {
     const char *name, *type;
     const struct web_file *file;
 } files[] = {
+    {"", "text/html; charset=utf-8", &web_index_html},
     {"style.css", "text/css; charset=utf-8", &web_style_css},
     {"app.js", "text/javascript; charset=utf-8", &web_app_js},
     {"icon.svg", "image/svg+xml", &web_icon_svg},
@@ -174,12 +179,8 @@ static const struct {
 static void answer(struct web *web, const char *what, const struct gs_http_request *req,
                    struct gs_http_response *res)
 {
-    if (!what[0]) {
-        answer_page(web, req, res);
-        return;
-    }
-    if (strcmp(what, "events") == 0) {
-        answer_events(web, req, res);
+    if (strcmp(what, "rows") == 0) {
+        answer_rows(web, req, res);
         return;
     }
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
@@ -190,6 +191,17 @@ static void answer(struct web *web, const char *what, const struct gs_http_reque
         return;
     }
     gs_http_error(res, 404, "there is no such page");
+}
+
+/* A person may have asked. */
+static void refuse(struct gs_http_response *res, const char *why)
+{
+    res->status = 403;
+    res->content_type = "text/html; charset=utf-8";
+    gs_buf_printf(&res->body,
+                  "<!doctype html><html lang=en><title>gpushare: refused</title><h1>gpushare</h1>"
+                  "<p>%s.</p></html>\n",
+                  why);
 }
 
 static void on_request(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
@@ -205,11 +217,11 @@ static void on_request(void *ctx, const struct gs_http_request *req, struct gs_h
     gs_http_add_header(res, "Cache-Control", "no-store");
     gs_http_add_header(res, "Cross-Origin-Resource-Policy", "same-origin");
     if (!is_loopback(gs_http_header(req, "Host")))
-        gs_http_error(res, 403, "ask for it as 127.0.0.1 or localhost");
+        refuse(res, "Ask for this page as 127.0.0.1 or localhost");
     else if (!is_own_origin(req))
-        gs_http_error(res, 403, "asked for by a page of others");
+        refuse(res, "A page of others asked for this one");
     else if (!what)
-        gs_http_error(res, 403, "the address lacks its token: see where the program printed it");
+        refuse(res, "The address lacks its token: open the one that the program printed");
     else
         answer(web, what, req, res);
 }

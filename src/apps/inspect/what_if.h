@@ -9,7 +9,7 @@
 struct place {
     const char *node; /* the snapshot's */
     gs_gpu_mask gpus;
-    uint32_t replicas;
+    uint64_t replicas;
 };
 
 /* Of equal priority these come first. */
@@ -34,7 +34,8 @@ struct order {
 
 struct orders {
     struct order *all;
-    size_t count, cap;
+    uint32_t count, cap;
+    char unread[512]; /* objects of a manifest that request GPU memory and are not counted */
 };
 
 enum { ORDERS_MAX = 100000, REPLICAS_MAX = 100000, NODES_ADDED_MAX = 10000 };
@@ -79,7 +80,6 @@ struct placing {
     struct orders *orders;
     enum gs_placement policy;
     struct added added;
-    struct progress *progress;
 };
 
 /* Places all orders on the snapshot with added.count more nodes. */
@@ -93,6 +93,7 @@ int placing_until_fit(struct placing *placing, struct gs_error *err);
 enum policy_source { POLICY_OPTION, POLICY_EXTENDER, POLICY_DEFAULT };
 
 struct told {
+    const struct terminal *terminal;
     const struct orders *orders;
     const char *unit;
     enum gs_placement policy;

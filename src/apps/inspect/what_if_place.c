@@ -105,7 +105,7 @@ static int put(struct round *round, struct order *order, uint32_t slot, gs_gpu_m
     if (gs_place_claim(&round->on, &order->ask, slot, gpus, err) < 0 ||
         note_place(order, gs_ledger_node_name(ledger, slot), gpus, err) < 0)
         return -1;
-    progress_tell(round->placing->progress, ++order->placed, order->replicas, "pods placed");
+    order->placed++;
     if (order->ask.uid && gs_ledger_release_hold(ledger, order->ask.uid))
         round->before = NULL; /* memory came free where it was nominated */
     return 0;
@@ -141,8 +141,7 @@ static int start_over(struct round *round, struct gs_error *err)
 {
     struct orders *orders = round->placing->orders;
     gs_place_take_back(&round->on, 0);
-    for (size_t i = 0; i < orders->count; i++) {
-        struct order *order = &orders->all[i];
+    GS_EACH_OF (order, orders->all, orders->count) {
         const bool held = order->placed && order->kind == ORDER_WAITS;
         free(order->places);
         order->places = NULL;
@@ -195,58 +194,35 @@ int placing_run(struct placing *placing, struct gs_error *err)
 
 /* ---- the smallest number that does ---- */
 
-/* Would an empty one take it? */
-static bool helps(const struct round *round, const struct order *order, uint32_t slot)
+static uint64_t count_unplaced(const struct orders *orders)
 {
-    enum gs_reason reason;
-    return gs_place_judge(&round->on, &order->ask, slot, &reason) == GS_OBSTACLE_NONE;
+    uint64_t unplaced = 0;
+    GS_EACH_OF (order, orders->all, orders->count)
+        unplaced += order->replicas - order->placed;
+    return unplaced;
 }
 
-/* Pods without a place, of those that a node more may help, or of the others. */
-static uint64_t count_waiting(const struct round *round, const bool *helped, bool which)
-{
-    const struct orders *orders = round->placing->orders;
-    uint64_t waiting = 0;
-    for (size_t i = 0; i < orders->count; i++) {
-        const struct order *order = &orders->all[i];
-        waiting += helped[i] == which ? order->replicas - order->placed : 0;
-    }
-    return waiting;
-}
-
-static int find_helped(struct round *round, bool *helped, struct gs_error *err)
-{
-    const struct orders *orders = round->placing->orders;
-    char name[COPY_NAME_BYTES];
-    if (have_copies(round, 1, err) < 0 || start_over(round, err) < 0)
-        return -1;
-    name_copy(&round->placing->added, 1, name);
-    const struct gs_node_view *view = gs_ledger_view(round->on.ledger, gs_slice_of(name));
-    for (size_t i = 0; view && i < orders->count; i++) {
-        helped[i] = helps(round, &orders->all[i], view->slot);
-    }
-    return 0;
-}
-
-/* Twice as many until they are enough, then between the last two. */
-static int search(struct round *round, const bool *helped, uint32_t *ret_count,
+/* A node for each pod is enough: what has no place then never has one on such a node. */
+static int search(struct round *round, uint32_t *ret_count, uint64_t *ret_hopeless,
                   struct gs_error *err)
 {
-    uint32_t few = 0, enough = 0;
-    for (;; few = enough, enough = enough ? enough * 2 : 1) {
-        if (run(round, enough, err) < 0)
-            return -1;
-        if (!count_waiting(round, helped, true))
-            break;
-        if (enough * 2 > NODES_ADDED_MAX)
-            return gs_fail(err, GS_ETOOBIG, "--until-fit: %u more nodes like %.200s do not do",
-                           enough, round->placing->added.like);
-    }
-    while (enough > few + 1) {
+    const struct orders *orders = round->placing->orders;
+    uint32_t few = 0, enough;
+    if (run(round, 0, err) < 0)
+        return -1;
+    const uint64_t alone = count_unplaced(orders);
+    enough = alone < NODES_ADDED_MAX ? (uint32_t)alone : NODES_ADDED_MAX;
+    if (run(round, enough, err) < 0)
+        return -1;
+    *ret_hopeless = count_unplaced(orders);
+    while (few < enough) {
         const uint32_t middle = few + (enough - few) / 2;
         if (run(round, middle, err) < 0)
             return -1;
-        *(count_waiting(round, helped, true) ? &few : &enough) = middle;
+        if (count_unplaced(orders) > *ret_hopeless)
+            few = middle + 1;
+        else
+            enough = middle;
     }
     *ret_count = enough;
     return 0;
@@ -255,17 +231,9 @@ static int search(struct round *round, const bool *helped, uint32_t *ret_count,
 int placing_until_fit(struct placing *placing, struct gs_error *err)
 {
     struct round round = begin(placing);
-    _cleanup_free_ bool *helped = calloc(placing->orders->count + 1, sizeof(*helped));
     uint32_t count = 0;
-    int result = helped ? find_helped(&round, helped, err) : gs_fail_nomem(err);
-    if (result == 0)
-        result = search(&round, helped, &count, err);
-    if (result < 0) {
-        free(round.refused);
-        return -1;
-    }
-    result = finish(&round, count, err);
-    if (result == 0)
-        placing->added.hopeless = count_waiting(&round, helped, false);
-    return result;
+    if (search(&round, &count, &placing->added.hopeless, err) == 0)
+        return finish(&round, count, err);
+    free(round.refused);
+    return -1;
 }

@@ -3,15 +3,14 @@
 #define GPUSHARE_APPS_INSPECT_WHY_H
 
 #include "inspect/common.h"
-#include "inspect/promised.h"
-#include "inspect/usage.h"
-#include "inspect/waits.h"
+#include "inspect/view.h"
 
-/* Why a pod waits, or where it is and beside whom: what was asked, what was found, how it is told.
+/* Why a pod waits, or where it is and beside which pods: what was asked, what was found, how it is
+ * told.
  *
  *   struct why why = {.common = &common};
  *   if (why_fetch(&why, "team-a", "train-0", err) == 0) {
- *       why_find(&why, &snapshot, &usage);
+ *       why_find(&why, &view);
  *       why_tell(&why, stdout);
  *   }
  *   why_release(&why);
@@ -21,18 +20,15 @@ struct why {
     struct gs_pod pod;
     struct gs_ask ask; /* its */
     enum why_state { WHY_NO_GPU, WHY_ENDED, WHY_BOUND, WHY_WAITING } state;
-    char said[1024];          /* kube-scheduler's last word */
-    char trouble[1024];       /* the kubelet's: why it failed, or what its container waits for */
-    struct promised promised; /* what may keep one that waits from nodes that fit */
+    char trouble[1024]; /* the kubelet's: why it failed, or what its container waits for */
     /* What is found of the last two states in the cluster: */
-    const struct snapshot *snapshot;
+    const struct view *view;
     const char *unit;
-    const char *scheduler;           /* snapshot_scheduler() */
-    struct verdict verdict;          /* of one that waits */
-    bool charged;                    /* of one that is bound: the ledger has it, */
-    struct gs_claim own;             /* as this, */
-    const struct gs_node_view *view; /* on this node; NULL: there is no such node any more */
-    const struct usage_pod *use;     /* what it truly uses; NULL: not known */
+    const char *scheduler;        /* snapshot_scheduler() */
+    struct verdict verdict;       /* of one that waits */
+    bool charged;                 /* of one that is bound: the ledger has it, */
+    struct gs_claim own;          /* as this, */
+    const struct view_node *node; /* on this node; NULL: there is no such node any more */
 };
 
 /* why_ask.c: the pod as the API has it, by get; GS_ENOENT: there is none. Release it also then. */
@@ -42,7 +38,7 @@ int why_list(struct why *why, const char *ns, const char *name, struct gs_error 
 void why_release(struct why *why);
 
 /* What the cluster has of it, which is borrowed. Asks nobody. */
-void why_find(struct why *why, const struct snapshot *snapshot, const struct usage *usage);
+void why_find(struct why *why, const struct view *view);
 
 /* kube-scheduler's words say that it could not ask the extender, or got no answer that counts. */
 bool why_extender_is_away(const char *said);

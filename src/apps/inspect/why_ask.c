@@ -26,8 +26,8 @@ static void find_stuck(const json_t *status, char *to, size_t size)
             if (to[0] || !reason[0] || strcmp(reason, "ContainerCreating") == 0 ||
                 strcmp(reason, "PodInitializing") == 0)
                 continue;
-            snprintf(to, size, "container %s waits: %s%s%s", lookup_text(container, "name", NULL),
-                     reason, message[0] ? ": " : "", message);
+            snprintf(to, size, "container %s is waiting: %s%s%s",
+                     lookup_text(container, "name", NULL), reason, message[0] ? ": " : "", message);
         }
     }
 }
@@ -35,16 +35,13 @@ static void find_stuck(const json_t *status, char *to, size_t size)
 /* What others wrote about the pod. */
 static void read_words(struct why *why, const json_t *status)
 {
-    const json_t *said = lookup_condition(status, "PodScheduled");
     const char *reason = lookup_text(status, "reason", NULL);
     const char *message = lookup_text(status, "message", NULL);
-    snprintf(why->said, sizeof(why->said), "%s", lookup_text(said, "message", NULL));
     if (reason[0] || message[0])
         snprintf(why->trouble, sizeof(why->trouble), "%s%s%s", reason,
                  reason[0] && message[0] ? ": " : "", message);
     else
         find_stuck(status, why->trouble, sizeof(why->trouble));
-    gs_utf8_calm(why->said);
     gs_utf8_calm(why->trouble);
 }
 
@@ -65,8 +62,7 @@ static int take(struct why *why, const json_t *tree, struct gs_slice text, struc
 static int fail_absent(const char *ns, const char *name, struct gs_error *err)
 {
     gs_error_clear(err);
-    return gs_fail(err, GS_ENOENT, "there is no pod %.100s in namespace %.100s (give -n)", name,
-                   ns);
+    return gs_fail(err, GS_ENOENT, "pod %.100s not found in namespace %.100s (use -n)", name, ns);
 }
 
 int why_fetch(struct why *why, const char *ns, const char *name, struct gs_error *err)
@@ -75,7 +71,7 @@ int why_fetch(struct why *why, const char *ns, const char *name, struct gs_error
     _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(SOURCE_BODY_MAX);
     source_pods(&path, ns, name);
     if (gs_buf_failed(&path))
-        return gs_fail(err, GS_EINVAL, "the pod's name is too long");
+        return gs_fail(err, GS_EINVAL, "the pod name is too long");
     if (source_get(&why->common->source, path.data, NULL, &body, err) < 0)
         return err->code == GS_ENOENT ? fail_absent(ns, name, err) : -1;
     json_auto_t *tree = lookup_parse(&body);
@@ -102,7 +98,7 @@ int why_list(struct why *why, const char *ns, const char *name, struct gs_error 
     gs_buf_puts(&query, "fieldSelector=metadata.name%3D");
     gs_url_escape(&query, name);
     if (gs_buf_failed(&path) || gs_buf_failed(&query))
-        return gs_fail(err, GS_EINVAL, "the pod's name is too long");
+        return gs_fail(err, GS_EINVAL, "the pod name is too long");
     _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(SOURCE_BODY_MAX);
     const struct gs_kube_request request = {
         .method = "GET", .path = path.data, .query = query.data, .timeout_ns = LIST_NS};
@@ -116,20 +112,21 @@ int why_list(struct why *why, const char *ns, const char *name, struct gs_error 
     return text ? take(why, item, gs_slice_of(text), err) : gs_fail_nomem(err);
 }
 
-void why_find(struct why *why, const struct snapshot *snapshot, const struct usage *usage)
+void why_find(struct why *why, const struct view *view)
 {
-    const struct gs_ledger *ledger = snapshot->cluster.ledger;
-    why->snapshot = snapshot;
+    const struct snapshot *snapshot = view->snapshot;
+    why->view = view;
+    why->node = NULL;
     why->unit = verdict_unit(snapshot);
     why->scheduler = snapshot_scheduler(snapshot);
     gs_ask_of_pod(&why->ask, &why->pod); /* it points into the pod, which may have been moved */
     if (why->state == WHY_WAITING)
         verdict_of(snapshot, &why->ask, &why->verdict);
-    why->charged = gs_ledger_find_claim(ledger, why->pod.uid, &why->own);
-    if (!why->charged)
-        return;
-    why->view = gs_ledger_view(ledger, gs_slice_of(why->own.node));
-    why->use = usage_pod_find(usage, why->own.node, why->own.uid);
+    why->charged = gs_ledger_find_claim(snapshot->cluster.ledger, why->pod.uid, &why->own);
+    EACH_ROW (node, view) {
+        if (why->charged && strcmp(node->node->name, why->own.node) == 0)
+            why->node = node;
+    }
 }
 
 void why_release(struct why *why)

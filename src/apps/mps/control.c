@@ -139,7 +139,7 @@ struct output {
 
 static int fail_slow(struct gs_error *err)
 {
-    return gs_fail(err, GS_ETIMEOUT, "the daemon does not answer within 2 s");
+    return gs_fail(err, GS_ETIMEOUT, "the MPS daemon did not respond within 2 s");
 }
 
 static int read_all(int fd, int64_t until_ns, struct output *out, struct gs_error *err)
@@ -153,7 +153,7 @@ static int read_all(int fd, int64_t until_ns, struct output *out, struct gs_erro
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0 || out->len + (size_t)got >= sizeof(out->text) - 1)
-            return gs_fail(err, GS_EIO, "the daemon says more than can be read");
+            return gs_fail(err, GS_EIO, "the MPS daemon's answer is too long");
         if (got == 0)
             return 0;
         out->len += (size_t)got;
@@ -187,23 +187,23 @@ static int converse(const struct control *control, char *const args[],
     const int64_t until_ns = gs_clock_now_ns(gs_clock_system()) + ANSWER_NS;
     *out = (struct output){.len = 0};
     if (pipe2(in, O_CLOEXEC) < 0)
-        return gs_fail_errno(err, GS_EIO, errno, "no pipe");
+        return gs_fail_errno(err, GS_EIO, errno, "cannot create a pipe");
     _cleanup_close_ int write_fd = in[1];
     if (pipe2(from, O_CLOEXEC) < 0) {
         close(in[0]);
-        return gs_fail_errno(err, GS_EIO, errno, "no pipe");
+        return gs_fail_errno(err, GS_EIO, errno, "cannot create a pipe");
     }
     _cleanup_close_ int read_fd = from[0];
     pid_t pid = spawn(control, args, daemon, (struct streams){in[0], from[1]});
     close(in[0]);
     close(from[1]);
     if (pid < 0)
-        return gs_fail_errno(err, GS_EIO, errno, "no process");
+        return gs_fail_errno(err, GS_EIO, errno, "cannot start nvidia-cuda-mps-control");
     bool whole = write(write_fd, input, strlen(input)) == (ssize_t)strlen(input);
     close(write_fd);
     write_fd = -1;
     int result = whole ? read_all(read_fd, until_ns, out, err)
-                       : gs_fail(err, GS_EIO, "nvidia-cuda-mps-control does not listen");
+                       : gs_fail(err, GS_EIO, "nvidia-cuda-mps-control does not accept commands");
     if (result < 0)
         end(pid, SIGKILL);
     struct gs_error reaped = {0};
@@ -254,7 +254,7 @@ int control_ask(const struct control_daemon *daemon, struct control_answer *ret,
         return -1;
     for (const char *at = out.text; next_number(&at, &server, &odd);) {
         if (odd)
-            return gs_fail(err, GS_EIO, "the daemon says: %.80s", out.text);
+            return gs_fail(err, GS_EIO, "unexpected answer of the MPS daemon: %.80s", out.text);
         if (ask_server(daemon, server, &answer, err) < 0)
             return -1;
     }
@@ -269,7 +269,7 @@ static void bound(int folder, const char *name)
     _cleanup_close_ int fd = openat(folder, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
         (int64_t)st.st_blocks * 512 > CONTROL_LOG_BYTES_MAX)
-        gs_log(GS_LOG_INFO, "a log of the MPS daemon is emptied", GS_STR("file", name),
+        gs_log(GS_LOG_INFO, "log of the MPS daemon truncated", GS_STR("file", name),
                GS_INT("failed", ftruncate(fd, 0) < 0));
 }
 
@@ -297,7 +297,7 @@ int control_start(const struct control_daemon *daemon, pid_t *ret, struct gs_err
     char *const args[] = {foreground, daemon->control->multiuser ? multiuser : NULL, NULL};
     pid_t pid = spawn(daemon->control, args, daemon, (struct streams){-1, -1});
     if (pid < 0)
-        return gs_fail_errno(err, GS_EIO, errno, "no process");
+        return gs_fail_errno(err, GS_EIO, errno, "cannot start nvidia-cuda-mps-control");
     setpgid(pid, pid); /* whoever is first */
     *ret = pid;
     return 0;
@@ -333,11 +333,10 @@ int control_find(const char *driver_root, struct control *ret, struct gs_error *
             control.driver_root = roots[i];
     }
     if (!control.driver_root)
-        return gs_fail(
-            err, GS_ENOENT,
-            "no nvidia-cuda-mps-control in %.80s: is the driver's root mounted there, or "
-            "the container run with the nvidia runtime?",
-            driver_root ? driver_root : "/driver-root or /");
+        return gs_fail(err, GS_ENOENT,
+                       "no nvidia-cuda-mps-control in %.80s: mount the driver's root there, or run "
+                       "the container with the nvidia runtime",
+                       driver_root ? driver_root : "/driver-root or /");
     converse(&control, args, NULL, "", &out, &ignored); /* it may end with any status */
     control.multiuser = strstr(out.text, "-multiuser-server") != NULL;
     *ret = control;

@@ -12,6 +12,7 @@
 #include "gpushare/base/log.h"
 #include "gpushare/nvml/driver.h"
 #include "gpushare/nvml/listed.h"
+#include "mps/pipes.h"
 #include "mps/supervise.h"
 
 enum { AGAIN_S = 5 };
@@ -23,6 +24,7 @@ struct settings {
     const char *fake_gpus;
     const char *gpu_file;
     const char *nvml_library;
+    bool mount_shm;
 };
 
 /* Exits on --help, --version and bad usage. */
@@ -31,28 +33,30 @@ static void read_settings(struct settings *settings, int argc, char **argv)
     *settings = (struct settings){.root = "/run/gpushare/mps"};
     const struct gs_option table[] = {
         OPT_STRING("root", &settings->root, "DIR",
-                   "where each GPU's daemon has its folder, the device plugin's --mps-root "
-                   "(/run/gpushare/mps)"),
+                   "directory of the pipes and logs of each GPU's daemon; --mps-root of the device "
+                   "plugin (default /run/gpushare/mps)"),
         OPT_STRING("driver-root", &settings->driver_root, "DIR",
-                   "where the driver's nvidia-cuda-mps-control is run (/driver-root if it is "
-                   "there, else /)"),
+                   "root of the driver's installation, in which nvidia-cuda-mps-control runs by "
+                   "chroot (default /driver-root if it exists, else /)"),
         OPT_STRING("fake-gpus", &settings->fake_gpus, "SPEC",
-                   "pretend to have GPUs, such as 2x16384MiB,1x80GiB"),
-        OPT_STRING("gpu-file", &settings->gpu_file, "JSON",
-                   "GPUs from a file in the form of the inventory annotation"),
+                   "simulate GPUs, such as 2x16384MiB,1x80GiB"),
+        OPT_STRING("gpu-file", &settings->gpu_file, "FILE",
+                   "JSON file of the GPUs, as in the annotation gpu-inventory"),
         OPT_STRING("nvml-library", &settings->nvml_library, "FILE",
-                   "the NVIDIA driver's library (libnvidia-ml.so.1)"),
+                   "the NVIDIA driver's library (default libnvidia-ml.so.1)"),
+        OPT_FLAG("mount-shm", &settings->mount_shm,
+                 "mount a tmpfs of 1 GiB at DIR/shm, unless something is mounted there, and exit"),
     };
     const struct gs_command command = {
         .name = "gpushare-mps",
-        .doc = "Runs an MPS control daemon for each GPU of this node, and tells "
-               "gpushare-device-plugin which of them work.",
+        .doc = "Runs an MPS control daemon for each GPU of this node. Files under --root report to "
+               "gpushare-device-plugin which of them are ready.",
         .options = table,
         .option_count = sizeof(table) / sizeof(table[0]),
     };
     gs_options_parse(&command, argc, argv);
     if (settings->fake_gpus && settings->gpu_file) {
-        fputs("gpushare-mps: --fake-gpus and --gpu-file exclude each other\n", stderr);
+        fputs("gpushare-mps: --fake-gpus and --gpu-file are mutually exclusive\n", stderr);
         exit(2);
     }
 }
@@ -92,7 +96,7 @@ static bool find_gpus(const struct settings *settings, struct control *control,
         }
         if (result == 0 && ret->count)
             return true;
-        gs_log(GS_LOG_WARN, "no MPS daemon yet", GS_STR("why", result ? err.msg : "no GPU"));
+        gs_log(GS_LOG_WARN, "no MPS daemon yet", GS_STR("error", result ? err.msg : "no GPU"));
         if (stops_within(AGAIN_S))
             return false;
     }
@@ -108,8 +112,8 @@ static void serve(const struct settings *settings, const struct control *control
         if (supervisor_start(control, settings->root, &set->gpus[i], &all[count], &err) == 0)
             count++;
         else
-            gs_log(GS_LOG_ERROR, "no MPS daemon for a GPU", GS_INT("gpu", set->gpus[i].idx),
-                   GS_STR("why", err.msg));
+            gs_log(GS_LOG_ERROR, "cannot run the MPS daemon of a GPU",
+                   GS_INT("gpu", set->gpus[i].idx), GS_STR("error", err.msg));
     }
     gs_log(GS_LOG_INFO, "serving", GS_STR("version", GS_VERSION), GS_INT("gpus", count),
            GS_STR("driver_root", control->driver_root), GS_STR("program", control->program),
@@ -127,10 +131,19 @@ int main(int argc, char **argv)
     struct settings settings;
     struct control control;
     struct gs_gpu_set set;
+    struct gs_error err = {0};
+    bool mounted;
     read_settings(&settings, argc, argv);
     process_block_signals();
     gs_invariants_survive();
+    if (pipes_mount_shm(settings.root, &mounted, &err) < 0)
+        gs_log(GS_LOG_WARN, "MPS clients can fill the file system of --root",
+               GS_STR("error", err.msg));
+    if (settings.mount_shm)
+        return err.code != GS_OK;
     if (find_gpus(&settings, &control, &set))
         serve(&settings, &control, &set);
+    if (mounted)
+        pipes_unmount_shm(settings.root);
     return 0;
 }

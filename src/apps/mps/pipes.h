@@ -5,33 +5,26 @@
 #include <sys/types.h>
 
 #include "common/mps_state.h"
-#include "common/trash.h"
 #include "gpushare/base/error.h"
 
 /*
- * The folder with a daemon's sockets. Its clients have it mounted and write there, as root of their
- * containers: one of them may remove what is everybody's way to the daemon, or put something of its
- * own there. So the sockets have a second name (a hard link) in a folder that no container has, and
- * what a client did is undone at the next look: the daemon and all clients go on.
- *
- *   a socket  comes from                      goes to
- *   unknown   a start of the daemon           known: it is a socket, and the process that listens
- *                                             (SO_PEERCRED) is of the daemon's group
- *   known     that; linked again              lost: its name is gone, or another file's
- *   lost      a client                        known: what is in its place is thrown out
- *
- * Whoever is not known is never asked. With NVIDIA's daemon none of this was seen.
+ * The folder with a daemon's sockets, which its clients have mounted read-only. The sockets have
+ * second names (hard links) in a folder that no container has, by which the daemon is asked: what
+ * else may write to the first folder cannot answer in its place.
  */
 enum { PIPES_SOCKETS = 2 };
 
 struct pipes {
     char folder[MPS_PATH_BYTES]; /* CUDA_MPS_PIPE_DIRECTORY */
     char kept[MPS_PATH_BYTES];   /* second names */
-    char trash_path[MPS_PATH_BYTES];
     bool known[PIPES_SOCKETS];
-    mode_t modes[PIPES_SOCKETS]; /* of those that are known */
-    struct trash trash;
 };
+
+/* ROOT/shm becomes a file system of its own with a size, so that clients fill nothing of the
+ * host's, unless something is mounted there. *ret_mounted: it was done now. GS_EIO. */
+#define PIPES_SHM "size=1g,mode=1777"
+int pipes_mount_shm(const char *root, bool *ret_mounted, struct gs_error *err);
+void pipes_unmount_shm(const char *root);
 
 /* Makes the folders of ROOT/UUID. GS_EINVAL: a name that is too long, or none; GS_EIO. */
 int pipes_make(struct pipes *pipes, const char *root, const char *uuid, struct gs_error *err);
@@ -39,10 +32,8 @@ int pipes_make(struct pipes *pipes, const char *root, const char *uuid, struct g
 /* Before a start: nothing of an earlier daemon, or of anybody else, is there. */
 void pipes_clear(struct pipes *pipes);
 
-/* Undoes what clients did to the sockets of this daemon, the leader of its process group, and
- * empties a part of the trash. GS_EIO: its socket is not known yet, or cannot be brought back. */
-int pipes_guard(struct pipes *pipes, pid_t daemon, struct gs_error *err);
-
-void pipes_release(struct pipes *pipes);
+/* Looks for the sockets of this daemon, the leader of its process group, which has to be the one
+ * that listens there (SO_PEERCRED). GS_EIO: that of clients is not known yet. */
+int pipes_find(struct pipes *pipes, pid_t daemon, struct gs_error *err);
 
 #endif

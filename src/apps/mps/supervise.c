@@ -23,6 +23,7 @@
 
 struct supervisor {
     struct control_daemon daemon;
+    struct control_daemon kept; /* the same, by names that no client can change */
     struct pipes pipes;
     const char *root;
     char uuid[GS_UUID_BYTES];
@@ -51,13 +52,13 @@ static void tell(struct supervisor *supervisor, bool ready, const char *why)
     struct mps_state state = {.ready = ready};
     snprintf(state.why, sizeof(state.why), "%s", why);
     if (!mps_state_write(supervisor->root, supervisor->uuid, &state, now()))
-        gs_log(GS_LOG_ERROR, "the state cannot be written", GS_STR("gpu", supervisor->uuid),
-               GS_STR("why", strerror(errno)));
+        gs_log(GS_LOG_ERROR, "cannot write the state of the MPS daemon",
+               GS_STR("uuid", supervisor->uuid), GS_STR("error", strerror(errno)));
     if (state.ready == supervisor->said.ready && strcmp(state.why, supervisor->said.why) == 0)
         return;
     supervisor->said = state;
-    gs_log(ready ? GS_LOG_INFO : GS_LOG_WARN, ready ? "MPS daemon ready" : "MPS daemon away",
-           GS_STR("gpu", supervisor->uuid), GS_INT("pid", supervisor->pid), GS_STR("why", why));
+    gs_log(ready ? GS_LOG_INFO : GS_LOG_WARN, ready ? "MPS daemon ready" : "MPS daemon not ready",
+           GS_STR("uuid", supervisor->uuid), GS_INT("pid", supervisor->pid), GS_STR("reason", why));
 }
 
 /* ---- the daemon ---- */
@@ -83,12 +84,13 @@ static void start_daemon(struct supervisor *supervisor)
     supervisor->started_ns = now();
     supervisor->ask_ns = supervisor->started_ns + LOOK_NS;
     supervisor->answered_ns = 0;
-    tell(supervisor, false, "its MPS daemon is starting");
+    tell(supervisor, false, "the MPS daemon is starting");
 }
 
 static void stop_daemon(struct supervisor *supervisor, const char *why)
 {
-    if (!GS_INVARIANT(!supervisor->left_alone, "no daemon is ended for silence beside its server"))
+    if (!GS_INVARIANT(!supervisor->left_alone,
+                      "a daemon that does not respond is not stopped while its server runs"))
         return;
     tell(supervisor, false, why);
     if (supervisor->pid)
@@ -109,11 +111,12 @@ static void take_answer(struct supervisor *supervisor, const struct control_answ
         return;
     }
     if (answer->clients) {
-        tell(supervisor, false, "its MPS server has failed, and has clients that have to end");
+        tell(supervisor, false,
+             "the MPS server has failed: its clients have to end before it restarts");
         return;
     }
-    control_quit(&supervisor->daemon);
-    stop_daemon(supervisor, "its MPS server has failed, and is started anew");
+    control_quit(&supervisor->kept);
+    stop_daemon(supervisor, "the MPS server has failed and restarts");
 }
 
 /* Any client can make the daemon silent, and its end would be that of all clients. */
@@ -124,47 +127,48 @@ static void take_silence(struct supervisor *supervisor, const struct gs_error *w
     bool over = now() - since_ns >= (met ? PATIENCE_NS : START_NS);
     supervisor->left_alone = over && control_serves(supervisor->pid);
     if (supervisor->left_alone)
-        tell(supervisor, false,
-             "it does not answer, and is left alone: its server may have clients");
+        tell(
+            supervisor, false,
+            "the MPS daemon does not respond; it is not restarted, as its server may have clients");
     else if (over)
         stop_daemon(supervisor, why->msg);
     else
-        tell(supervisor, false, met ? why->msg : "its MPS daemon is starting");
+        tell(supervisor, false, met ? why->msg : "the MPS daemon is starting");
 }
 
-/* It was not asked: that is no silence of its own, and its clients are well. */
-static void take_loss(struct supervisor *supervisor, const struct gs_error *why)
+/* By its own folder where the tool does not find it by the other: that is not seen on a card. */
+static bool answers(const struct supervisor *supervisor, struct control_answer *ret,
+                    struct gs_error *err)
 {
-    supervisor->answered_ns = now();
-    tell(supervisor, false, why->msg);
+    if (control_ask(&supervisor->kept, ret, err) == 0)
+        return true;
+    if (err->code != GS_EIO)
+        return false;
+    gs_error_clear(err);
+    return control_ask(&supervisor->daemon, ret, err) == 0;
 }
 
 static void ask_daemon(struct supervisor *supervisor)
 {
     struct control_answer answer;
     struct gs_error err = {0};
-    bool found = pipes_guard(&supervisor->pipes, supervisor->pid, &err) == 0;
-    if (found && control_ask(&supervisor->daemon, &answer, &err) == 0)
+    if (pipes_find(&supervisor->pipes, supervisor->pid, &err) == 0 &&
+        answers(supervisor, &answer, &err))
         take_answer(supervisor, &answer);
-    else if (found || !supervisor->answered_ns)
-        take_silence(supervisor, &err);
     else
-        take_loss(supervisor, &err);
+        take_silence(supervisor, &err);
     supervisor->ask_ns = now() + (supervisor->answered_ns ? ASK_NS : LOOK_NS);
 }
 
 static void look(struct supervisor *supervisor)
 {
-    struct gs_error ignored = {0};
     if (supervisor->pid && control_ended(supervisor->pid)) {
         control_stop(supervisor->pid); /* its servers */
         put_off(supervisor);
-        tell(supervisor, false, "its MPS daemon has ended, and is started anew");
+        tell(supervisor, false, "the MPS daemon has exited and restarts");
     } else if (supervisor->pid && now() >= supervisor->ask_ns) {
         ask_daemon(supervisor);
         control_bound_logs(&supervisor->daemon);
-    } else if (supervisor->pid && supervisor->answered_ns) {
-        pipes_guard(&supervisor->pipes, supervisor->pid, &ignored);
     } else if (!supervisor->pid && now() >= supervisor->again_ns) {
         start_daemon(supervisor);
     }
@@ -190,7 +194,7 @@ static void *run(void *ctx)
     do
         look(supervisor);
     while (!pause_or_stop(supervisor));
-    tell(supervisor, false, "gpushare-mps has ended");
+    tell(supervisor, false, "gpushare-mps has stopped");
     if (supervisor->pid)
         control_stop(supervisor->pid);
     return NULL;
@@ -207,6 +211,9 @@ static int make_names(struct supervisor *supervisor, const char *root, struct gs
     snprintf(daemon->visible, sizeof(daemon->visible), "CUDA_VISIBLE_DEVICES=%s", supervisor->uuid);
     snprintf(daemon->pipe, sizeof(daemon->pipe), "CUDA_MPS_PIPE_DIRECTORY=%.200s", pipe);
     snprintf(daemon->log, sizeof(daemon->log), "CUDA_MPS_LOG_DIRECTORY=%.200s", log);
+    supervisor->kept = *daemon;
+    snprintf(supervisor->kept.pipe, sizeof(daemon->pipe), "CUDA_MPS_PIPE_DIRECTORY=%.200s",
+             supervisor->pipes.kept);
     return 0;
 }
 
@@ -243,7 +250,6 @@ void supervisor_ask_to_stop(struct supervisor *supervisor)
 void supervisor_free(struct supervisor *supervisor)
 {
     pthread_join(supervisor->thread, NULL);
-    pipes_release(&supervisor->pipes);
     pthread_mutex_destroy(&supervisor->lock);
     pthread_cond_destroy(&supervisor->wake);
     free(supervisor);

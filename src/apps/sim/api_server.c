@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -15,7 +14,6 @@
 enum {
     THREADS = 4,
     WORKERS = 16,
-    WORKERS_FAULTY = 64,          /* because requests sleep in them */
     HEAD_BYTES = 64 << 10,        /* continue tokens and selectors travel in the query */
     BODY_BYTES = 4 << 20,         /* more than an object may have, so that it is told 413 */
     STREAM_BYTES = 64 << 20,      /* what a slow watcher may fall behind */
@@ -39,8 +37,7 @@ struct api_server {
  */
 struct pump {
     struct api_server *server;
-    struct gs_sim_stream *from; /* NULL: an answer that breaks off after `body` */
-    struct gs_buf body;
+    struct gs_sim_stream *from;
     struct gs_http_stream *to;
     atomic_bool closed;
     atomic_int holders;
@@ -52,7 +49,6 @@ static void release_pump(struct pump *pump)
     if (atomic_fetch_sub(&pump->holders, 1) != 1)
         return;
     gs_sim_stream_free(pump->from);
-    gs_buf_release(&pump->body);
     gs_http_stream_unref(pump->to);
     free(pump);
     pthread_mutex_lock(&server->lock);
@@ -87,8 +83,9 @@ static void cut(struct pump *pump)
     gs_http_stream_abort(pump->to);
 }
 
-static void pump_watch(struct pump *pump)
+static void *run_pump(void *arg)
 {
+    struct pump *pump = arg;
     struct gs_buf lines = GS_BUF(STREAM_BYTES / 2);
     int rc = 0;
     while (rc == 0 && !atomic_load(&pump->closed)) {
@@ -102,18 +99,6 @@ static void pump_watch(struct pump *pump)
     else
         gs_http_stream_end(pump->to);
     gs_buf_release(&lines);
-}
-
-static void *run_pump(void *arg)
-{
-    struct pump *pump = arg;
-    if (pump->from) {
-        pump_watch(pump);
-    } else {
-        if (pump->body.len > 0)
-            gs_http_stream_write(pump->to, pump->body.data, pump->body.len, NULL);
-        cut(pump);
-    }
     release_pump(pump);
     return NULL;
 }
@@ -130,7 +115,7 @@ static int start_thread(struct pump *pump)
     return rc;
 }
 
-/* Takes the stream, or the body that breaks off, out of the reply. */
+/* Takes the stream out of the reply. */
 static void answer_in_pieces(struct api_server *server, struct gs_sim_reply *reply,
                              struct gs_http_response *res)
 {
@@ -141,9 +126,7 @@ static void answer_in_pieces(struct api_server *server, struct gs_sim_reply *rep
         gs_http_error(res, 500, "out of memory");
         return;
     }
-    *pump = (struct pump){
-        .server = server, .from = gs_steal(&reply->stream), .body = reply->body, .to = to};
-    reply->body = GS_BUF(0);
+    *pump = (struct pump){.server = server, .from = gs_steal(&reply->stream), .to = to};
     atomic_init(&pump->holders, 2);
     pthread_mutex_lock(&server->lock);
     server->pumps++;
@@ -162,13 +145,6 @@ static const char *query_of(void *ctx, const char *name)
     return gs_http_query(ctx, name);
 }
 
-static void add_retry_after(struct gs_http_response *res, int seconds)
-{
-    char text[16];
-    snprintf(text, sizeof(text), "%d", seconds);
-    gs_http_add_header(res, "Retry-After", text);
-}
-
 static void handle(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
 {
     struct api_server *server = ctx;
@@ -177,7 +153,6 @@ static void handle(void *ctx, const struct gs_http_request *req, struct gs_http_
         .path = req->path,
         .query = query_of,
         .query_ctx = (void *)(uintptr_t)req,
-        .accept = gs_http_header(req, "Accept"),
         .content_type = gs_http_header(req, "Content-Type"),
         .authorization = gs_http_header(req, "Authorization"),
         .agent = gs_http_header(req, "User-Agent"),
@@ -188,15 +163,10 @@ static void handle(void *ctx, const struct gs_http_request *req, struct gs_http_
     gs_sim_api_handle(server->api, &request, &reply);
     res->status = (unsigned)reply.status;
     res->content_type = reply.content_type;
-    if (reply.retry_after_s > 0)
-        add_retry_after(res, reply.retry_after_s);
-    if (reply.stream || reply.cut) {
-        res->body = GS_BUF(reply.body.max);
+    res->body = reply.body;
+    reply.body = GS_BUF(0);
+    if (reply.stream)
         answer_in_pieces(server, &reply, res);
-    } else {
-        res->body = reply.body;
-        reply.body = GS_BUF(0);
-    }
     gs_sim_reply_release(&reply);
 }
 
@@ -206,23 +176,17 @@ static const struct gs_http_route routes[] = {
     {NULL, "/", handle, GS_HTTP_PREFIX},
 };
 
-/* With faults anything may take a while. */
-static const struct gs_http_route faulty_routes[] = {
-    {NULL, "/", handle, GS_HTTP_PREFIX | GS_HTTP_BLOCKING},
-};
-
 /* ---- the server ---- */
 
-static int start_http(struct api_server *server, const char *listen, bool faulty,
-                      struct gs_error *err)
+static int start_http(struct api_server *server, const char *listen, struct gs_error *err)
 {
     struct gs_http_config config = GS_HTTP_CONFIG_DEFAULTS;
     config.listen = listen;
-    config.routes = faulty ? faulty_routes : routes;
-    config.route_count = faulty ? 1 : sizeof(routes) / sizeof(routes[0]);
+    config.routes = routes;
+    config.route_count = sizeof(routes) / sizeof(routes[0]);
     config.ctx = server;
     config.threads = THREADS;
-    config.workers = faulty ? WORKERS_FAULTY : WORKERS;
+    config.workers = WORKERS;
     config.max_body_bytes = BODY_BYTES;
     config.max_head_bytes = HEAD_BYTES;
     config.max_response_bytes = GS_SIM_REPLY_BYTES_MAX;
@@ -240,7 +204,7 @@ int api_server_start(struct gs_sim_cluster *cluster, const struct gs_sim_api_opt
     pthread_mutex_init(&server->lock, NULL);
     pthread_cond_init(&server->fewer_pumps, NULL);
     if (gs_sim_api_new(cluster, options, &server->api, err) < 0 ||
-        start_http(server, listen, options->faults != NULL, err) < 0) {
+        start_http(server, listen, err) < 0) {
         api_server_stop(server);
         return -1;
     }

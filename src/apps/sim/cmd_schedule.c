@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "common/options.h"
 #include "common/process.h"
 #include "gpushare/base/clock.h"
 #include "gpushare/base/log.h"
-#include "gpushare/sim/manifest.h"
 #include "sim/commands.h"
 #include "sim/rest.h"
 #include "sim/scheduler.h"
@@ -15,47 +15,48 @@
 /* gpushare-sim schedule: creates pods from files, then plays kube-scheduler until every pod is
  * bound or refused and nothing happens any more. */
 
-static void read_settings(struct sched_settings *set, int argc, char **argv, int *ret_operands)
+static void read_settings(struct sched_settings *set, int argc, char **argv)
 {
-    *set = (struct sched_settings){.domain = "aliyun.com",
+    *set = (struct sched_settings){.api = DEFAULT_API,
+                                   .domain = "aliyun.com",
                                    .scheduler_name = "default-scheduler",
                                    .seed = 1,
                                    .settle_ns = 300 * GS_NS_PER_MS,
                                    .backoff_ns = GS_NS_PER_S};
     const struct gs_option table[] = {
-        OPT_STRING("api", &set->api, "URL", "of the API server"),
-        OPT_STRING("kubeconfig", &set->kubeconfig, "FILE", "instead of --api"),
+        OPT_STRING("api", &set->api, "URL", "URL of the API server (default " DEFAULT_API ")"),
         OPT_STRING("extender", &set->extender, "URL",
-                   "of gpushare-extender, without a path; absent: none is asked"),
-        OPT_STRING("pods", &set->pods, "FILE[,FILE]", "pods to create first; - is stdin"),
+                   "URL of gpushare-extender, without a path (default: no extender is called)"),
+        OPT_STRING("pods", &set->pods, "FILE[,FILE]", "pods to create first; - is standard input"),
         OPT_FLAG("follow", &set->follow, "keep running until SIGTERM"),
         OPT_DURATION("settle", &set->settle_ns, "TIME",
-                     "end when nothing happened for so long (300ms)"),
+                     "exit after this time without a change (default 300ms)"),
         OPT_DURATION("backoff", &set->backoff_ns, "TIME",
-                     "before a pod's second try, doubled up to 10s (1s)"),
+                     "delay before a pod is retried (default 1s)"),
         OPT_STRING("scheduler-name", &set->scheduler_name, "NAME",
-                   "whose pods to schedule (default-scheduler)"),
-        OPT_STRING("domain", &set->domain, "DOMAIN", "of the GPU resources"),
-        OPT_U64("seed", &set->seed, "NUMBER", "of the choice between equal nodes"),
+                   "schedule pods of this scheduler (default default-scheduler)"),
+        OPT_STRING("domain", &set->domain, "DOMAIN",
+                   "domain of the GPU resources (default aliyun.com)"),
+        OPT_U64("seed", &set->seed, "NUMBER", "seed of the choice between equal nodes"),
     };
     const struct gs_command command = {
         .name = "gpushare-sim schedule",
-        .doc = "kube-scheduler's loop over HTTP: filter, prioritize and bind for pods that wait.",
-        .operands = "[FILE...]",
+        .doc =
+            "Runs kube-scheduler's loop over HTTP: filter, prioritize and bind for pending pods.",
         .options = table,
         .option_count = sizeof(table) / sizeof(table[0]),
-        .max_operands = -1,
     };
-    *ret_operands = gs_options_parse(&command, argc, argv);
+    gs_options_parse(&command, argc, argv);
 }
 
 /* ---- the pods ---- */
 
-static int create_pod(void *ctx, enum gs_sim_kind kind, struct gs_slice json, struct gs_error *err)
+static int create_pod(void *ctx, const char *version, const char *kind, struct gs_slice json,
+                      struct gs_error *err)
 {
     struct sched *sched = ctx;
     char path[400];
-    if (kind != GS_SIM_PODS)
+    if (strcmp(version, "v1") != 0 || strcmp(kind, "Pod") != 0)
         return gs_fail(err, GS_EINVAL, "only pods can be scheduled");
     json_auto_t *pod = json_loadb(json.at, json.len, 0, NULL);
     const char *ns = rest_text(rest_member(pod, "metadata", NULL), "namespace");
@@ -65,99 +66,78 @@ static int create_pod(void *ctx, enum gs_sim_kind kind, struct gs_slice json, st
 
 /* ---- the loop ---- */
 
-static void *wait_for_signal(void *ctx)
+/* Waits at most so long; true: a signal asks for the end. */
+static bool wait_for_stop(int64_t ns)
 {
-    struct sched *sched = ctx;
-    process_wait_for_stop();
-    pthread_mutex_lock(&sched->lock);
-    sched->stopping = true;
-    pthread_cond_broadcast(&sched->changed);
-    pthread_mutex_unlock(&sched->lock);
-    return NULL;
+    sigset_t set = process_stop_signals();
+    const struct timespec time = {.tv_sec = ns / GS_NS_PER_S, .tv_nsec = ns % GS_NS_PER_S};
+    return sigtimedwait(&set, NULL, &time) > 0;
 }
 
-static void run(struct sched *sched)
+/* The version of the newest write; "" when it cannot be asked. */
+static void read_version(struct sched *sched, char ret[32])
 {
-    struct sched_pod pod;
-    while (sched_next(sched, &pod)) {
-        sched_cycle(sched, &pod);
-        sched_pod_release(&pod);
+    json_auto_t *list = NULL;
+    rest_call(sched->api, "GET", "/api/v1/pods?limit=1", NULL, NULL, &list, NULL);
+    snprintf(ret, 32, "%s", rest_text(rest_member(list, "metadata", NULL), "resourceVersion"));
+}
+
+/* Passes, as long as something happens; when following, until a signal. */
+static int run(struct sched *sched, struct gs_error *err)
+{
+    for (;;) {
+        char before[32], now[32];
+        size_t tries = 0;
+        int64_t again_ns = 0;
+        bool idle;
+        read_version(sched, before);
+        int rc = sched_pass(sched, &tries, &again_ns, err);
+        if (rc < 0 && !sched->set.follow)
+            return -1;
+        if (rc < 0)
+            gs_log(GS_LOG_WARN, "the API server does not respond", GS_STR("error", err->msg));
+        do {
+            if (wait_for_stop(tries ? GS_NS_PER_MS : sched->set.settle_ns))
+                return 0;
+            read_version(sched, now);
+            idle = !tries && strcmp(before, now) == 0;
+        } while (sched->set.follow && idle && again_ns > gs_clock_now_ns(gs_clock_system()));
+        if (!sched->set.follow && idle && again_ns == INT64_MAX)
+            return 0;
     }
-}
-
-static uint32_t count_waiting(struct sched *sched)
-{
-    uint32_t waiting = 0;
-    pthread_mutex_lock(&sched->lock);
-    for (uint32_t i = 0; i < sched->pod_count; i++)
-        waiting += sched->pods[i].uid && sched->pods[i].waiting;
-    pthread_mutex_unlock(&sched->lock);
-    return waiting;
 }
 
 static int prepare(struct sched *sched, struct gs_error *err)
 {
-    gs_clock_cond_init(&sched->changed);
-    pthread_mutex_init(&sched->lock, NULL);
     sched->random = sched->set.seed;
-    if (!sched->set.api == !sched->set.kubeconfig)
-        return gs_fail(err, GS_EINVAL, "one of --api and --kubeconfig is needed");
     if (gs_names_init(&sched->names, sched->set.domain, err) < 0 ||
-        rest_connect(sched->set.api, sched->set.kubeconfig, &sched->names, &sched->api, err) < 0)
+        rest_connect(sched->set.api, &sched->names, &sched->api, err) < 0)
         return -1;
     return sched->set.extender
-               ? rest_connect(sched->set.extender, NULL, &sched->names, &sched->extender, err)
+               ? rest_connect(sched->set.extender, &sched->names, &sched->extender, err)
                : 0;
-}
-
-static void tear_down(struct sched *sched)
-{
-    sched_state_stop(sched);
-    sched_nodes_release(sched);
-    gs_kube_client_free(sched->extender);
-    gs_kube_client_free(sched->api);
-    pthread_cond_destroy(&sched->changed);
-    pthread_mutex_destroy(&sched->lock);
-}
-
-/* Returns 0 when the loop ended as it should. */
-static int schedule(struct sched *sched, struct gs_error *err)
-{
-    pthread_t signals;
-    int64_t begin = gs_clock_now_ns(gs_clock_system());
-    if (pthread_create(&signals, NULL, wait_for_signal, sched) != 0)
-        return gs_fail(err, GS_ENOMEM, "no thread for signals");
-    run(sched);
-    pthread_kill(signals, SIGTERM); /* it waits for one */
-    pthread_join(signals, NULL);
-    double seconds = (double)(gs_clock_now_ns(gs_clock_system()) - begin) / (double)GS_NS_PER_S;
-    printf("%llu pods bound, %u waiting, %llu errors, in %.2f s\n",
-           (unsigned long long)sched->bound, count_waiting(sched),
-           (unsigned long long)sched->errors, seconds);
-    return 0;
 }
 
 int cmd_schedule(int argc, char **argv)
 {
     struct sched sched = {0};
     struct gs_error err = {0};
-    int first;
-    read_settings(&sched.set, argc, argv, &first);
+    read_settings(&sched.set, argc, argv);
     process_block_signals();
     int rc = prepare(&sched, &err);
-    /* The watches first: they show the new pods in the order of their creation. */
     if (rc == 0)
-        rc = sched_state_start(&sched, &err);
+        rc = rest_read_listed(sched.set.pods, create_pod, &sched, &err);
+    const int64_t begin_ns = gs_clock_now_ns(gs_clock_system());
     if (rc == 0)
-        rc = sched_wait_loaded(&sched, &err);
+        rc = run(&sched, &err);
     if (rc == 0)
-        rc = gs_sim_manifest_read_listed("--pods", sched.set.pods, create_pod, &sched, &err);
-    for (int i = first; rc == 0 && i < argc; i++)
-        rc = gs_sim_manifest_read(argv[i], create_pod, &sched, &err);
-    if (rc == 0)
-        rc = schedule(&sched, &err);
-    if (rc < 0)
-        gs_log(GS_LOG_ERROR, "schedule failed", GS_STR("why", err.msg));
-    tear_down(&sched);
+        printf("%llu pods bound, %zu pending, %llu errors, in %.2f s\n",
+               (unsigned long long)sched.bound, sched.waiting, (unsigned long long)sched.errors,
+               (double)(gs_clock_now_ns(gs_clock_system()) - begin_ns) / (double)GS_NS_PER_S);
+    else
+        gs_log(GS_LOG_ERROR, "schedule failed", GS_STR("error", err.msg));
+    sched_release(&sched);
+    gs_kube_client_free(sched.extender);
+    gs_kube_client_free(sched.api);
     return rc == 0 ? 0 : err.code == GS_EINVAL ? 2 : 1;
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,25 +12,18 @@ static const struct {
     const char *doc;
 } commands[] = {
     {"serve", cmd_serve, "an in-memory Kubernetes API server on a port"},
-    {"schedule", cmd_schedule, "kube-scheduler's loop over HTTP: filter, prioritize, bind"},
-    {"demo", cmd_demo, "print which pod got which GPU, and check that it is right"},
-    {"replay", cmd_replay, "how much of a cluster each policy fills with a trace's pods"},
-    {"generate", cmd_generate, "a synthetic cluster and its pods for replay"},
+    {"schedule", cmd_schedule, "a kube-scheduler loop over HTTP: filter, prioritize, bind"},
+    {"demo", cmd_demo, "print which pod is bound to which GPU, and check the result"},
 };
 
 static void print_usage(FILE *to)
 {
     fputs("Usage: gpushare-sim COMMAND [OPTION...]\n"
-          "An embedded cluster: see what gpushare does without a Kubernetes.\n\n",
+          "A simulated cluster to try gpushare without Kubernetes.\n\n",
           to);
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
         fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].doc);
     fputs("\ngpushare-sim COMMAND --help shows a command's options.\n", to);
-}
-
-static bool is_one_of(const char *word, const char *a, const char *b, const char *c)
-{
-    return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
 }
 
 int main(int argc, char **argv)
@@ -45,11 +37,11 @@ int main(int argc, char **argv)
             return commands[i].run(argc - 1, argv + 1);
         }
     }
-    if (is_one_of(wanted, "--help", "-?", "help")) {
+    if (strcmp(wanted, "--help") == 0) {
         print_usage(stdout);
         return 0;
     }
-    if (is_one_of(wanted, "--version", "-V", "version")) {
+    if (strcmp(wanted, "--version") == 0) {
         puts("gpushare-sim " GS_VERSION);
         return 0;
     }

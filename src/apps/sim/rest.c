@@ -6,18 +6,14 @@
 
 #include "gpushare/kube/kubeconfig.h"
 
-int rest_connect(const char *url, const char *kubeconfig, const struct gs_names *names,
-                 struct gs_kube_client **ret, struct gs_error *err)
+int rest_connect(const char *url, const struct gs_names *names, struct gs_kube_client **ret,
+                 struct gs_error *err)
 {
     const struct gs_kube_options options = {.program = "sim", .names = names};
-    struct gs_kubeconfig_source source = {.path = kubeconfig, .env = gs_kube_getenv};
     struct gs_kube_config config = {0};
-    int rc =
-        url ? gs_kube_config_plain(url, &config, err) : gs_kube_config_load(&source, &config, err);
-    if (rc == 0)
-        rc = gs_kube_client_new(&config, &options, ret, err);
-    gs_kube_config_release(&config);
-    return rc;
+    if (gs_kube_config_plain(url, &config, err) < 0)
+        return -1;
+    return gs_kube_client_new(&config, &options, ret, err);
 }
 
 static int parse_answer(const struct gs_buf *body, json_t **ret_tree, struct gs_error *err)
@@ -27,7 +23,7 @@ static int parse_answer(const struct gs_buf *body, json_t **ret_tree, struct gs_
         return 0;
     json_t *tree = json_loadb(body->data ? body->data : "", body->len, 0, &why);
     if (!tree)
-        return gs_fail(err, GS_EPROTO, "the answer is no JSON: %s", why.text);
+        return gs_fail(err, GS_EPROTO, "the response is not JSON: %s", why.text);
     *ret_tree = tree;
     return 0;
 }
@@ -50,6 +46,19 @@ int rest_call(struct gs_kube_client *client, const char *method, const char *pat
     if (status < 200 || status > 299)
         return gs_kube_fail_status(status, answer.data ? answer.data : "", answer.len, err);
     return parse_answer(&answer, ret_tree, err);
+}
+
+int rest_read_listed(const char *paths, gs_manifest_take *each, void *ctx, struct gs_error *err)
+{
+    _cleanup_free_ char *all = strdup(paths ? paths : "");
+    char *rest = all, *path;
+    if (!all)
+        return gs_fail_nomem(err);
+    while ((path = strsep(&rest, ","))) {
+        if (path[0] && gs_manifest_read(path, each, ctx, err) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 const char *rest_text(const json_t *object, const char *key)

@@ -78,7 +78,12 @@ static void who_listed_waits_for_news_and_lists_again(void **state)
         {"news", {200, 0, 0, LIST}, {200, 0, 200, LIST}, GS_OK, 1, WATCHED LISTED},
         {"that version is gone", {200, 0, 0, LIST}, {200, 0, 410, LIST}, GS_OK, 1, WATCHED LISTED},
         {"no right to watch", {200, 0, 0, LIST}, {200, 0, 403, LIST}, GS_OK, 10, WATCHED LISTED},
-        {"the watch was cut", {200, 0, 0, LIST}, {200, 0, 0, LIST}, GS_OK, 10, WATCHED LISTED},
+        {"the watch was interrupted",
+         {200, 0, 0, LIST},
+         {200, 0, 0, LIST},
+         GS_OK,
+         10,
+         WATCHED LISTED},
         {"an older version",
          {404, 200, 0, LIST},
          {404, 200, 200, LIST},
@@ -168,5 +173,5 @@ int main(void)
         cmocka_unit_test(what_is_large_is_listed_less_often),
         cmocka_unit_test(all_are_asked_for_without_a_selector),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rows.h"
 
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,8 +8,8 @@
 #include "gpushare/base/clock.h"
 
 #define NOW    (1000 * GS_NS_PER_S)
-#define TORN   "the state that gpushare-mps wrote is not understood"
-#define NOBODY "gpushare-mps does not run on this node any more"
+#define TORN   "the state file of gpushare-mps is invalid"
+#define NOBODY "gpushare-mps is no longer running on this node"
 
 static void only_a_fresh_and_whole_line_is_believed(void **state)
 {
@@ -48,20 +47,20 @@ static void only_a_fresh_and_whole_line_is_believed(void **state)
 static void what_is_written_is_read(void **state)
 {
     static const struct mps_state states[] = {
-        {.ready = true}, {.why = "it hangs"}, {.why = "its MPS server has failed"}};
+        {.ready = true}, {.why = "it hangs"}, {.why = "the MPS server has failed"}};
     char root[] = "/tmp/gpushare-mps.XXXXXX", path[MPS_PATH_BYTES];
     struct mps_state got;
     assert_non_null(mkdtemp(root));
     mps_state_read(root, "GPU-1", NOW, &got);
     assert_false(got.ready);
-    assert_non_null(strstr(got.why, "does not know this GPU"));
+    assert_non_null(strstr(got.why, "does not manage this GPU"));
     assert_true(mps_path(root, "GPU-1", "", path));
     assert_int_equal(mkdir(path, 0700), 0);
-    for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
-        assert_true(mps_state_write(root, "GPU-1", &states[i], NOW));
+    GS_FOR_EACH_ROW (r, states) {
+        assert_true(mps_state_write(root, "GPU-1", r, NOW));
         mps_state_read(root, "GPU-1", NOW, &got);
-        assert_int_equal(got.ready, states[i].ready);
-        assert_string_equal(got.why, states[i].why);
+        assert_int_equal(got.ready, r->ready);
+        assert_string_equal(got.why, r->why);
     }
     assert_true(mps_path(root, "GPU-1", "state", path));
     unlink(path);
@@ -74,7 +73,7 @@ static void no_uuid_leads_out_of_the_folder(void **state)
 {
     static const char *const bad[] = {"", ".", "..", "../x", "a/b", "/etc"};
     char path[MPS_PATH_BYTES], root[MPS_PATH_BYTES];
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+    for (size_t i = 0; i < GS_COUNT_OF(bad); i++)
         row_true(bad[i], !mps_path("/run", bad[i], "pipe", path));
     assert_true(mps_path("/run", "GPU-1", "pipe", path));
     assert_string_equal(path, "/run/GPU-1/pipe");
@@ -92,5 +91,5 @@ int main(void)
         cmocka_unit_test(what_is_written_is_read),
         cmocka_unit_test(no_uuid_leads_out_of_the_folder),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -56,5 +56,5 @@ int main(void)
         cmocka_unit_test(names_keep_both_ends),
         cmocka_unit_test(words_stay_whole),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -6,17 +6,8 @@
 
 #include "device_plugin/plugin.h"
 
-/* The pod whose container is about to start, as the allocator tells it. */
+/* The pod whose container is about to start. */
 static struct gs_placed starting;
-static bool starting_known;
-
-bool gs_allocator_starting(struct gs_allocator *alloc, const struct gs_start_request *request,
-                           struct gs_placed *ret)
-{
-    if (starting_known)
-        *ret = starting;
-    return starting_known;
-}
 
 int64_t gs_loop_now_ns(const struct gs_loop *loop)
 {

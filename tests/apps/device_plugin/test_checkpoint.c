@@ -2,7 +2,6 @@
 /* The kubelet's checkpoint in its folder, and what the plugin makes of it. */
 #include "device_plugin/checkpoint.h"
 
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,6 +36,7 @@
 #define STRANGER  VISIBLE "14" IDX_0                                   /* GPU-x */
 #define UNSEEN    IDX_0
 #define NO_INDEX  "CgoKBU9USEVSEgEx" /* OTHER=1 */
+#define POD_UID   "0a1b2c3d-0000-4000-8000-000000000001"
 #define FILE_NAME "kubelet_internal_checkpoint"
 
 #define ENTRY(uid, ids, answer)                                                                    \
@@ -78,11 +78,11 @@ static void folder_down(const struct folder *folder)
 
 static void what_the_kubelet_kept_of_our_answers_is_read(void **state)
 {
-    static const char *const ids[] = {"b", "a"};
+    static const char *const ids[] = {"b", "a", "d"};
     static const struct {
         const char *row, *text;
         size_t count;
-        gs_gpu_mask gpus; /* of the first */
+        gs_gpu_mask gpus; /* of the last of "u", or of the first */
     } rows[] = {
         {"one", DATA(ENTRY("u", "\"b\",\"a\"", ON_0)), 1, 1},
         {"two", DATA(ENTRY("u", "\"b\",\"a\"", ON_1) "," ENTRY("v", "\"c\"", ON_0)), 2, 2},
@@ -102,7 +102,15 @@ static void what_the_kubelet_kept_of_our_answers_is_read(void **state)
                                                                                          "\"b\","
                                                                                          "\"a\"",
                                                                                          ON_0)),
-         1, 1},
+         7, 1},
+        {"an init container's ids used again",
+         DATA(ENTRY("u", "\"b\"", ON_1) "," ENTRY("u", "\"b\"",
+                                                  ON_1) "," ENTRY("u", "\"b\",\"d\",\"a\"", ON_1)),
+         3, 2},
+        {"its ids on another GPU",
+         DATA(ENTRY("u", "\"b\"", ON_0) "," ENTRY("u", "\"b\",\"a\"", ON_1)), 2, 2},
+        {"another pod's ids", DATA(ENTRY("w", "\"b\"", ON_0) "," ENTRY("u", "\"b\",\"a\"", ON_0)),
+         2, 1},
         {"none", DATA(""), 0, 0},
     };
     struct gs_names names;
@@ -118,10 +126,12 @@ static void what_the_kubelet_kept_of_our_answers_is_read(void **state)
                   0);
         row_equal(r->row, count, r->count);
         if (r->count) {
-            row_text(r->row, given[0].uid, "u");
-            row_equal(r->row, given[0].gpus, r->gpus);
-            row_equal(r->row, given[0].units, 2);
-            row_equal(r->row, given[0].key, gs_allocate_key(ids, 2));
+            const struct gs_given *u = &given[count - 1];
+            u = strcmp(u->uid, "u") == 0 ? u : given;
+            row_text(r->row, u->uid, "u");
+            row_equal(r->row, u->gpus, r->gpus);
+            row_equal(r->row, u->units, 2);
+            row_equal(r->row, u->key, gs_allocate_key(ids, count == 3 ? 3 : 2));
         }
         gs_arena_release(&arena);
         folder_down(&folder);
@@ -181,11 +191,11 @@ static void it_is_recalled_once_pods_and_gpus_are_known(void **state)
         struct folder folder;
         struct gs_allocator_stats stats;
         rig_up(&rig);
-        folder_up(&folder, DATA(ENTRY("p", "\"a\",\"b\"", ON_0)));
+        folder_up(&folder, DATA(ENTRY(POD_UID, "\"a\",\"b\"", ON_0)));
         if (r->listed)
             gs_allocator_list_begin(rig.alloc);
         if (r->pod)
-            give_pod(&rig, &(struct given_pod){"p", {2}, 1});
+            give_pod(&rig, &(struct given_pod){"p", {2}, 1, .uid = POD_UID});
         if (r->listed)
             gs_allocator_list_end(rig.alloc);
         struct plugin plugin = {.alloc = rig.alloc,
@@ -200,6 +210,94 @@ static void it_is_recalled_once_pods_and_gpus_are_known(void **state)
         gs_allocator_stats(rig.alloc, &stats);
         row_equal(r->row, stats.used_units[0], r->placed ? 2 : 0);
         row_equal(r->row, plugin.restored, r->done);
+        row_equal(r->row, plugin.devices.in_use.count, r->placed ? 2 : 0);
+        ids_in_use_release(&plugin.devices.in_use);
+        gs_allocator_free(rig.alloc);
+        folder_down(&folder);
+    }
+}
+
+/* Ids that were in use before stay so until the file says something else. */
+static void what_cannot_be_read_changes_nothing(void **state)
+{
+    static const struct {
+        const char *row, *text;
+        uint32_t ids;
+        bool unread;
+    } rows[] = {{"other ids", DATA(ENTRY("q", "\"c\"", ON_1)), 1, false},
+                {"none", DATA(""), 0, false},
+                {"no file", NULL, 0, false},
+                {"no JSON", "{", 2, true}};
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        struct folder before, now;
+        rig_up(&rig);
+        folder_up(&before, DATA(ENTRY("p", "\"a\",\"b\"", ON_0)));
+        folder_up(&now, r->text);
+        struct plugin plugin = {
+            .alloc = rig.alloc, .names = rig.names, .settings.device_plugin_dir = before.dir};
+        checkpoint_observe(&plugin, false, true);
+        plugin.settings.device_plugin_dir = now.dir;
+        checkpoint_observe(&plugin, false, true);
+        row_equal(r->row, plugin.devices.in_use.count, r->ids);
+        row_equal(r->row, plugin.checkpoint_unread, r->unread);
+        ids_in_use_release(&plugin.devices.in_use);
+        gs_allocator_free(rig.alloc);
+        folder_down(&now);
+        folder_down(&before);
+    }
+}
+
+#define OF(uid, ids) ENTRY(uid, ids, ON_0)
+
+/* Pods p and q are known, and x is not. */
+static void ids_are_in_use_until_their_pods_end(void **state)
+{
+    static const struct {
+        const char *row, *text;
+        bool listed; /* by the API server */
+        const char *gone, *in_use[3];
+    } rows[] = {
+        {"pods that live",
+         DATA(OF("p", "\"2\",\"1\"") "," OF("q", "\"3\"")),
+         true,
+         "",
+         {"1", "2", "3"}},
+        {"a container's ids used again",
+         DATA(OF("p", "\"1\"") "," OF("p", "\"2\",\"1\"")),
+         true,
+         "",
+         {"1", "2"}},
+        {"one ended", DATA(OF("p", "\"1\",\"2\"") "," OF("q", "\"3\"")), true, "p", {"3"}},
+        {"its ids are another's now",
+         DATA(OF("p", "\"1\"") "," OF("q", "\"1\"")),
+         true,
+         "p",
+         {"1"}},
+        {"one id of two", DATA(OF("p", "\"1\"") "," OF("q", "\"1\"")), true, "", {"1"}},
+        {"one that nobody knows", DATA(OF("x", "\"1\"") "," OF("q", "\"3\"")), true, "", {"3"}},
+        {"not listed yet", DATA(OF("x", "\"1\"") "," OF("q", "\"3\"")), false, "", {"1", "3"}},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        struct folder folder;
+        uint32_t count = 0;
+        rig_up(&rig);
+        folder_up(&folder, r->text);
+        if (r->listed) {
+            gs_allocator_list_begin(rig.alloc);
+            give_pod(&rig, &(struct given_pod){"p", {1}, 1, .uid = "p"});
+            give_pod(&rig, &(struct given_pod){"q", {1}, 1, .uid = "q"});
+            gs_allocator_list_end(rig.alloc);
+        }
+        gs_allocator_pod_gone(rig.alloc, r->gone);
+        struct plugin plugin = {
+            .alloc = rig.alloc, .names = rig.names, .settings.device_plugin_dir = folder.dir};
+        checkpoint_observe(&plugin, false, true);
+        for (; count < 3 && r->in_use[count]; count++)
+            row_equal(r->row, ids_in_use_find(&plugin.devices.in_use, r->in_use[count]), count);
+        row_equal(r->row, plugin.devices.in_use.count, count);
+        ids_in_use_release(&plugin.devices.in_use);
         gs_allocator_free(rig.alloc);
         folder_down(&folder);
     }
@@ -210,30 +308,38 @@ static void the_last_id_tells_how_a_gpu_was_divided(void **state)
 {
     static const struct {
         const char *row, *text;
-        uint32_t units; /* 0: nothing is told */
-        bool original;
+        enum gs_unit unit; /* of a GPU of 16 GiB */
+        bool unclear;
     } rows[] = {
-        {"ours", DATA(ENTRY("u", "\"6e1a-15\",\"6e1a-0\"", ON_0)), 16, false},
-        {"the original's", DATA(ENTRY("u", "\"GPU-0-_-63\"", ON_0)), 64, true},
-        {"the largest", DATA(ENTRY("u", "\"6e1a-4294967295\",\"6e1a-2\"", ON_0)), 3, false},
-        {"no number", DATA(ENTRY("u", "\"6e1a-x\"", ON_0)), 0, false},
+        {"ours", DATA(ENTRY("u", "\"6e1a-255\",\"6e1a-0\"", ON_0)), GS_UNIT_64MIB, false},
+        {"the original's", DATA(ENTRY("u", "\"GPU-0-_-255\"", ON_0)), GS_UNIT_GIB, false},
+        {"the largest", DATA(ENTRY("u", "\"6e1a-4294967295\",\"6e1a-15\"", ON_0)), GS_UNIT_GIB,
+         false},
+        {"of several the largest unit",
+         DATA(ENTRY("u", "\"6e1a-255\"",
+                    ON_0) "," ENTRY("v", "\"6e1a-15\"", ON_0) "," ENTRY("w", "\"6e1a-255\"", ON_0)),
+         GS_UNIT_GIB, false},
+        {"the first alone", DATA(ENTRY("u", "\"6e1a-0\"", ON_0)), GS_UNIT_GIB, false},
+        {"no number", DATA(ENTRY("u", "\"6e1a-x\"", ON_0)), GS_UNIT_UNKNOWN, true},
+        {"of no GPU that is here", DATA(ENTRY("u", "\"6e1a-15\"", STRANGER)), GS_UNIT_UNKNOWN,
+         true},
+        {"no ids", DATA(ENTRY("u", "", ON_0)), GS_UNIT_UNKNOWN, false},
+        {"cut short", "{\"Data\":{\"PodDeviceEntries\":[" ENTRY("u", "\"6e1a-15\"", ON_0),
+         GS_UNIT_UNKNOWN, false},
     };
     struct gs_names names;
     assert_int_equal(gs_names_init(&names, "aliyun.com", NULL), 0);
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_gpu_set of_16_gib = set;
-        struct gs_arena arena = {0};
         struct checkpoint_notes notes;
         struct folder folder;
         folder_up(&folder, r->text);
         of_16_gib.gpus[0].mem_mib = 16384;
-        row_equal(r->row, checkpoint_units(folder.dir, &names, &of_16_gib, &arena, &notes, NULL),
-                  0);
-        row_equal(r->row, notes.count, r->units ? 1 : 0);
-        row_equal(r->row, notes.unclear, r->units ? 0 : 1);
-        row_equal(r->row, r->units ? notes.notes[0].units : 0, r->units);
-        row_equal(r->row, r->units && notes.notes[0].original, r->original);
-        gs_arena_release(&arena);
+        row_equal(r->row,
+                  checkpoint_units(folder.dir, &names, &of_16_gib, NULL, GS_UNIT_MIB, &notes, NULL),
+                  strcmp(r->row, "cut short") == 0 ? -1 : 0);
+        row_equal(r->row, notes.unit, r->unit);
+        row_equal(r->row, notes.unclear, r->unclear);
         folder_down(&folder);
     }
 }
@@ -241,10 +347,12 @@ static void the_last_id_tells_how_a_gpu_was_divided(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ids_are_in_use_until_their_pods_end),
         cmocka_unit_test(the_last_id_tells_how_a_gpu_was_divided),
         cmocka_unit_test(what_the_kubelet_kept_of_our_answers_is_read),
         cmocka_unit_test(a_file_that_is_missing_or_none_is_told),
         cmocka_unit_test(it_is_recalled_once_pods_and_gpus_are_known),
+        cmocka_unit_test(what_cannot_be_read_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,6 @@
 /* Which device nodes go with a container's GPUs. Plain files stand in for them, below a folder. */
 #include "device_plugin/device_nodes.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,7 +17,7 @@ static const struct gs_gpu gpus[] = {
     {.idx = 2, .uuid = "GPU-2"},
     {.idx = 3, .node = 78, .uuid = "MIG-3"},
 };
-enum { GPUS = sizeof(gpus) / sizeof(gpus[0]) };
+enum { GPUS = GS_COUNT_OF(gpus) };
 
 static const struct {
     const char *row;

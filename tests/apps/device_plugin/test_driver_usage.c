@@ -70,9 +70,15 @@ static void clear(struct rig *rig)
     fake_proc_remove(rig->dir);
 }
 
+static int64_t time_of(void *ctx)
+{
+    return *(int64_t *)ctx;
+}
+
 static void read_once(struct rig *rig, const struct gs_gpu_set *indices, int64_t now_ns)
 {
-    struct driver_reading *reading = driver_usage_read(&rig->source, &rig->set, rig->pods, now_ns);
+    struct driver_reading *reading =
+        driver_usage_read(&rig->source, &rig->set, rig->pods, time_of, &now_ns);
     assert_non_null(reading);
     driver_usage_take(&rig->usage, reading, indices);
 }
@@ -244,12 +250,12 @@ static void a_process_that_tells_again_is_counted_again(void **state)
     struct rig rig;
     make(&rig);
     rig.counts[0] = 1;
-    for (size_t i = 0; i < GS_COUNT_OF(bytes); i++) {
-        rig.processes[0][0] = (struct gs_gpu_process){10, bytes[i]};
+    GS_FOR_EACH_ROW (r, bytes) {
+        rig.processes[0][0] = (struct gs_gpu_process){10, *r};
         read_once(&rig, &rig.set, NOW_NS);
         const struct pod_use use = use_of(&rig, "a", NOW_NS);
-        assert_int_equal(use.counted & 1, bytes[i] != UNKNOWN);
-        assert_int_equal(use.used_on[0], bytes[i] != UNKNOWN ? bytes[i] : 0);
+        assert_int_equal(use.counted & 1, *r != UNKNOWN);
+        assert_int_equal(use.used_on[0], *r != UNKNOWN ? *r : 0);
     }
     clear(&rig);
 }

@@ -6,8 +6,6 @@
 #include "device_plugin/gpu_thread.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "gpushare/base/log.h"
 #include "gpushare/nvml/driver.h"
@@ -26,6 +24,7 @@ struct rig {
     int64_t step_ns;      /* that time is turned on by */
     pthread_t loops;      /* the loop's thread */
     char error[256];      /* on the pages */
+    bool slow;            /* a GPU's three lists of processes take 20 s each */
     int told;             /* times that the pages was told one, or that there is none */
 };
 
@@ -82,7 +81,12 @@ static int wait_rig(void *ctx, int64_t timeout_ns, struct gs_error *err)
 static int list_rig(void *ctx, uint32_t idx, struct gs_gpu_process ret[GS_GPU_PROCESSES_MAX],
                     size_t *ret_count, struct gs_error *err)
 {
-    atomic_fetch_add(&((struct rig *)ctx)->lists, 1);
+    struct rig *rig = ctx;
+    if (rig->slow) {
+        atomic_fetch_add(&rig->now_ns, 60 * GS_NS_PER_S);
+        nanosleep(&(const struct timespec){.tv_nsec = 20 * GS_NS_PER_MS}, NULL);
+    }
+    atomic_fetch_add(&rig->lists, 1);
     *ret_count = 0;
     return 0;
 }
@@ -205,8 +209,8 @@ static void gpus_that_cannot_be_seen_take_no_new_pods(void **state)
         const char *error;
     } rows[] = {
         {"the driver fails", true, false, "the driver is away"},
-        {"the driver hangs", false, true, "the driver has not answered for 30 s"},
-        {"it hangs, then fails", true, true, "the driver has not answered for 30 s"},
+        {"the driver hangs", false, true, "the NVIDIA driver has not responded for 30 s"},
+        {"it hangs, then fails", true, true, "the NVIDIA driver has not responded for 30 s"},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_clock clock;
@@ -316,7 +320,7 @@ static void a_node_without_gpus_says_why(void **state)
     rig = (struct rig){0};
     atomic_store(&rig.empty, true);
     rig_up(&rig, &clock);
-    until(&rig, "all with MIG", NONE, "there are no GPUs to share: GPU 0 has MIG enabled");
+    until(&rig, "all with MIG", NONE, "no GPU to share: GPU 0 has MIG enabled");
     rig_down(&rig);
 }
 
@@ -371,6 +375,27 @@ static void processes_are_listed_every_ten_seconds(void **state)
     }
 }
 
+/* A count that takes longer than a driver may be silent; and news come before the rest of it. */
+static void slow_lists_are_no_silence(void **state)
+{
+    for (int storm = 0; storm < 2; storm++) {
+        static struct rig rig;
+        struct gs_clock clock;
+        rig = (struct rig){.storm = storm, .slow = true};
+        rig.plugin.settings.pod_usage_from = POD_USAGE_NVML;
+        rig_up(&rig, &clock);
+        until(&rig, "at first", WELL, "");
+        while (atomic_load(&rig.lists) < 6) {
+            turn_if_seen(&rig);
+            step(&rig);
+            assert_int_equal(look_of(&rig), WELL);
+        }
+        assert_int_equal(rig.plugin.driver_usage.told != 0, !storm);
+        rig_down(&rig);
+        driver_usage_release(&rig.plugin.driver_usage);
+    }
+}
+
 static void a_driver_that_is_let_go_of_is_not_read(void **state)
 {
     static struct rig rig;
@@ -379,7 +404,7 @@ static void a_driver_that_is_let_go_of_is_not_read(void **state)
     rig_up(&rig, &clock);
     until(&rig, "at first", WELL, "");
     rig.plugin.node.upgrading = true;
-    const char *words = "the driver is let go of, to be replaced";
+    const char *words = "the driver is released for its upgrade";
     until(&rig, "let go", WELL, words);
     while (!atomic_load(&rig.releases))
         turn_on(&rig, 1);
@@ -405,6 +430,7 @@ int main(void)
         cmocka_unit_test(a_driver_that_fails_for_long_ends_the_program),
         cmocka_unit_test(a_storm_of_events_is_paced),
         cmocka_unit_test(processes_are_listed_every_ten_seconds),
+        cmocka_unit_test(slow_lists_are_no_silence),
         cmocka_unit_test(a_driver_that_is_let_go_of_is_not_read),
         cmocka_unit_test(a_node_without_gpus_says_why),
     };

@@ -60,8 +60,7 @@ static int start(void **state)
     rig->plugin.settings.hook_sha256 = SUM;
     rig->plugin.settings.hook_root = rig->root;
     rig->plugin.devices.unit = GS_UNIT_GIB;
-    starting_known = true;
-    starting = (struct gs_placed){.gpus = 1};
+    starting = (struct gs_placed){.uid = "p", .gpus = 1};
     *state = rig;
     return 0;
 }
@@ -216,7 +215,7 @@ static void ids_that_name_no_folder_are_refused(void **state)
         struct gs_error err = {0};
         row_equal(*r, hook_add(&rig->plugin, &answer, &ids, &arena, &made, &err), -1);
         row_equal(*r, err.code, GS_EINVAL);
-        row_true(*r, !hook_may_start(&rig->plugin, &request, &err));
+        row_true(*r, !hook_may_start(&rig->plugin, &request, &starting, &err));
         row_equal(*r, made.env_count + made.mount_count, 0);
     }
     struct gs_dp_container made = {0};
@@ -235,7 +234,7 @@ static void a_start_finds_what_the_container_mounts(void **state)
     if (geteuid() != 0)
         skip();
     for (int i = 0; i < 2; i++) {
-        assert_true(hook_may_start(&rig->plugin, &request, &err));
+        assert_true(hook_may_start(&rig->plugin, &request, &starting, &err));
         assert_string_equal(get(rig, "a-7/ld.so.preload"), "/usr/local/vgpu/libvgpu.so\n");
         assert_string_equal(get(rig, "libvgpu.so"), BYTES);
         assert_int_equal(mode_of(rig, "a-7"), 0755);
@@ -255,7 +254,7 @@ static void a_start_finds_what_the_container_mounts(void **state)
     assert_int_equal(access(rig->library, F_OK), 0);
     snprintf(left, sizeof(left), "%s/libvgpu.so", rig->root);
     assert_int_equal(unlink(left), 0); /* somebody cleans up: it is copied once more */
-    assert_true(hook_may_start(&rig->plugin, &request, &err));
+    assert_true(hook_may_start(&rig->plugin, &request, &starting, &err));
     assert_string_equal(get(rig, "libvgpu.so"), BYTES);
 }
 
@@ -281,9 +280,9 @@ static void without_the_library_pods_that_insist_are_held(void **state)
         struct gs_error err = {0};
         unlink(rig->library);
         put(rig->library, r->there ? BYTES : "changed");
-        starting_known = r->known;
-        starting = (struct gs_placed){.gpus = 1, .enforce_required = r->required};
-        row_equal(r->row, hook_may_start(&rig->plugin, &request, &err), r->starts);
+        starting = (struct gs_placed){
+            .uid = r->known ? "p" : NULL, .gpus = 1, .enforce_required = r->required};
+        row_equal(r->row, hook_may_start(&rig->plugin, &request, &starting, &err), r->starts);
         row_equal(r->row, err.code, r->starts ? GS_OK : GS_EBUSY);
         row_text(r->row, get(rig, "a-7/ld.so.preload"),
                  r->there ? "/usr/local/vgpu/libvgpu.so\n" : "");
@@ -376,7 +375,7 @@ static void what_a_container_leaves_behind_holds_nobody(void **state)
         snprintf(other, sizeof(other), "%s/other", cache);
         size_t before = entries_of("/proc/self/fd");
         be_privileged(false);
-        row_true(r->row, hook_may_start(&rig->plugin, &request, &err));
+        row_true(r->row, hook_may_start(&rig->plugin, &request, &starting, &err));
         be_privileged(true);
         nest(cache, r->depth);
         fill(cache, r->files);
@@ -389,7 +388,7 @@ static void what_a_container_leaves_behind_holds_nobody(void **state)
             assert_int_equal(chown(cache, r->owner, r->owner) + chmod(cache, 0700), 0);
         be_privileged(false);
         for (int i = 0; i < 3; i++) {
-            row_true(r->row, hook_may_start(&rig->plugin, &request, &err));
+            row_true(r->row, hook_may_start(&rig->plugin, &request, &starting, &err));
             row_equal(r->row, entries_of(cache), 0);
             row_equal(r->row, mode_of(rig, "a-7/cache"), 0777);
             row_text(r->row, get(rig, "a-7/ld.so.preload"), "/usr/local/vgpu/libvgpu.so\n");
@@ -415,7 +414,7 @@ static void one_round_removes_a_bounded_part_of_the_trash(void **state)
     size_t rounds = 0, left = 0;
     if (geteuid() != 0)
         skip();
-    assert_true(hook_may_start(&rig->plugin, &request, &err));
+    assert_true(hook_may_start(&rig->plugin, &request, &starting, &err));
     for (int i = 0; i < 1500; i++) {
         snprintf(path, sizeof(path), "%s/.trash/%d", rig->root, i);
         assert_int_equal(mkdir(path, 0700), 0);
@@ -442,18 +441,18 @@ static void what_cannot_be_made_holds_the_start(void **state)
     char trash[96];
     if (geteuid() != 0)
         skip();
-    assert_true(hook_may_start(&rig->plugin, &request, &err));
+    assert_true(hook_may_start(&rig->plugin, &request, &starting, &err));
     snprintf(trash, sizeof(trash), "%s/.trash", rig->root);
     assert_int_equal(rmdir(trash), 0);
     put(trash, "");
-    assert_false(hook_may_start(&rig->plugin, &request, &err));
+    assert_false(hook_may_start(&rig->plugin, &request, &starting, &err));
     assert_int_equal(err.code, GS_EBUSY);
-    assert_non_null(strstr(err.msg, "/a-7 cannot be made anew"));
+    assert_non_null(strstr(err.msg, "/a-7: "));
     err = (struct gs_error){0};
     rig->plugin.settings.hook_root = rig->library; /* a file */
-    assert_false(hook_may_start(&rig->plugin, &request, &err));
+    assert_false(hook_may_start(&rig->plugin, &request, &starting, &err));
     rig->plugin.settings.hook_library = NULL;
-    assert_true(hook_may_start(&rig->plugin, &request, &err));
+    assert_true(hook_may_start(&rig->plugin, &request, &starting, &err));
 }
 
 int main(void)

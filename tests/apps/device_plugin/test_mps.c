@@ -103,6 +103,7 @@ static void a_client_gets_its_limit_pipes_and_shm(void **state)
         row_text(r->row, made.mounts[0].container, "/x");
         row_text(r->row, made.mounts[1].host, pipe);
         row_text(r->row, made.mounts[1].container, "/tmp/nvidia-mps");
+        row_true(r->row, made.mounts[1].read_only && !made.mounts[2].read_only);
         row_text(r->row, made.mounts[2].host, shm);
         row_text(r->row, made.mounts[2].container, "/dev/shm");
     }
@@ -162,15 +163,15 @@ static void starts_wait_for_the_daemon(void **state)
     const struct gs_start_request request = {.id_count = 1};
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_error err = {0};
-        starting_known = r->known;
-        starting = (struct gs_placed){.gpus = r->gpus, .enforce_required = r->required};
+        starting = (struct gs_placed){
+            .uid = r->known ? "p" : NULL, .gpus = r->gpus, .enforce_required = r->required};
         say(rig, 1, r->ready);
-        row_equal(r->row, mps_may_start(&rig->plugin, &request, &err), r->why == NULL);
+        row_equal(r->row, mps_may_start(&rig->plugin, &request, &starting, &err), r->why == NULL);
         row_true(r->row, !r->why || strstr(err.msg, r->why));
         row_true(r->row, !r->why || err.code == GS_EBUSY);
     }
     rig->plugin.settings.mps_root = NULL;
-    assert_true(mps_may_start(&rig->plugin, &request, NULL));
+    assert_true(mps_may_start(&rig->plugin, &request, &starting, NULL));
 }
 
 static void a_daemon_that_came_or_went_is_told(void **state)

@@ -60,8 +60,8 @@ static void what_changed_about_a_gpu_is_told(void **state)
         {"nothing new, gone", GONE, GONE, NULL, false},
         {"falls sick", WELL, SICK, "GpuUnhealthy", true},
         {"recovers", SICK, WELL, "GpuHealthy", false},
-        {"goes", WELL, GONE, "GpuGone", true},
-        {"goes after it fell sick", SICK, GONE, "GpuGone", true},
+        {"goes", WELL, GONE, "GpuRemoved", true},
+        {"goes after it fell sick", SICK, GONE, "GpuRemoved", true},
         {"comes back", GONE, WELL, "GpuHealthy", false},
         {"comes back sick", GONE, SICK, NULL, false},
     };
@@ -91,8 +91,8 @@ static void the_pods_of_a_gone_gpu_are_named(void **state)
     static const struct {
         const char *row, *pods, *words;
     } rows[] = {
-        {"nobody", "", "GPU 3 (GPU-x) is gone; new pods go elsewhere"},
-        {"some", "ns/a, ns/b", "delete them if it does not come back: ns/a, ns/b"},
+        {"nobody", "", "GPU 3 (GPU-x) was removed: it accepts no new pods"},
+        {"some", "ns/a, ns/b", "delete them if the GPU does not return: ns/a, ns/b"},
     };
     struct plugin *plugin = *state;
     GS_FOR_EACH_ROW (r, rows) {

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device_plugin/numbers.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "rows.h"
 
 /* Sets are written short: "abc" is three cards as the driver counts them, a letter is the end of
@@ -105,12 +102,12 @@ static void a_lost_card_comes_back_to_its_index(void **state)
         {"ca", "a0 b1- c2"}, {"cba", "a0 b1 c2"}, {"bn", "a0- b1 c2- n3"},
     };
     struct numbers numbers = {0};
-    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-        struct gs_gpu_set set = set_of(steps[i][0]);
+    GS_FOR_EACH_ROW (r, steps) {
+        struct gs_gpu_set set = set_of((*r)[0]);
         char text[TEXT];
         numbers_apply(&numbers, &set, ~(gs_gpu_mask)0);
         print(&set, text);
-        assert_string_equal(text, steps[i][1]);
+        assert_string_equal(text, (*r)[1]);
     }
 }
 

@@ -2,9 +2,6 @@
 /* What becomes of GPUs that others give out, and of a driver that somebody replaces. */
 #include "device_plugin/ownership.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "device_plugin/plugin.h"
 #include "gpushare/base/log.h"
 #include "rows.h"
@@ -42,30 +39,32 @@ static void gpus_that_others_give_out_are_left_out(void **state)
         bool ready;
     } rows[] = {
         {"nobody else", 0, {NULL}, false, "ab", "", true},
-        {"NVIDIA's device plugin", 2, {NULL}, false, "", "GpuOwnedByOthers", false},
+        {"NVIDIA's device plugin", 2, {NULL}, false, "", "GpuManagedByOtherDriver", false},
         {"it is wanted so", 2, {NULL}, true, "ab", "", true},
-        {"a DRA driver has one", 0, {"GPU-0000b"}, false, "a", "GpuOwnedByOthers", true},
+        {"a DRA driver has one", 0, {"GPU-0000b"}, false, "a", "GpuManagedByOtherDriver", true},
         {"a DRA driver has both",
          0,
-         {"GPU-0000b", "GPU-0000a"},
+         {"GPU-0000b", "MIG-0000a"},
          false,
          "",
-         "GpuOwnedByOthers",
+         "GpuManagedByOtherDriver",
          true},
+        {"a DRA driver has the card", 0, {"GPU-card"}, false, "b", "GpuManagedByOtherDriver", true},
         {"a DRA driver has some that are not ours",
          0,
          {"GPU-0000x"},
          false,
          "ab",
-         "GpuOwnedByOthers",
+         "GpuManagedByOtherDriver",
          true},
     };
     GS_FOR_EACH_ROW (r, rows) {
         static struct plugin plugin;
         struct gs_arena arena = {0};
         struct gs_sliced_gpu *sliced = gs_arena_calloc(&arena, 3, sizeof(*sliced));
-        struct gs_gpu_set set = {
-            .gpus = {{.idx = 0, .uuid = "GPU-0000a"}, {.idx = 1, .uuid = "GPU-0000b"}}, .count = 2};
+        struct gs_gpu_set set = {.gpus = {{.idx = 0, .uuid = "MIG-0000a", .card = "GPU-card"},
+                                          {.idx = 1, .uuid = "GPU-0000b"}},
+                                 .count = 2};
         const struct node_facts facts = {.whole_gpus = r->whole};
         char left[8] = "";
         uint32_t count = 0;

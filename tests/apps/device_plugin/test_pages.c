@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -38,37 +37,33 @@ enum {
 /* GPUs 0, 2, 4 and 6, to their driver 5 to 8; the third has no UUID, the last is an instance. */
 static const struct {
     const char *row;
-    enum visible_devices visible;
     unsigned lists;
     gs_gpu_mask gpus;
     const char *devices; /* NVIDIA_VISIBLE_DEVICES */
     const char *own;     /* ALIYUN_COM_GPU_MEM_GPUS; NULL: not set */
     const char *mounts[3], *cdi[3], *annotation;
 } rows[] = {
-    {"a UUID", VISIBLE_UUID, ENV, GS_GPU_BIT(2), "GPU-1"},
-    {"the driver's index", VISIBLE_INDEX, ENV, GS_GPU_BIT(2), "6"},
-    {"an instance is not counted", VISIBLE_INDEX, ENV, GS_GPU_BIT(6), "MIG-3"},
-    {"no UUID: the driver's index", VISIBLE_UUID, ENV, GS_GPU_BIT(4), "7"},
-    {"several, in the order of the indices", VISIBLE_UUID, ENV,
-     GS_GPU_BIT(4) | GS_GPU_BIT(0) | GS_GPU_BIT(2), "GPU-0,GPU-1,7"},
-    {"a GPU that is gone meanwhile", VISIBLE_UUID, ENV, GS_GPU_BIT(9), "9"},
-    {"CDI beside the environment", VISIBLE_UUID, ENV | CRI, GS_GPU_BIT(0), "GPU-0",
-     .cdi = {"a.b/c=GPU-0"}},
-    {"CDI by index, several", VISIBLE_INDEX, ENV | CRI, GS_GPU_BIT(0) | GS_GPU_BIT(4), "5,7",
-     .cdi = {"a.b/c=5", "a.b/c=7"}},
-    {"CDI alone", VISIBLE_UUID, CRI, GS_GPU_BIT(0) | GS_GPU_BIT(2), "void", "GPU-0,GPU-1",
-     .cdi = {"a.b/c=GPU-0", "a.b/c=GPU-1"}},
-    {"CDI in an annotation", VISIBLE_UUID, NOTE, GS_GPU_BIT(0) | GS_GPU_BIT(2), "void",
-     "GPU-0,GPU-1", .annotation = "a.b/c=GPU-0,a.b/c=GPU-1"},
-    {"as the GPU Operator has it", VISIBLE_UUID, NOTE | CRI, GS_GPU_BIT(6), "void", "MIG-3",
-     .cdi = {"a.b/c=MIG-3"}, .annotation = "a.b/c=MIG-3"},
-    {"mounts", VISIBLE_UUID, MOUNT, GS_GPU_BIT(0) | GS_GPU_BIT(4), MOUNTS, "GPU-0,7",
+    {"a UUID", ENV, GS_GPU_BIT(2), "GPU-1"},
+    {"an instance's UUID", ENV, GS_GPU_BIT(6), "MIG-3"},
+    {"no UUID: the driver's index", ENV, GS_GPU_BIT(4), "7"},
+    {"several, in the order of the indices", ENV, GS_GPU_BIT(4) | GS_GPU_BIT(0) | GS_GPU_BIT(2),
+     "GPU-0,GPU-1,7"},
+    {"a GPU that is gone meanwhile", ENV, GS_GPU_BIT(9), "9"},
+    {"CDI beside the environment", ENV | CRI, GS_GPU_BIT(0), "GPU-0",
+     .cdi = {"nvidia.com/gpu=GPU-0"}},
+    {"CDI alone", CRI, GS_GPU_BIT(0) | GS_GPU_BIT(2), "void", "GPU-0,GPU-1",
+     .cdi = {"nvidia.com/gpu=GPU-0", "nvidia.com/gpu=GPU-1"}},
+    {"CDI in an annotation", NOTE, GS_GPU_BIT(0) | GS_GPU_BIT(2), "void", "GPU-0,GPU-1",
+     .annotation = "nvidia.com/gpu=GPU-0,nvidia.com/gpu=GPU-1"},
+    {"as the GPU Operator has it", NOTE | CRI, GS_GPU_BIT(6), "void", "MIG-3",
+     .cdi = {"nvidia.com/gpu=MIG-3"}, .annotation = "nvidia.com/gpu=MIG-3"},
+    {"mounts", MOUNT, GS_GPU_BIT(0) | GS_GPU_BIT(4), MOUNTS, "GPU-0,7",
      .mounts = {MOUNTS "/GPU-0", MOUNTS "/7"}},
-    {"mounts by index", VISIBLE_INDEX, MOUNT, GS_GPU_BIT(0), MOUNTS, "5", .mounts = {MOUNTS "/5"}},
-    {"mounts win over the environment", VISIBLE_UUID, ENV | MOUNT, GS_GPU_BIT(0), MOUNTS, "GPU-0",
+    {"mounts win over the environment", ENV | MOUNT, GS_GPU_BIT(0), MOUNTS, "GPU-0",
      .mounts = {MOUNTS "/GPU-0"}},
-    {"all of them", VISIBLE_UUID, ENV | MOUNT | NOTE | CRI, GS_GPU_BIT(0), MOUNTS, "GPU-0",
-     .mounts = {MOUNTS "/GPU-0"}, .cdi = {"a.b/c=GPU-0"}, .annotation = "a.b/c=GPU-0"},
+    {"all of them", ENV | MOUNT | NOTE | CRI, GS_GPU_BIT(0), MOUNTS, "GPU-0",
+     .mounts = {MOUNTS "/GPU-0"}, .cdi = {"nvidia.com/gpu=GPU-0"},
+     .annotation = "nvidia.com/gpu=GPU-0"},
 };
 
 static const char *env(const struct gs_dp_container *container, const char *key)
@@ -108,9 +103,7 @@ static void a_container_is_told_its_gpus_and_units(void **state)
             .gpus = r->gpus, .idx = "0,4", .dev_units = 16, .pod_units = 12, .units = 8};
         _cleanup_(gs_arena_release) struct gs_arena arena = {0};
         struct gs_dp_container container;
-        plugin.settings.visible_devices = r->visible;
         plugin.settings.device_lists = r->lists;
-        plugin.settings.cdi_kind = r->lists & DEVICE_LIST_CDI ? "a.b/c" : NULL;
         assert_int_equal(container_env_build(&plugin, &answer, &arena, &container), 0);
         row_text(r->row, env(&container, "NVIDIA_VISIBLE_DEVICES"), r->devices);
         row_text(r->row, env(&container, plugin.names.gpus), r->own ? r->own : "(not set)");
@@ -145,7 +138,7 @@ static void device_nodes_go_with_all_but_cdi_alone(void **state)
     assert_int_equal(mknod(node, S_IFREG | 0600, 0), 0);
     gpus(&plugin.devices.set);
     plugin.devices.set.gpus[0].node = 78;
-    plugin.settings = (struct settings){.nvidia_dev_root = root, .cdi_kind = "a.b/c"};
+    plugin.settings = (struct settings){.nvidia_dev_root = root};
     GS_FOR_EACH_ROW (r, passed) {
         const struct gs_allocate_answer answer = {.gpus = 1, .idx = "0"};
         _cleanup_(gs_arena_release) struct gs_arena arena = {0};
@@ -188,34 +181,6 @@ static void strategies_are_read_as_a_list(void **state)
     }
 }
 
-static void strategies_and_the_kind_of_cdi_devices_agree(void **state)
-{
-    static const struct {
-        const char *row;
-        unsigned lists;
-        const char *kind;
-        unsigned expected; /* 0: refused */
-        const char *expected_kind;
-    } pairs[] = {
-        {"neither", 0, NULL, ENV, NULL},
-        {"the kind alone, as before there were strategies", 0, "a.b/c", ENV | CRI, "a.b/c"},
-        {"no CDI", MOUNT, NULL, MOUNT, NULL},
-        {"CDI of NVIDIA's kind", CRI, NULL, CRI, "nvidia.com/gpu"},
-        {"an annotation of NVIDIA's kind", NOTE, NULL, NOTE, "nvidia.com/gpu"},
-        {"CDI of another kind", ENV | NOTE, "a.b/c", ENV | NOTE, "a.b/c"},
-        {"a kind that nothing uses", ENV | MOUNT, "a.b/c", 0, NULL},
-    };
-    GS_FOR_EACH_ROW (r, pairs) {
-        unsigned lists = r->lists;
-        const char *kind = r->kind;
-        row_equal(r->row, !device_lists_settle(&lists, &kind), r->expected != 0);
-        if (!r->expected)
-            continue;
-        row_equal(r->row, lists, r->expected);
-        row_text(r->row, kind ? kind : "(none)", r->expected_kind ? r->expected_kind : "(none)");
-    }
-}
-
 static void readiness_names_what_is_missing(void **state)
 {
     static const struct {
@@ -232,13 +197,13 @@ static void readiness_names_what_is_missing(void **state)
         {"events are not heard",
          {.pods_listed = true, .linked = true, .set.deaf = true},
          200,
-         "ok, but the driver does not tell of sick GPUs (XIDs): its events are not heard"},
+         "ok, but the driver reports no health events (XIDs): unhealthy GPUs are not noticed"},
         {"nobody's node",
          {.node_error = "no node n", .gpu_error = "no driver", .pods_listed = true, .linked = true},
          503,
          "no node n"},
-        {"no pods yet", {.linked = true}, 503, "this node's pods are not loaded yet"},
-        {"no kubelet", {.pods_listed = true}, 503, "the kubelet does not listen"},
+        {"no pods yet", {.linked = true}, 503, "this node's pods have not been listed yet"},
+        {"no kubelet", {.pods_listed = true}, 503, "the kubelet does not read the device list"},
     };
     GS_FOR_EACH_ROW (r, pages) {
         const char *why = NULL;
@@ -255,26 +220,26 @@ static void every_figure_is_on_the_page(void **state)
         "gpushare_device_plugin_gpu_memory_used_bytes{gpu=\"4\"} 1234567",
         "gpushare_device_plugin_gpu_healthy{gpu=\"0\"} 1",
         "gpushare_device_plugin_gpu_healthy{gpu=\"2\"} 0",
-        "gpushare_device_plugin_allocations_total{outcome=\"claimed\"} 7",
-        "gpushare_device_plugin_allocations_total{outcome=\"unclaimed\"} 3",
-        "gpushare_device_plugin_allocations_total{outcome=\"no_room\"} 2",
+        "gpushare_device_plugin_allocations_total{outcome=\"matched\"} 7",
+        "gpushare_device_plugin_allocations_total{outcome=\"unmatched\"} 3",
+        "gpushare_device_plugin_allocations_total{outcome=\"insufficient_memory\"} 2",
         "gpushare_device_plugin_allocations_total{outcome=\"failed\"} 1",
         "gpushare_device_plugin_allocate_duration_seconds_count 12",
-        "gpushare_device_plugin_swaps_total 4",
-        "gpushare_device_plugin_held_starts_total 5",
+        "gpushare_device_plugin_allocation_swaps_total 4",
+        "gpushare_device_plugin_blocked_starts_total 5",
         "gpushare_device_plugin_pods 6",
-        "gpushare_device_plugin_waiting_pods 8",
-        "gpushare_device_plugin_queued_writes 9",
+        "gpushare_device_plugin_unallocated_pods 8",
+        "gpushare_device_plugin_pending_api_writes 9",
         "gpushare_device_plugin_ready 0",
-        "gpushare_device_plugin_gpu_events_heard 1",
+        "gpushare_device_plugin_gpu_health_events_supported 1",
         "gpushare_device_plugin_registered 1",
-        "gpushare_device_plugin_pod_resources_up 1",
+        "gpushare_device_plugin_checkpoint_readable 1",
         "gpushare_device_plugin_registrations_total 13",
-        "gpushare_device_plugin_foreign_ids 14",
-        "gpushare_device_plugin_unit_change_waiting 1",
+        "gpushare_device_plugin_foreign_device_ids 14",
+        "gpushare_device_plugin_unit_change_pending 1",
     };
     static struct pages_state pages = {.linked = true,
-                                       .kubelet_tells = true,
+                                       .checkpoint_read = true,
                                        .registrations = 13,
                                        .foreign_ids = 14,
                                        .unit_waits = true,
@@ -295,11 +260,11 @@ static void every_figure_is_on_the_page(void **state)
     struct gs_buf page = GS_BUF(1 << 16);
     pages_metrics(&pages, &page);
     assert_int_equal(gs_buf_failed(&page), 0);
-    for (size_t i = 0; i < GS_COUNT_OF(lines); i++) {
+    GS_FOR_EACH_ROW (r, lines) {
         char line[160];
-        snprintf(line, sizeof(line), "\n%s\n", lines[i]);
+        snprintf(line, sizeof(line), "\n%s\n", *r);
         if (!strstr(page.data, line))
-            fail_msg("%s is not in\n%s", lines[i], page.data);
+            fail_msg("%s is not in\n%s", *r, page.data);
     }
     gs_buf_release(&page);
 }
@@ -331,9 +296,9 @@ static void limits_are_told_without_naming_pods(void **state)
         "gpushare_device_plugin_enforce_mode{mode=\"preferred\"} 1\n",
         "gpushare_device_plugin_gpu_enforced{gpu=\"0\"} 0\n",
         "gpushare_device_plugin_gpu_enforced{gpu=\"2\"} 1\n",
-        "gpushare_device_plugin_pods_by_limit{state=\"held\"} 5\n",
-        "gpushare_device_plugin_pods_by_limit{state=\"not_held\"} 1\n",
-        "gpushare_device_plugin_pods_by_limit{state=\"over_share\"} 2\n",
+        "gpushare_device_plugin_pods_by_limit{state=\"limited\"} 5\n",
+        "gpushare_device_plugin_pods_by_limit{state=\"not_limited\"} 1\n",
+        "gpushare_device_plugin_pods_by_limit{state=\"over_request\"} 2\n",
         "gpushare_device_plugin_limits_written_total 9\n",
         "gpushare_device_plugin_limit_repairs_total 4\n",
     };
@@ -355,7 +320,7 @@ static void a_used_pod(struct usage *usage, const struct usage *with, struct cgr
 {
     static const char *const addresses[] = {"0000:41:00.0", NULL, "0000:c1:00.0"};
     const struct gs_limiter_options options = {tree->mount, &tree->host};
-    struct gs_limit_gpu gpus[3];
+    struct gs_region gpus[3];
     struct gs_limiter *limiter;
     tree_make(tree);
     tree_mkdirs(tree, "/kubepods/besteffort/podhash", true);
@@ -394,23 +359,27 @@ static void a_used_pod(struct usage *usage, const struct usage *with, struct cgr
 }
 
 static const char pod_entry[] =
-    "{\"v\":1,\"enforce\":\"off\",\"overShare\":0,\"gpus\":[{\"id\":0,\"usedByPodsBytes\":"
-    "2147483648},"
-    "{\"id\":2,\"usedByPodsBytes\":1073741824},{\"id\":4},{\"id\":6}],\"pods\":["
-    "{\"namespace\":\"team\",\"name\":\"train-0\",\"uid\":\"u-1\",\"owner\":\"Job/train\","
-    "\"enforced\":\"none\",\"reason\":\"the GPU's driver does not count its memory for the "
-    "kernel\",\"givenBytes\":4294967296,\"limitBytes\":4294967296,\"gpus\":[{\"id\":0,"
-    "\"usedBytes\":2147483648,"
-    "\"peakBytes\":2147483648},{\"id\":2,\"usedBytes\":1073741824,\"peakBytes\":1073741824},"
-    "{\"id\":4}]},";
+    "{\"v\":1,\"enforceMode\":\"off\",\"overRequestPodCount\":0,\"gpus\":[{\"id\":0,"
+    "\"usedByPodsBytes\":"
+    "2147483648},{\"id\":2,\"usedByPodsBytes\":1073741824},{\"id\":4},{\"id\":6}],\"pods\":[{"
+    "\"namespace\":\"team\",\"name\":\"train-0\",\"uid\":\"u-1\",\"owner\":\"Job/"
+    "train\",\"enforced\":\"none\",\"enforcedMessage\":\"the GPU's driver does not report its "
+    "memory to the "
+    "dmem "
+    "controller\",\"allocatedBytes\":4294967296,\"limitBytes\":4294967296,\"gpus\":[{\"id\":0,"
+    "\"usedBytes\":2147483648,\"peakBytes\":2147483648},{\"id\":2,\"usedBytes\":1073741824,"
+    "\"peakBytes\":1073741824},{\"id\":4}]},";
 
 static void use_is_told_beside_what_was_given(void **state)
 {
     static const char *const samples[USAGE_FAMILIES][3] = {
-        [USAGE_GIVEN] = {"_given_bytes{namespace=\"team\",pod=\"train-0\",owner=\"Job/train\","
-                         "gpu=\"4\"} 4294967296\n"},
-        [USAGE_USED] = {"gpu=\"0\"} 2147483648\n", "gpu=\"2\"} 1073741824\n"},
-        [USAGE_PEAK] = {"_peak_bytes{", "gpu=\"0\"} 2147483648\n"},
+        [USAGE_GIVEN] = {"gpushare_device_plugin_pod_gpu_memory_allocated_bytes{namespace=\"team\","
+                         "pod=\"train-0\",owner=\"Job/train\",gpu=\"4\"} 4294967296\n"},
+        [USAGE_USED] = {"gpushare_device_plugin_pod_gpu_memory_used_bytes{namespace=\"team\",pod="
+                        "\"train-0\",owner=\"Job/train\",gpu=\"0\"} 2147483648\n",
+                        "gpu=\"2\"} 1073741824\n"},
+        [USAGE_PEAK] = {"gpushare_device_plugin_pod_gpu_memory_peak_bytes{namespace=\"team\",pod="
+                        "\"train-0\",owner=\"Job/train\",gpu=\"0\"} 2147483648\n"},
         [USAGE_HELD] = {"gpushare_device_plugin_pod_enforced{namespace=\"team\",pod=\"train-0\","
                         "owner=\"Job/train\"} 0\n"},
     };
@@ -491,14 +460,25 @@ static void nobody_is_named_unless_it_was_switched_on(void **state)
         assert_int_equal(usage.text[i].len, 0);
     pages_set_usage(&pages, &usage);
     pages_usage(&pages, &page);
-    assert_string_equal(page.data,
-                        "{\"v\":1,\"enforce\":\"observe\",\"overShare\":3,\"gpus\":[{\"id\":0,"
-                        "\"usedByPodsBytes\":2147483648},{\"id\":2,"
-                        "\"usedByPodsBytes\":1073741824},{\"id\":4},{\"id\":6}]}\n");
+    assert_string_equal(
+        page.data,
+        "{\"v\":1,\"enforceMode\":\"observe\",\"overRequestPodCount\":3,\"gpus\":[{\"id\":0,"
+        "\"usedByPodsBytes\":2147483648},{\"id\":2,"
+        "\"usedByPodsBytes\":1073741824},{\"id\":4},{\"id\":6}]}\n");
     gs_buf_reset(&page);
+    pages.state.measured = ~(gs_gpu_mask)0;
+    pages.state.used_bytes[pages.state.set.source_idx[2]] = 3 * GIB;
     pages_metrics(&pages.state, &page);
-    row_true("its GPU's sum",
-             strstr(page.data, "used_by_pods_bytes{gpu=\"2\"} 1073741824\n") != NULL);
+    row_true(
+        "its GPU's sum",
+        strstr(page.data,
+               "gpushare_device_plugin_gpu_memory_used_by_pods_bytes{gpu=\"2\"} 1073741824\n") !=
+            NULL);
+    row_true(
+        "the rest",
+        strstr(page.data,
+               "gpushare_device_plugin_gpu_memory_used_by_others_bytes{gpu=\"2\"} 2147483648\n") !=
+            NULL);
     row_true("not counted", !strstr(page.data, "used_by_pods_bytes{gpu=\"4\"}"));
     row_true("no names", !strstr(page.data, "train-0"));
     pages_release(&pages);
@@ -578,7 +558,7 @@ static void the_driver_counts_where_the_kernel_does_not(void **state)
         row_equal(r->row, usage.over, r->over);
         pages_set_usage(&pages, &usage);
         pages_usage(&pages, &page);
-        snprintf(over, sizeof(over), "\"overShare\":%u", r->over);
+        snprintf(over, sizeof(over), "\"overRequestPodCount\":%u", r->over);
         row_true(r->row, strstr(page.data, over) != NULL);
         char entry[128] = "{\"id\":0,\"usedBytes\":10737418240}";
         if (r->used_gib[0])
@@ -600,23 +580,23 @@ static void a_pod_has_the_word_of_its_gpus(void **state)
         const char *said;
     } words[] = {
         {"alone in an instance", GS_ENFORCED_MIG, GS_ENFORCED_MIG, false,
-         "\"enforced\":\"mig\",\"reason\":\"\","},
+         "\"enforced\":\"mig\",\"enforcedMessage\":\"\","},
         {"in a shared one", GS_ENFORCED_INSTANCE, GS_ENFORCED_INSTANCE, false,
-         "\"enforced\":\"none\",\"reason\":\"this GPU is an instance of a card"},
+         "\"enforced\":\"none\",\"enforcedMessage\":\"this GPU is a MIG instance"},
         {"alone in one, not in the other", GS_ENFORCED_MIG, GS_ENFORCED_INSTANCE, false,
-         "\"enforced\":\"none\",\"reason\":\"limits are not switched on"},
+         "\"enforced\":\"none\",\"enforcedMessage\":\"memory limits are not enabled"},
         {"a client of MPS", GS_ENFORCED_MPS, GS_ENFORCED_MPS, false,
-         "\"enforced\":\"mps\",\"reason\":\"\","},
+         "\"enforced\":\"mps\",\"enforcedMessage\":\"\","},
         {"one that spoils its environment", GS_ENFORCED_MPS, GS_ENFORCED_MPS, true,
-         "\"enforced\":\"none\",\"reason\":\"it sets CUDA_MPS_ variables itself"},
+         "\"enforced\":\"none\",\"enforcedMessage\":\"the pod sets CUDA_MPS_ variables itself"},
         {"a hook", GS_ENFORCED_HOOK, GS_ENFORCED_HOOK, false,
-         "\"enforced\":\"hook\",\"reason\":\"\","},
+         "\"enforced\":\"hook\",\"enforcedMessage\":\"\","},
         {"a hook that is missing", GS_ENFORCED_HOOK_AWAY, GS_ENFORCED_HOOK_AWAY, false,
-         "\"enforced\":\"none\",\"reason\":\"the hook's library is missing"},
+         "\"enforced\":\"none\",\"enforcedMessage\":\"the hook library is missing"},
         {"its daemon is away", GS_ENFORCED_MPS_AWAY, GS_ENFORCED_MPS_AWAY, false,
-         "\"enforced\":\"none\",\"reason\":\"the GPU's MPS daemon does not answer"},
+         "\"enforced\":\"none\",\"enforcedMessage\":\"the GPU's MPS daemon does not respond"},
         {"on cards whose limits nobody set for it", GS_ENFORCED_DMEM, GS_ENFORCED_DMEM, false,
-         "\"enforced\":\"none\",\"reason\":\"limits are not switched on"},
+         "\"enforced\":\"none\",\"enforcedMessage\":\"memory limits are not enabled"},
     };
     GS_FOR_EACH_ROW (r, words) {
         static struct gs_gpu_set set;
@@ -696,7 +676,6 @@ int main(void)
         cmocka_unit_test(a_container_is_told_its_gpus_and_units),
         cmocka_unit_test(device_nodes_go_with_all_but_cdi_alone),
         cmocka_unit_test(strategies_are_read_as_a_list),
-        cmocka_unit_test(strategies_and_the_kind_of_cdi_devices_agree),
         cmocka_unit_test(readiness_names_what_is_missing),
         cmocka_unit_test(every_figure_is_on_the_page),
         cmocka_unit_test(every_gpu_of_a_pod_is_told_with_its_uuid),

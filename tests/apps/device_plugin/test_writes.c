@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is written to the API while a part of it is refused. */
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #include "device_plugin/plugin.h"
 #include "device_plugin/writes.h"

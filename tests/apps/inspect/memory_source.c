@@ -6,14 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gpushare/sim/manifest.h"
+#include "gpushare/codec/manifest.h"
 
 struct memory_source memory_source;
-
-static int load_object(void *ctx, enum gs_sim_kind kind, struct gs_slice json, struct gs_error *err)
-{
-    return gs_sim_load(ctx, kind, json, NULL, err);
-}
 
 static int hex(char c)
 {
@@ -108,7 +103,7 @@ static int ask_alone(const struct gs_kube_request *request, int *ret_status, str
     *ret_status = reply.status;
     gs_buf_append(body, reply.body.data ? reply.body.data : "", reply.body.len);
     gs_sim_reply_release(&reply);
-    return gs_buf_failed(body) ? gs_fail(err, GS_ETOOBIG, "the answer is too large") : 0;
+    return gs_buf_failed(body) ? gs_fail(err, GS_ETOOBIG, "the response is too large") : 0;
 }
 
 /* Several threads may ask. */
@@ -133,13 +128,12 @@ static void close_memory(void *ctx)
 int memory_connect(const struct connection *connection, struct source *ret, struct gs_error *err)
 {
     struct memory_source *memory = &memory_source;
-    const struct gs_sim_api_options options = {.names = connection->names, .token = memory->token};
+    const struct gs_sim_api_options options = {.token = memory->token};
     if (gs_sim_cluster_new(&(struct gs_sim_options){0}, &memory->cluster, err) < 0 ||
-        gs_sim_manifest_read(memory->cluster_file, load_object, memory->cluster, err) < 0 ||
+        gs_manifest_read(memory->cluster_file, gs_sim_load_object, memory->cluster, err) < 0 ||
         gs_sim_api_new(memory->cluster, &options, &memory->api, err) < 0 ||
         gs_sim_port_new(memory->cluster, connection->names, &memory->port, err) < 0)
         return -1;
-    memory->open_cluster = memory->cluster;
     *ret = (struct source){.ctx = memory,
                            .ask = ask,
                            .close = close_memory,

@@ -19,7 +19,6 @@ struct memory_source {
     const char *token;        /* what the server wants; NULL: nothing. The client has none */
     struct gs_names names;
     struct gs_sim_cluster *cluster;
-    struct gs_sim_cluster *_Atomic open_cluster; /* the same once it is whole, for other threads */
     struct gs_sim_api *api;
     struct gs_sim_port *port;
 };

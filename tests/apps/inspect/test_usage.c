@@ -80,7 +80,7 @@ static int go(enum way way, const struct gs_kube_request *request, int *ret_stat
     case SAYS_TOO_MUCH:
         while (!gs_buf_failed(body))
             gs_buf_puts(body, "{},");
-        return gs_fail(err, GS_ETOOBIG, "the answer is too large");
+        return gs_fail(err, GS_ETOOBIG, "the response is too large");
     case SAYS_NONSENSE:
         gs_buf_reset(body);
         gs_buf_puts(body, "\"nonsense\"");

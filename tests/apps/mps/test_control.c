@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rows.h"
 
-#include <fcntl.h>
 #include <ftw.h>
 #include <poll.h>
 #include <signal.h>

@@ -51,8 +51,8 @@ def noop(cluster, names=0):
 def tell_refused_binds(metrics):
     """kube-scheduler chose a node for which the ledger knew better by then."""
     attempts = {outcome: metrics[f'gpushare_bind_attempts_total{{outcome="{outcome}"}}']
-                for outcome in ("bound", "refused", "conflict")}
-    per_1000 = 1000 * (attempts["refused"] + attempts["conflict"]) / attempts["bound"]
+                for outcome in ("bound", "rejected", "conflict")}
+    per_1000 = 1000 * (attempts["rejected"] + attempts["conflict"]) / attempts["bound"]
     print(f"{'':32} {per_1000:8.1f} binds refused per 1,000 pods", flush=True)
 
 

@@ -48,7 +48,7 @@ static bool set_verbs(void *to, const char *text)
 
 static void read_settings(struct load_settings *set, int argc, char **argv)
 {
-    *set = (struct load_settings){.extender = "127.0.0.1:39999",
+    *set = (struct load_settings){.extender = "127.0.0.1:29999",
                                   .api = "http://127.0.0.1:8001",
                                   .weights = {[LOAD_FILTER] = 1},
                                   .clients = 1,
@@ -57,7 +57,7 @@ static void read_settings(struct load_settings *set, int argc, char **argv)
                                   .duration_ns = 5 * GS_NS_PER_S,
                                   .warmup = 20};
     const struct gs_option table[] = {
-        OPT_STRING("extender", &set->extender, "ADDR:PORT", "whom to ask (127.0.0.1:39999)"),
+        OPT_STRING("extender", &set->extender, "ADDR:PORT", "whom to ask (127.0.0.1:29999)"),
         OPT_STRING("api", &set->api, "URL",
                    "API server of bind, direct, event and create (http://127.0.0.1:8001)"),
         OPT_CUSTOM("verb", set->weights, set_verbs, "VERB[=WEIGHT],...",

@@ -226,7 +226,7 @@ static int list_pods(const struct load_settings *set, enum load_verb verb, json_
     _cleanup_(gs_kube_client_freep) struct gs_kube_client *client = NULL;
     char path[128];
     if (gs_names_init(&names, "aliyun.com", err) < 0 ||
-        rest_connect(set->api, NULL, &names, &client, err) < 0)
+        rest_connect(set->api, &names, &client, err) < 0)
         return -1;
     if (verb == LOAD_EVENT)
         snprintf(path, sizeof(path), "/api/v1/pods?limit=%d", EVENT_PODS);

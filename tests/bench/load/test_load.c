@@ -277,5 +277,5 @@ int main(void)
         cmocka_unit_test(an_open_loop_is_late_only_when_all_clients_wait),
         cmocka_unit_test(bad_answers_are_counted_and_told),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

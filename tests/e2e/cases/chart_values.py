@@ -67,7 +67,8 @@ def body():
         for layout in LAYOUTS:
             every = os.path.join(ROOT, "tests/charts/every-value.yaml")
             accept(cluster, known, layout, rendered(helm, layout))
-            accept(cluster, known, layout, rendered(helm, layout, "--values", every))
+            for one in ("hook.library=", "mps.enabled=false"):  # not both
+                accept(cluster, known, layout, rendered(helm, layout, "--values", every, "--set", one))
 
 
 run(body)

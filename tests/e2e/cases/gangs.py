@@ -14,7 +14,7 @@ from harness.processes import wait_for
 
 KUBE = ">=1.36"
 RANDOM, SEED = 40, 35
-REASON = "member of a pod group"
+REASON = "a nominated pod or a pod group"
 
 
 def never_in_part(cluster, name, sizes, seconds):

@@ -24,16 +24,16 @@ CHOICES = (
 )
 # (row, annotations, what the message must say)
 REFUSED = (
-    ("no such model", {"model": "B200"}, "no GPU matches the requested model or UUID"),
-    ("part of a UUID", {"uuid": "GPU-n2"}, "no GPU matches"),
-    ("all denied", {"model-deny": "NVIDIA,Tesla"}, "no GPU matches"),
-    ("broken model", {"model": "A100,,T4"}, "annotation gpu-model is not a comma list"),
-    ("broken model-deny", {"model-deny": ","}, "annotation gpu-model-deny is not"),
-    ("broken uuid", {"uuid": "GPU-n1-0,"}, "annotation gpu-uuid is not"),
-    ("broken uuid-deny", {"uuid-deny": " "}, "annotation gpu-uuid-deny is not"),
-    ("broken placement", {"placement": "best"}, "annotation gpu-placement names no policy"),
-    ("broken count", {"count": "two"}, "label or annotation gpu-count is not a number"),
-    ("no GPUs", {"count": "0"}, "label or annotation gpu-count is not a number"),
+    ("no such model", {"model": "B200"}, "no GPU of the requested model or UUID"),
+    ("part of a UUID", {"uuid": "GPU-n2"}, "no GPU of the requested model"),
+    ("all denied", {"model-deny": "NVIDIA,Tesla"}, "no GPU of the requested model"),
+    ("broken model", {"model": "A100,,T4"}, "invalid gpu-model: not a comma-separated list"),
+    ("broken model-deny", {"model-deny": ","}, "invalid gpu-model-deny: not"),
+    ("broken uuid", {"uuid": "GPU-n1-0,"}, "invalid gpu-uuid: not"),
+    ("broken uuid-deny", {"uuid-deny": " "}, "invalid gpu-uuid-deny: not"),
+    ("broken placement", {"placement": "best"}, "invalid gpu-placement: unknown policy"),
+    ("broken count", {"count": "two"}, "invalid gpu-count: label and annotation"),
+    ("no GPUs", {"count": "0"}, "invalid gpu-count: label and annotation"),
 )
 
 

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Karpenter with what `kubectl inspect gpushare nodeoverlay` prints: it brings a node of the right type
-for a pod, one too few for a pod that fits its sum and no GPU, none for a pod that is offered a node."""
+"""Karpenter with the NodeOverlay of docs/with.md: it brings a node of the right type for a pod, one too
+few for a pod that fits its sum and no GPU, none for a pod that is offered a node."""
 
 import json
-import subprocess
 
 from harness.api import node_path
 from harness.case import check, run
 from harness.cluster import Cluster
-from harness.control_plane import built_by, built_program
+from harness.control_plane import built_by
+from harness.documents import commands
 from harness.objects import GPU_MEM, IDX, annotation, inventory, node, pod
 from harness.processes import wait_for
 
@@ -88,9 +88,17 @@ class Karpenter:
 
 
 def overlays():
-    types = ",".join(f"{name}={len(gpus)}x{gpus[0]}" for name, gpus in TYPES.items())
-    return subprocess.run([built_program("kubectl-inspect-gpushare"), "nodeoverlay", "--type", types], check=True,
-                          capture_output=True, text=True, timeout=60).stdout
+    """The document's template, filled in for each type."""
+    template, = commands("docs/with.md", "Karpenter", "yaml")
+    made = []
+    for name, gpus in TYPES.items():
+        text = template
+        for old, new in (("p4d.24xlarge", name), ('"312"', f'"{sum(gpus)}"'), ('"8"', f'"{len(gpus)}"'),
+                         ('"800"', f'"{len(gpus)}00"')):
+            check(old in template, f"the template has {old}")
+            text = text.replace(old, new)
+        made.append(text)
+    return "---\n".join(made)
 
 
 def offer(cluster, name, to):
@@ -123,7 +131,7 @@ def body():
         cluster.create_pods([pod("wide", 40)])
         karpenter.wait_node("p4d.24xlarge")
         print(wait_for("why says that no GPU has 40",
-                       lambda: "2 nodes: no GPU is as large" in (said := cluster.why("wide")) and said, 60))
+                       lambda: "2  no GPU large enough" in (said := cluster.why("wide")) and said, 60))
         check(karpenter.claims() == ["20", "21", "40"], f"a node for each: {karpenter.claims()}")
         cluster.wait_inspect_agrees()
 

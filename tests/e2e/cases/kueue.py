@@ -119,7 +119,7 @@ def body():
         # Kueue admits by sums: two pods of 16 are no more than the T4s' quota, and no T4 has 16.
         queues.submit(job("serving", "careless", 2, 16))
         told = queues.why_refused("serving", "careless", 2)
-        check("no GPU is as large as the request" in told, f"why says: {told}")
+        check("no GPU large enough for the request" in told, f"why says: {told}")
         # 560 of the 576 of A100s that are left in the cohort: what the other team does not use.
         queues.submit(job("research", "wide", 8, 70, "a100"))
         queues.wait_bound("research", "wide", empty)

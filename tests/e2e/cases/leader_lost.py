@@ -34,7 +34,7 @@ def other_leader(replicas, old):
     def probe():
         names = [name for name in replicas.labelled() if replicas.replicas[name] is not old]
         return replicas.replicas[names[0]] if names else None
-    return wait_for("another replica leads", probe, OUTAGE_S + 10)
+    return wait_for("another replica is the leader", probe, OUTAGE_S + 10)
 
 
 def lose(cluster, replicas, watch, name, number):

@@ -57,7 +57,7 @@ def without_the_lease(cluster, pool):
     check(over, "both binds found a GPU of their own: the gate shows nothing")
     print(f"note: without --scheduler-lease: {over[0]}")
     wait_for("both extenders see it", lambda: all(
-        e.metrics().get("gpushare_overfull_gpus") == 1 for e in pair))
+        e.metrics().get("gpushare_overcommitted_gpus") == 1 for e in pair))
     stop_pair(pair)
     for made in (first, second):
         cluster.delete_pod(made["metadata"]["name"])

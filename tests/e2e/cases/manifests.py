@@ -40,7 +40,7 @@ def names(items, kind):
 
 
 def port_of(container, flag):
-    """The port in a flag such as --listen=0.0.0.0:39999, or None."""
+    """The port in a flag such as --listen=0.0.0.0:29999, or None."""
     found = [arg for arg in container.get("args", []) if arg.startswith(f"{flag}=")]
     return int(found[0].rpartition(":")[2]) if found else None
 
@@ -55,8 +55,7 @@ def wrong_flags(container, program):
 def wrong_ports(container):
     """Each port that is named listens, and each that probes ask is named."""
     ports = {port["name"]: port["containerPort"] for port in container.get("ports", [])}
-    listening = {port_of(container, flag)
-                 for flag in ("--listen", "--health-listen", "--http-listen")}
+    listening = {port_of(container, flag) for flag in ("--listen", "--health-listen")}
     wrong = [f"nothing listens on {name}" for name, port in ports.items() if port not in listening]
     for probe in ("livenessProbe", "readinessProbe"):
         port = container.get(probe, {}).get("httpGet", {}).get("port")

@@ -37,10 +37,10 @@ def all_or_nothing(cluster):
     """Only GPU 3 has 10 left: neither one half on it nor both halves."""
     cluster.create_pods([pod("waiting", 20, gpu_count=2)])
     message = cluster.wait_refused("waiting")
-    check("fewer GPUs have enough free memory at once than requested" in message, message)
+    check("too few GPUs with enough free memory" in message, message)
     cluster.create_pods([pod("never", 20, gpu_count=5)])
     message = cluster.wait_refused("never")
-    check("fewer large enough GPUs than requested" in message, message)
+    check("too few GPUs large enough" in message, message)
     cluster.wait_inspect_agrees()
     cluster.delete_pod("two")
     found = cluster.wait_bound("waiting", timeout_s=20)
@@ -53,7 +53,7 @@ def not_divisible(cluster):
                                                           gpu_count=2)])
     for name in ("odd", "odd-part"):
         message = cluster.wait_refused(name)
-        check("does not divide by gpu-count" in message, f"{name}: {message}")
+        check("invalid gpu-count: gpu-mem of each container" in message, f"{name}: {message}")
 
 
 def body():

@@ -18,9 +18,9 @@ KUBE = ">=1.31"
 KIND = "nvidia.com/gpu"
 GPUS = 2
 PLACEMENT = "aliyun.com/gpu-placement"
-OLD = ("--cdi-kind", KIND)  # the same as envvar,cdi-cri
+BOTH = ("--device-list-strategy", "envvar,cdi-cri")
 CRI = ("--device-list-strategy", "cdi-cri")
-NOTE = ("--device-list-strategy", "cdi-annotations", "--cdi-kind", KIND)
+NOTE = ("--device-list-strategy", "cdi-annotations")
 ENVVAR = ("--device-list-strategy", "envvar")
 LOOK = "; ".join(f"[ -c /dev/e2e{gpu} ] && echo DEVICE_{gpu}=there" for gpu in range(GPUS))
 
@@ -61,7 +61,7 @@ def show(name, flags, gives):
 
 
 def body():
-    show("debian", (OLD,), ())
+    show("debian", (BOTH,), ())
     Containerd.programs = subprocess.run(
         [os.path.join(ROOT, "tests/e2e/containerd_build.sh")], check=True, text=True,
         stdout=subprocess.PIPE).stdout.strip()
@@ -71,7 +71,7 @@ def body():
         json.dump({"cdiVersion": "0.5.0", "kind": KIND,
                    "devices": [specification(gpu) for gpu in range(GPUS)]}, out)
     Containerd.more = f'  enable_cdi = true\n  cdi_spec_dirs = ["{specs}"]\n'
-    show("newer", (OLD, CRI, NOTE, ENVVAR), (OLD, CRI, NOTE))
+    show("newer", (BOTH, CRI, NOTE, ENVVAR), (BOTH, CRI, NOTE))
 
 
 run(body)

@@ -56,7 +56,7 @@ def body():
         book_twice(cluster, pool, pair, ("three", "four"))
         failed = wait_for("one of them fails", lambda: next(
             (p for p in cluster.api.pods() if p["status"].get("phase") == "Failed"), None), 30)
-        check("no GPU on this node has that much left" in failed["status"]["message"],
+        check("no GPU on this node has enough free memory" in failed["status"]["message"],
               f"the reason is: {failed['status']['message']}")
         name = ({"three", "four"} - {failed["metadata"]["name"]}).pop()
         check(cluster.wait_true_record(name) == "1", "the other runs on the GPU that was free")

@@ -53,7 +53,7 @@ def unseen(cluster):
     cluster.plugin_api.set_away(True)
     cluster.delete_pod("web-0", grace_s=0)
     cluster.wait_bound("unseen")
-    wait_for("the plugin has asked in vain", lambda: "did not tell this node's pods" in
+    wait_for("the plugin has asked in vain", lambda: "did not list this node's pods" in
              cluster.plugin.process.log_text())
     check(cluster.plugin.metric(CALLS) == calls, "it was answered blindly")
     cluster.plugin_api.set_away(False)
@@ -89,8 +89,8 @@ def body():
             cluster.wait_true_record(f"small-{i}")
         for part in (deaf_ones, of_the_same_name, unseen, while_they_start):
             part(cluster)
-            check(cluster.plugin.metric(f"{METRIC}held_starts_total") == 0,
-                  f"{part.__name__}: a start was held back")
+            check(cluster.plugin.metric(f"{METRIC}blocked_starts_total") == 0,
+                  f"{part.__name__}: a start was blocked")
             check(not cluster.problems(complete=False), f"{cluster.problems(complete=False)}")
             cluster.wait_inspect_agrees()
 

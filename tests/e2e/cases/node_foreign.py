@@ -33,13 +33,13 @@ def show(cluster):
     check(cluster.wait_true_record("forged") == "1", "a forged record was believed")
     mirror = static_pod(cluster, "static", 6)
     wait_for("the mirror pod is recorded", lambda: annotation(
-        cluster.find_pod(mirror) or {"metadata": {}}, IDX) == "0", 60)
+        cluster.find_pod(mirror) or {"metadata": {}}, IDX) == "1", 60)  # unknown when allocated: most free memory
     cluster.wait_inspect_agrees()
     check(not cluster.problems(complete=False), f"{cluster.problems(complete=False)}")
     cluster.create_pods([real_pod("too-much", 9, node_name=NODE)])
     failed = wait_for("a pod without room is refused for good", lambda: cluster.pod("too-much")
                       if cluster.pod("too-much")["status"]["phase"] == "Failed" else None)
-    check("no GPU on this node has that much left" in failed["status"]["message"],
+    check("no GPU on this node has enough free memory" in failed["status"]["message"],
           f"the reason is: {failed['status']['message']}")
 
 

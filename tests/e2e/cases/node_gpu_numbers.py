@@ -67,7 +67,7 @@ def body():
         on_card(cluster, "n", "GPU-N")
         stays(cluster, "c", "2")
         check(annotation(cluster.pod("b"), IDX) == "1", "b's record has changed")
-        wait_for("the event names the pod", lambda: cluster.events("real").get("GpuGone", 0) >= 1)
+        wait_for("the event names the pod", lambda: cluster.events("real").get("GpuRemoved", 0) >= 1)
 
 
 run(body)

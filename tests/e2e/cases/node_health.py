@@ -76,7 +76,7 @@ def body():
         gpus.write([16, 16])
         wait_for("it is back", lambda: shown(cluster)[1]["healthy"])
         cluster.wait_true_record("early")
-        told = {"GpuUnhealthy": 1, "GpuHealthy": 2, "GpuGone": 1}
+        told = {"GpuUnhealthy": 1, "GpuHealthy": 2, "GpuRemoved": 1}
         wait_for("the node's events tell all that", lambda: told.items() <=
                  cluster.events(NODE).items())
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """--hook-library: real containers get the library, what preloads it and their limit, and can change neither;
 its word on every surface. A changed library is preloaded into nobody: the word is none, other pods start
-without it, and one that insists is held until it is what was pinned again. The library is a stand-in
+without it, and one that insists is held until it is what was pinned again. The library is a mock
 (20 to 35 s)."""
 
 import hashlib
@@ -19,7 +19,7 @@ from harness.objects import INVENTORY, NAMESPACE, annotation
 from harness.processes import wait_for
 
 KUBE = ">=1.20"
-BYTES = "LIBRARY=stand-in\n"
+BYTES = "LIBRARY=mock\n"
 PRELOAD = "/usr/local/vgpu/libvgpu.so"
 LOOK = (f"echo PRELOAD=$(cat /etc/ld.so.preload); cat {PRELOAD}; "
         "{ echo x >/etc/ld.so.preload; } 2>/dev/null && echo OPEN=preload; "
@@ -54,7 +54,7 @@ def check_container(cluster, name, gib, hooked):
     cluster.running(name)
     seen = cluster.environment(name)["c0"]
     expected = {"CUDA_DEVICE_MEMORY_LIMIT_0": f"{gib * 1024}m", "FOLDER": "writable", "LOCK": "writable",
-                "OPEN": None, "PRELOAD": PRELOAD if hooked else "", "LIBRARY": "stand-in"}
+                "OPEN": None, "PRELOAD": PRELOAD if hooked else "", "LIBRARY": "mock"}
     for key, value in expected.items():
         check(seen.get(key) == value, f"{name}: {key} is {seen.get(key)}, not {value}")
 
@@ -64,17 +64,17 @@ def steps(cluster, library):
     cluster.create_pods([hook_pod("a", 8), hook_pod("insists", 2, annotations=INSISTS)])
     check_container(cluster, "a", 8, hooked=True)
     check_container(cluster, "insists", 2, hooked=True)
-    check("hook (cooperative)" in inspect(cluster, "why", f"{NAMESPACE}/a"), "why of a")
+    check("  hook  " in inspect(cluster, "why", f"{NAMESPACE}/a"), "why of a")
 
-    install(library, BYTES.replace("stand-in", "another"))
+    install(library, BYTES.replace("mock", "another"))
     wait_for("the word is none", lambda: gpu(cluster)["enforced"] == "none")
-    check(gpu(cluster)["enforcedReason"] == "hook-away", "another reason")
+    check(gpu(cluster)["enforcedReason"] == "hook-unavailable", "another reason")
     cluster.delete_pod("insists")
     cluster.create_pods([hook_pod("b", 4)])
     check_container(cluster, "b", 4, hooked=False)
     cluster.create_pods([hook_pod("held", 2, annotations=INSISTS)])
-    wait_for("held is held back",
-             lambda: "held back: the pod may ask for a limit" in cluster.plugin.process.log_text())
+    wait_for("the start of held is blocked",
+             lambda: "start blocked: the pod may require" in cluster.plugin.process.log_text())
     check(not any("running" in state["state"] for state in
                   cluster.pod("held")["status"].get("containerStatuses", ())), "held runs")
     install(library, BYTES)

@@ -26,7 +26,7 @@ def show(cluster):
     cluster.create_pods([real_pod(name, containers=shape) for name, shape in mixed.items()])
     for name in mixed:
         cluster.wait_true_record(name, timeout_s=120)
-    check(cluster.plugin.metric("gpushare_device_plugin_held_starts_total") == 0,
+    check(cluster.plugin.metric("gpushare_device_plugin_blocked_starts_total") == 0,
           "a start was held")
     check(not cluster.problems(complete=False), f"{cluster.problems(complete=False)}")
     cluster.wait_inspect_agrees()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""--memory-unit is not taken up while pods hold units, the original's MiB included; then it is."""
+"""--memory-unit is not applied while pods use units, the original's MiB included; then it is."""
 
 import json
 import time
@@ -11,7 +11,7 @@ from harness.node import NODE, real_pod
 from harness.objects import IDX, INVENTORY, annotation
 from harness.processes import wait_for
 
-WAITING = "gpushare_device_plugin_unit_change_waiting"
+WAITING = "gpushare_device_plugin_unit_change_pending"
 
 
 def unit(cluster):
@@ -24,16 +24,16 @@ def restart_plugin_with(cluster, wanted):
     cluster.start_plugin()
 
 
-def expect_refused(cluster, wanted, units, word, words="{} is not taken up"):
+def expect_refused(cluster, wanted, units, word, words="{} is not applied"):
     wait_for("the change waits", lambda: cluster.plugin.metric(WAITING) == 1)
     cluster.wait_capacity(units)
     check(unit(cluster) == word, f"the inventory is in {unit(cluster)}")
     event = wait_for("an event on the node says so", lambda: next((
-        e for e in cluster.api.events("default", NODE) if e["reason"] == "GpuMemoryUnitHeld" and
+        e for e in cluster.api.events("default", NODE) if e["reason"] == "GpuMemoryUnitChangePending" and
         f"--memory-unit {words.format(wanted)}" in e["message"]), None))
     check("default/" in event["message"] and word in event["message"], event["message"])
     shown = cluster.control_plane.kubectl("describe", "node", NODE)
-    check("GpuMemoryUnitHeld" in shown, "kubectl describe node does not show the event")
+    check("GpuMemoryUnitChangePending" in shown, "kubectl describe node does not show the event")
 
 
 def expect_changed(cluster, units, word):
@@ -49,7 +49,7 @@ def body():
         cluster.gpu_of("in-mib")
         cluster.to_our_extender()
         cluster.to_our_plugin()
-        expect_refused(cluster, "GiB", 32768, "MiB", "says {}")
+        expect_refused(cluster, "GiB", 32768, "MiB", "is {}")
         cluster.wait_foreign(6001)
         cluster.create_pods([real_pod("meant-in-mib", 9999)])
         cluster.check_counted()

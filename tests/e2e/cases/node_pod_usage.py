@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What pods use by the driver's list of processes: a stand-in for the driver's library lists processes of real
+"""What pods use by the driver's list of processes: a mock for the driver's library lists processes of real
 containers, and the plugin, in a cgroup namespace of its own as its container has one, tells two pods on one GPU
 apart; one leaves; the PID of one is taken by another pod's process, and counts for nobody until the driver no
-longer names it; who is above its share has an Event (95 s)."""
+longer names it; who is over its request has an Event (95 s)."""
 
 import glob
 import json
@@ -17,7 +17,7 @@ from harness.processes import Failure, wait_for
 
 KUBE = ">=1.20"
 MIB = 1 << 20
-IN_USE = 4096 * MIB  # as the stand-in has it: a quarter of the card
+IN_USE = 4096 * MIB  # as the mock has it: a quarter of the card
 OWN_CGROUP = "kubepods/besteffort/plugin/c"  # beside the pods, as a DaemonSet's pod would be
 UNIFIED = "/sys/fs/cgroup"
 HIERARCHIES = [UNIFIED] if os.path.exists(f"{UNIFIED}/cgroup.controllers") else [
@@ -34,7 +34,7 @@ exec unshare -C "$@"
 
 
 class Driver:
-    """What the stand-in for the driver's library shows."""
+    """What the mock for the driver's library shows."""
 
     def __init__(self):
         self.path = os.path.join(os.environ["GPUSHARE_RUN_DIR"], "driver")
@@ -195,13 +195,13 @@ def above_its_share(cluster, driver):
         pod["metadata"]["name"] for pod in cluster.api.pods() if pod["metadata"]["name"].startswith("small-")])[0]
     cluster.running(name)
     driver.show((cluster.pid_of(name), 3584, "compute", True), (cluster.pid_of("c"), 512, "compute", True))
-    wait_for("who is above its share is told so", lambda: "GpuMemoryAboveShare" in cluster.events(name), 45)
+    wait_for("who is over its request is told so", lambda: "GpuMemoryOverRequest" in cluster.events(name), 45)
     told = wait_for("its controller is told, too", lambda: [
         one for one in cluster.api.events(NAMESPACE, "small") if one["reason"].startswith("Gpu")], 15)
     check([(one["involvedObject"]["apiVersion"], one["involvedObject"]["kind"], one["involvedObject"]["uid"],
             one["reason"], one["message"].startswith(f"pod {name} uses 1.5 GiB more")) for one in told] ==
-          [("apps/v1", "ReplicaSet", made["metadata"]["uid"], "GpuMemoryAboveShare", True)], f"told: {told}")
-    check("GpuMemoryAboveShare" not in cluster.events("c"), "who is not is told so, too")
+          [("apps/v1", "ReplicaSet", made["metadata"]["uid"], "GpuMemoryOverRequest", True)], f"told: {told}")
+    check("GpuMemoryOverRequest" not in cluster.events("c"), "who is not is told so, too")
 
 
 def body():

@@ -19,12 +19,11 @@ def recorded(cluster, name):
 
 
 def mix_up(cluster):
-    """The kubelet sees "a" first, the plugin sees "b" first and cannot ask the kubelet."""
+    """The kubelet sees "a" first, the plugin sees "b" first."""
     cluster.plugin_api.hide("a")
     cluster.kubelet_api.hide("b")
     cluster.create_pods([real_pod("b", 12)])
     cluster.wait_bound("b")
-    cluster.pod_resources_proxy.on = False
     cluster.create_pods([real_pod("a", 12)])
     cluster.wait_bound("a")
     check((recorded(cluster, "a"), recorded(cluster, "b")) == ("1", "0"), "not bound as expected")
@@ -39,7 +38,6 @@ def body():
     with DelayedCluster(gpus="1x16GiB,1x24GiB") as cluster:
         cluster.plugin_api.hold_patches("b")
         mix_up(cluster)
-        cluster.pod_resources_proxy.on = True
         # An earlier patch of b may be held too, for the plugin's 15 s, and others wait behind it.
         wait_for("the first of the two patches", lambda: recorded(cluster, "a") == "0", 60)
         check(recorded(cluster, "b") == "0", "the second patch did not wait")
@@ -50,13 +48,13 @@ def body():
         cluster.plugin_api.let_patches("b")
         for name, gpu in (("a", "0"), ("b", "1"), ("between", "1")):
             check(cluster.wait_true_record(name) == gpu, f"{name} should be on GPU {gpu}")
-        check(cluster.plugin.metric(f"{METRIC}swaps_total") == 1, "there was no swap")
-        check(cluster.plugin.metric(f"{METRIC}held_starts_total") == 0, "a start was held back")
+        check(cluster.plugin.metric(f"{METRIC}allocation_swaps_total") == 1, "there was no swap")
+        check(cluster.plugin.metric(f"{METRIC}blocked_starts_total") == 0, "a start was blocked")
         check(not cluster.problems(complete=False), f"{cluster.problems(complete=False)}")
         cluster.wait_inspect_agrees()
         for name in ("a", "b"):
             wait_for(f"{name} has an event that says so",
-                     lambda name=name: "GpuRecordChanged" in cluster.events(name))
+                     lambda name=name: "GpuAllocationSwapped" in cluster.events(name))
         cluster.delete_pod("b")
         cluster.create_pods([real_pod("next", 12)])
         cluster.wait_bound("next")

@@ -21,11 +21,10 @@ def body():
             cluster.plugin_api.lose_patches(name)
         check(tuple(recorded(cluster, name) for name in PODS) == ("1", "0"),
               "a record was written before the plugin was killed")
-        cluster.pod_resources_proxy.on = True
         cluster.start_plugin()
         for name, gpu in (("a", "0"), ("b", "1")):
             check(cluster.wait_true_record(name) == gpu, f"{name} should be on GPU {gpu}")
-        check(cluster.plugin.metric(f"{METRIC}held_starts_total") == 0, "a start was held back")
+        check(cluster.plugin.metric(f"{METRIC}blocked_starts_total") == 0, "a start was blocked")
         cluster.create_pods([real_pod("next", 12)])
         cluster.wait_bound("next")
         check(cluster.wait_true_record("next") == "1", "the GPU with room is the one that b is on")

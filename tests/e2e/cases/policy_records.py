@@ -3,15 +3,13 @@
 """manifests/policies/records.yaml: who may edit a pod changes nothing of which GPUs it has once it is
 bound, and everything before; what authors say stays theirs. With another domain and namespace, too."""
 
-import json
 import os
 
 from harness.api import pod_path
 from harness.case import run
 from harness.cluster import Cluster
-from harness.control_plane import ROOT
 from harness.objects import ALLOCATION, GPU_COUNT, IDX, NAMESPACE, node, original_annotations, pod
-from harness.policies import check_rows, client_of, refusal, user_of
+from harness.policies import check_rows, client_of, refusal, user_of, with_parameters
 from harness.processes import wait_for
 
 KUBE = ">=1.30"
@@ -33,7 +31,7 @@ ROWS = tuple((f"{name}", REFUSED, notes(**{name: value})) for name, value in (
     ("ALIYUN_COM_GPU_MEM_ASSUME_TIME", "1"), (ALLOCATION, '{"0":{"3":4}}'),
     ("scheduler.framework.gpushare.assigned", "true"),
     ("scheduler.framework.gpushare.assume-time", "1"),
-    ("aliyun.com/gpu-wake", "1"))) + (
+    ("aliyun.com/gpu-requeue", "1"))) + (
     ("all annotations taken away", REFUSED, {"metadata": {"annotations": None}}),
     ("a note beside the same record", "", notes(**{IDX: "0", "example.com/a": "1"})),
     ("the policy", "", notes(**{"aliyun.com/gpu-placement": "spread"})),
@@ -65,23 +63,6 @@ def impostor(cluster):
     return user_of(cluster, "gpushare-extender")
 
 
-def apply_elsewhere(cluster):
-    """As manifests/policies/parameters says."""
-    folder = os.path.join(cluster.run_dir, "elsewhere")
-    os.makedirs(folder)
-    where = os.path.relpath(os.path.join(ROOT, "manifests/policies"), folder)
-    with open(os.path.join(folder, "kustomization.yaml"), "w", encoding="ascii") as out:
-        json.dump({
-            "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
-            "resources": [where, f"{where}/scheduler-name"], "components": [f"{where}/parameters"],
-            "configMapGenerator": [{
-                "name": "gpushare-policies", "options": {"annotations": {
-                    "config.kubernetes.io/local-config": "true"}},
-                "literals": [f"namespace=\"'{OTHER_NAMESPACE}'\"", f"domain=\"'{OTHER_DOMAIN}'\"",
-                             "schedulerNames=['mine']"]}]}, out)
-    cluster.control_plane.kubectl("apply", "-k", folder)
-
-
 def show_elsewhere(cluster, author):
     cluster.control_plane.kubectl("create", "namespace", OTHER_NAMESPACE)
     cluster.control_plane.kubectl("-n", OTHER_NAMESPACE, "create", "serviceaccount",
@@ -90,7 +71,8 @@ def show_elsewhere(cluster, author):
         "create", "clusterrolebinding", "elsewhere", "--clusterrole=gpushare-extender",
         f"--serviceaccount={OTHER_NAMESPACE}:gpushare-extender")
     extender = client_of(cluster, "gpushare-extender", namespace=OTHER_NAMESPACE)
-    apply_elsewhere(cluster)
+    cluster.control_plane.kubectl("apply", "-k", with_parameters(os.path.join(cluster.run_dir, "elsewhere"), {
+        "namespace": f"'{OTHER_NAMESPACE}'", "domain": f"'{OTHER_DOMAIN}'", "schedulerNames": "['mine']"}))
     theirs = notes(EXAMPLE_COM_GPU_MEM_IDX="1")
     asks = pod("asks")
     asks["spec"]["containers"][0]["resources"] = {"limits": {f"{OTHER_DOMAIN}/gpu-mem": "1"}}

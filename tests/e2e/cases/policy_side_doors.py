@@ -22,10 +22,9 @@ PIPE = with_env("CUDA_MPS_PIPE_DIRECTORY")
 
 # (row, words of the refusal or "", of the pod, which containers, what the first of them has)
 ROWS = (
-    ("nothing special", "", {"mem": 8}, "containers", {}),
-    ("MPS's pipe", "take them out of env of c0", {"mem": 8}, "containers", PIPE),
-    ("MPS's limit", "must not set CUDA_MPS_*", {"mem": 8}, "containers",
-     with_env("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT")),
+    ("MPS's pipe", "remove them from env of c0", {"mem": 8}, "containers", PIPE),
+    ("more variables than are read", "may have 1000 variables", {"mem": 8}, "containers",
+     {"env": [{"name": f"E{i}"} for i in range(1001)]}),
     ("MIG's monitor", "must not set CUDA_MPS_*", {"mem": 8}, "containers",
      with_env("NVIDIA_MIG_MONITOR_DEVICES")),
     ("a choice among its own GPUs", "", {"mem": 8}, "containers",
@@ -33,20 +32,18 @@ ROWS = (
     ("another's library", "", {"mem": 8}, "containers", with_env("LD_PRELOAD")),
     ("a name that begins alike", "", {"mem": 8}, "containers", with_env("CUDA_MPSX")),
     ("MPS, nobody asks", "", {}, "containers", PIPE),
-    ("MPS in an init container", "out of env of i0", {"mem": 8, "init": [0]},
+    ("MPS in an init container", "from env of i0", {"mem": 8, "init": [0]},
      "initContainers", PIPE),
-    ("MPS beside an init container that asks", "out of env of c0", {"mem": 0, "init": [8]},
+    ("MPS beside an init container that asks", "from env of c0", {"mem": 0, "init": [8]},
      "containers", PIPE),
-    ("privileged", "take securityContext.privileged out of c0", {"mem": 8}, "containers",
-     PRIVILEGED),
     ("not privileged, in words", "", {"mem": 8}, "containers",
      {"securityContext": {"privileged": False, "runAsUser": 0}}),
-    ("a privileged init container", "out of i0", {"mem": 8, "init": [0]}, "initContainers",
+    ("a privileged init container", "from i0", {"mem": 8, "init": [0]}, "initContainers",
      PRIVILEGED),
-    ("privileged beside the one that asks", "out of c0", {"containers": [0, 8]}, "containers",
+    ("privileged beside the one that asks", "from c0", {"containers": [0, 8]}, "containers",
      PRIVILEGED),
     ("privileged, nobody asks", "", {}, "containers", PRIVILEGED),
-    ("hostPID", "take hostPID out", {"mem": 8}, "spec", {"hostPID": True}),
+    ("hostPID", "remove hostPID", {"mem": 8}, "spec", {"hostPID": True}),
     ("no hostPID, in words", "", {"mem": 8}, "spec", {"hostPID": False}),
     ("hostPID, nobody asks", "", {}, "spec", {"hostPID": True}),
 )
@@ -68,8 +65,8 @@ def debugs(cluster):
     """Debug containers added to pods that were there before the policy."""
     for row, words, name, more in (
             ("a debug container", "", "older", {}),
-            ("one that is privileged", "out of debug", "older", PRIVILEGED),
-            ("one with MPS's pipe", "out of env of debug", "older", PIPE),
+            ("one that is privileged", "from debug", "older", PRIVILEGED),
+            ("one with MPS's pipe", "from env of debug", "older", PIPE),
             ("one that is privileged, nobody asks", "", "other", PRIVILEGED)):
         body = {"spec": {"ephemeralContainers": [
             {**container("debug"), "targetContainerName": "c0", **more}]}}

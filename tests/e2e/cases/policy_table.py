@@ -12,7 +12,7 @@ from harness.case import check, run
 from harness.cluster import Cluster
 from harness.control_plane import EXTENDER_NAMESPACE
 from harness.objects import ALLOCATION, GPU_COUNT, IDX, INVENTORY, NAMESPACE, container, node, pod
-from harness.policies import STRATEGIC, Impersonator, client_of, refusal, user_of
+from harness.policies import STRATEGIC, Impersonator, client_of, event, refusal, user_of
 from harness.processes import wait_for
 
 KUBE = ">=1.32"
@@ -24,14 +24,18 @@ WAITS, NODE, OTHER_NODE = pod_path(NAMESPACE, "waits"), node_path("n1"), node_pa
 LET_IN, RIGHTS = "", "rights"
 PODS_KEYS, NODES_KEYS, BINDINGS, EVENTS = (
     f"own-keys-of-{what}" for what in ("pods", "nodes", "bindings", "events"))
+EVENT_SOURCE = "event-source"
 RECORDS, NODE_NAME, OWN_NODE = "records", "node-name", "device-plugin-own-node"
 DOORS, VISIBLE, SCHEDULER = "side-doors", "visible-devices", "scheduler-name"
 # What each file refuses by; the one that only warns is of visible-devices.yaml.
-FILES = {"own-keys.yaml": (PODS_KEYS, NODES_KEYS, BINDINGS, EVENTS), "records.yaml": (RECORDS,),
+FILES = {"own-keys.yaml": (PODS_KEYS, NODES_KEYS, BINDINGS, EVENTS, EVENT_SOURCE), "records.yaml": (RECORDS,),
          "node-name.yaml": (NODE_NAME,), "device-plugin-own-node.yaml": (OWN_NODE,),
          "side-doors.yaml": (DOORS,), "visible-devices.yaml": (VISIBLE, "environment-from-elsewhere"),
          "scheduler-name/refuse.yaml": (SCHEDULER,)}
 WARNS = {"environment-from-elsewhere"}
+
+FIELDS_OF_OTHERS = {"manager": "capi", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1",
+                    "time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:metadata": {"f:labels": {"f:app": {}}}}}
 
 # A deed, one way to do it, and what becomes of it by actor.
 Row = collections.namedtuple("Row", "deed way method path body type outcomes")
@@ -63,7 +67,7 @@ def every_way(cluster, deed, path, field, key, value, **outcomes):
         ("strategic merge patch", "PATCH", path, change, STRATEGIC, patches),
         ("JSON patch", "PATCH", path, [{"op": "add", "path": pointer, "value": value}], JSON_PATCH,
          patches),
-        ("server-side apply", "PATCH", f"{path}?fieldManager=x&force=true", applied, APPLY, patches),
+        ("server-side apply", "PATCH", f"{path}?fieldManager=gpushare-x&force=true", applied, APPLY, patches),
         ("update", "PUT", path, whole, None, updates),
         ("status", "PATCH", f"{path}/status", change, MERGE_PATCH, statuses))]
 
@@ -98,11 +102,11 @@ def of_pods_and_records(cluster):
                   tenant=RECORDS, controller=RECORDS, plugin=OWN_NODE) +
         one_way("who owns the fields of a pod", "merge patch", "PATCH", POD,
                 {"metadata": {"managedFields": [{}]}}, MERGE_PATCH, may, **stolen) +
+        one_way("another manager's fields of a pod", "merge patch", "PATCH", POD,
+                {"metadata": {"managedFields": [FIELDS_OF_OTHERS]}}, MERGE_PATCH, may, **stolen) +
         one_way("a finalizer", "JSON patch", "PATCH", POD,
                 [{"op": "add", "path": "/metadata/finalizers", "value": ["example.com/forever"]}],
                 JSON_PATCH, may, **stolen) +
-        one_way("an image", "strategic merge patch", "PATCH", POD,
-                {"spec": {"containers": [{"name": "c0", "image": "x"}]}}, STRATEGIC, may, **stolen) +
         one_way("the phase of a pod", "status", "PATCH", f"{POD}/status",
                 {"status": {"phase": "Failed"}}, MERGE_PATCH, {"node", "extender"},
                 extender=PODS_KEYS) +
@@ -131,12 +135,6 @@ def binding(**labels):
             "target": {"kind": "Node", "name": "n1"}}
 
 
-def event(component):
-    return {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}, "type": "Normal",
-            "involvedObject": {"kind": "Pod", "namespace": NAMESPACE, "name": "p"}, "reason": "x",
-            "message": "x", "source": {"component": component}}
-
-
 def of_bindings_and_events():
     events = f"/api/v1/namespaces/{NAMESPACE}/events"
     return (
@@ -152,7 +150,12 @@ def of_bindings_and_events():
         one_way("an Event in the kubelet's name", "create", "POST", events, event("kubelet"), None,
                 ACTORS, extender=EVENTS, plugin=EVENTS) +
         one_way("an Event in the extender's name", "create", "POST", events,
-                event("gpushare-extender"), None, ACTORS, plugin=EVENTS) +
+                event("gpushare-extender"), None, ACTORS, plugin=EVENTS, tenant=EVENT_SOURCE,
+                controller=EVENT_SOURCE, node=EVENT_SOURCE) +
+        one_way("an Event that the kubelet reports", "create", "POST", events,
+                event("gpushare-extender", reportingComponent="kubelet"), None, ACTORS,
+                extender=EVENTS, plugin=EVENTS, tenant=EVENT_SOURCE, controller=EVENT_SOURCE,
+                node=EVENT_SOURCE) +
         one_way("somebody's Event", "merge patch", "PATCH", f"{events}/true-words",
                 {"message": "nothing happened"}, MERGE_PATCH, ("tenant", "controller", "node")))
 
@@ -164,6 +167,8 @@ def of_creation():
                    for name in ("NVIDIA_VISIBLE_DEVICES", "CUDA_MPS_PIPE_DIRECTORY"))
     return (
         created("a pod that names its node", pod("a", 4, **named), NODE_NAME, node=LET_IN) +
+        created("compute on a node that it names", with_first(pod("a", **named), resources={
+            "limits": {"aliyun.com/gpu-core.percentage": "50"}}), NODE_NAME, node=LET_IN) +
         created("a static pod's mirror", pod("a", 4, **named, **mirror), NODE_NAME, node=LET_IN) +
         created("a pod that names its GPUs", with_first(pod("a", 4, **gpu), **nvidia), VISIBLE) +
         created("a pod that steers MPS", with_first(pod("a", 4, **gpu), **mps), DOORS) +

@@ -15,8 +15,8 @@ KUBE = ">=1.30"
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 
 
-def with_env(made, which, name=VISIBLE):
-    made["spec"][which][0]["env"] = [{"name": name, "value": "all"}]
+def with_env(made, which, *names):
+    made["spec"][which][0]["env"] = [{"name": name, "value": "all"} for name in names or [VISIBLE]]
     return made
 
 
@@ -29,7 +29,7 @@ def with_env_from(made, which="containers"):
 ROWS = (
     ("no environment", pod("r0", 8), ""),
     ("another variable", with_env(pod("r1", 8), "containers", "CUDA_CACHE_PATH"), ""),
-    ("a container", with_env(pod("r2", 8), "containers"), "refused"),
+    ("more variables than are read", with_env(pod("r2", 8), "containers", *(f"E{i}" for i in range(1001))), "refused"),
     ("a container beside the one that asks", with_env(pod("r3", containers=[0, 8]), "containers"),
      "refused"),
     ("an init container", with_env(pod("r4", 8, init=[0]), "initContainers"), "refused"),

@@ -79,7 +79,7 @@ def too_large_for_any_gpu(cluster):
     before = living(cluster)
     cluster.create_pods([urgent("giant", 12, ("small",))])
     message = cluster.wait_refused("giant")
-    check("no GPU is as large as the request" in message, message)
+    check("no GPU large enough for the request" in message, message)
     time.sleep(1)
     check(before < living(cluster), f"evicted in vain: {before - living(cluster)}")
     cluster.delete_pod("giant")

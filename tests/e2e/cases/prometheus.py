@@ -47,7 +47,7 @@ def check_values(cluster, prometheus):
     for name, (namespace, gpu, uuid) in pods.items():
         check((namespace, uuid) == ("default", inventory[gpu]), f"{name} is on {gpu}, {uuid}")
     refused = {labels["reason"]: value
-               for labels, value in prometheus.query("gpushare_refused_pods > 0")}
+               for labels, value in prometheus.query("gpushare_unschedulable_pods > 0")}
     check(refused == {"gpu_too_small": 1}, f"refused are {refused}")
     outcomes = {labels["outcome"]: value
                 for labels, value in prometheus.query("gpushare_bind_attempts_total > 0")}

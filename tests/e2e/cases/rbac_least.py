@@ -7,8 +7,7 @@ import subprocess
 
 from harness.case import check, run
 from harness.cluster import Cluster
-from harness.control_plane import EXTENDER_NAMESPACE, built_program
-from harness.objects import pod
+from harness.control_plane import built_program
 
 KUBE = ">=1.20"
 MANIFESTS = ("base/device-plugin/rbac.yaml", "base/second-scheduler/rbac.yaml")
@@ -58,26 +57,12 @@ def allowed(cluster, account, verb, resource, namespace):
 
 
 def doctor(cluster):
-    """Its lines about rights."""
+    """Its lines about permissions."""
     done = subprocess.run([
         built_program("kubectl-inspect-gpushare"), "--kubeconfig",
         cluster.control_plane.kubeconfig("admin"), "doctor"],
         capture_output=True, text=True, check=False, timeout=60)
-    return [line for line in done.stdout.splitlines() if "  rights: " in line]
-
-
-def check_doctor(cluster):
-    """Beside kube-scheduler: the extender's pod follows kube-scheduler's Lease."""
-    follower = pod("gpushare-extender-1", namespace=EXTENDER_NAMESPACE)
-    follower["metadata"]["labels"] = {"app.kubernetes.io/name": "gpushare-extender"}
-    follower["spec"]["containers"][0]["args"] = ["--scheduler-lease=kube-system/kube-scheduler"]
-    cluster.create_pods([follower])
-    said = doctor(cluster)
-    check(len(said) == 1 and said[0].startswith("ok "), f"all rights granted: {said}")
-    cluster.control_plane.kubectl("-n", "kube-system", "delete", "role", "gpushare-extender")
-    said = doctor(cluster)
-    check(len(said) == 1 and "FAIL" in said[0] and "the Lease kube-system/kube-scheduler" in said[0],
-          f"without the Role: {said}")
+    return [line for line in done.stdout.splitlines() if "  permissions: " in line]
 
 
 def body():
@@ -87,7 +72,11 @@ def body():
                  for account, verb, resource, namespace, expected in RIGHTS
                  if allowed(cluster, account, verb, resource, namespace) != expected]
         check(not wrong, "; ".join(wrong))
-        check_doctor(cluster)
+        said = doctor(cluster)
+        check(len(said) == 1 and said[0].startswith("ok "), f"all rights granted: {said}")
+        cluster.control_plane.kubectl("delete", "clusterrole", "gpushare-device-plugin")
+        said = doctor(cluster)
+        check(said and all(line.startswith("FAIL ") for line in said), f"without the ClusterRole: {said}")
 
 
 run(body)

@@ -78,10 +78,6 @@ def body():
         check(not cluster.problems(complete=False), "a GPU is over its size")
         cluster.wait_inspect_agrees()
         all_that_is_left_can_be_used(cluster)
-        alarms = cluster.extender.metrics()["gpushare_binds_to_other_uid_total"]
-        print(f"note: {alarms:.0f} of {ROUNDS} bindings landed on another UID")
-        forced = sum(stale_binding_must_win(f"p{turn}") for turn in range(ROUNDS))
-        check(alarms >= forced, f"{alarms} alarms for {forced} bindings of another UID")
 
 
 run(body)

@@ -20,7 +20,7 @@ def spoken_for(name, sizes):
     """A node whose device plugin tells who moved: nobody."""
     made = node(name, sizes)
     notes = made["metadata"]["annotations"]
-    notes[INVENTORY] = json.dumps({**json.loads(notes[INVENTORY]), "moved": True})
+    notes[INVENTORY] = json.dumps({**json.loads(notes[INVENTORY]), "reassignments": True})
     notes[MOVED] = "{}"
     return made
 

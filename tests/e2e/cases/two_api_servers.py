@@ -121,7 +121,7 @@ def body():
             waits += [bind_until_done(cluster, extender, one) for one in made[BINDS:]]
         over = ledger.overfull(ledger.build(cluster.api.nodes(), cluster.api.pods()))
         check(not over, over)
-        check("history went back" not in extender.process.log_text(), "a version fell")
+        check("older resourceVersion" not in extender.process.log_text(), "a version fell")
         extender.verify_and_stop()
         waits.sort()
         print(f"note: {len(waits)} binds, {MOVES} moves between API servers, one {BEHIND_S} s behind: the longest "

@@ -62,7 +62,7 @@ def body():
             while len(shares) < ROUNDS or (not refused and len(shares) < ROUNDS_MAX):
                 shares.append(tuple(one_round(cluster, watch, len(shares)).values()))
                 metrics = cluster.extender.metrics()
-                refused, conflict = (int(metrics[ATTEMPTS.format(why)]) for why in ("refused", "conflict"))
+                refused, conflict = (int(metrics[ATTEMPTS.format(why)]) for why in ("rejected", "conflict"))
         check(refused, "no bind was refused: the two never met, and the case shows nothing")
         print(f"note: {len(shares) * PODS} pods bound, by each of the first {ROOM} of a round {shares}; "
               f"{refused} binds refused because the other was faster, {conflict} conflicts")

@@ -78,7 +78,7 @@ def install(cluster, helm):
 
 def page(port):
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/rows", timeout=10) as answer:
             return answer.read().decode()
     except OSError: # not there yet, or the lists are being read
         return ""
@@ -107,10 +107,10 @@ def show_page(cluster):
     forward = cluster.processes.start("port-forward", [
         *kubectl, "-n", PAGE, "port-forward", "deployment/gpushare-web", "8080"])
     shown = wait_for("the page is there", lambda: page(8080), 30)
-    check(NODE in shown and "default/on-the-page: 8 GiB" in shown, f"the page: {shown}")
+    check(NODE in shown and '"on-the-page"' in shown, f"the page: {shown}")
     forward.stop()
     refused = subprocess.run([*kubectl, "-n", SYSTEM, "port-forward", "deployment/gpushare-scheduler",
-                              "39999"], capture_output=True, text=True, check=False, timeout=30)
+                              "29999"], capture_output=True, text=True, check=False, timeout=30)
     check(refused.returncode and "orbidden" in refused.stderr,
           f"who may see the page reaches the extender: {refused.stdout} {refused.stderr}")
     pod = cluster.api.pods(labelSelector="app.kubernetes.io/name=gpushare-web")[0]

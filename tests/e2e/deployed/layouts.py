@@ -17,7 +17,7 @@ from harness.node import NODE, real_pod
 from harness.processes import ask, wait_for
 
 GPUS = "2x16GiB"
-SCHEDULING, HEALTH, NODE_PORT = 39999, 39998, 32766
+SCHEDULING, HEALTH, NODE_PORT = 29999, 29998, 32766
 
 
 class LocalExtender(Extender):

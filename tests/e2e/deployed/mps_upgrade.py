@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """gpushare-mps as the chart installs it, on a node with the label: a new template changes nothing under its
 clients (OnDelete); who deletes its pod there has the new one. The plugin's own rollout touches no daemon.
-NVIDIA's daemon is a stand-in. 86 s: with .ci/run --long, on the oldest release."""
+NVIDIA's daemon is a mock. 86 s: with .ci/run --long, on the oldest release."""
 
 import json
 import os
@@ -27,7 +27,7 @@ FAKE = {"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value":
 
 
 def prepare_host():
-    """The driver's root is this machine's, with the stand-in; what is mounted there is seen in pods."""
+    """The driver's root is this machine's, with the mock; what is mounted there is seen in pods."""
     seclusion.must("mount", "--make-rshared", "/")
     seclusion.must("mount", "-t", "tmpfs", "tmpfs", "/opt")
     os.mkdir("/opt/bin")

@@ -45,7 +45,7 @@ class Rotation:
         return self.shown_to(tls)
 
     def shown_to(self, tls):
-        with socket.create_connection((self.layout.extender.address, 39999), timeout=5) as plain:
+        with socket.create_connection((self.layout.extender.address, 29999), timeout=5) as plain:
             with tls.wrap_socket(plain) as connection:
                 connection.sendall(b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
                 check(b" 200 " in connection.recv(4096), "no answer over TLS")

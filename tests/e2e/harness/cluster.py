@@ -153,10 +153,10 @@ class Cluster:
             return True
         wait_for("inspect agrees with the API", probe, timeout_s, interval_s=0.5)
 
-    def why(self, name, namespace=NAMESPACE):
+    def why(self, name, namespace=NAMESPACE, more=()):
         """What a user reads about a pod."""
         return subprocess.run([
-            built_program("kubectl-inspect-gpushare"), "why", name, "-n", namespace,
+            built_program("kubectl-inspect-gpushare"), "why", name, "-n", namespace, *more,
             "--kubeconfig", self.control_plane.kubeconfig("admin")],
             check=True, capture_output=True, text=True, timeout=60).stdout
 

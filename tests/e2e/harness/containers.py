@@ -14,7 +14,7 @@ from harness.processes import wait_for
 IMAGE = "gpushare.e2e/box:1"
 NODE_DIR = os.environ.get("NODE_DIR", "/")  # scripts/e2e.sh sets it
 PATH = f"{NODE_DIR}/usr/bin:{NODE_DIR}/usr/sbin:{os.environ['PATH']}"
-APPLETS = ("sh", "sleep", "env", "cat", "true")
+APPLETS = ("sh", "sleep", "env", "cat", "true", "renice", "ls")
 
 # No AppArmor, no raising of OOM scores: a container that runs these tests may have neither.
 CONFIG = """version = 2
@@ -30,7 +30,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
   stream_server_address = "127.0.0.1"
   stream_server_port = "0"
 {more}  [plugins."io.containerd.grpc.v1.cri".containerd]
-    snapshotter = "native"
+    snapshotter = "{snapshotter}"
     default_runtime_name = "runc"
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"
@@ -52,8 +52,8 @@ def add_bytes(tar, name, data):
     tar.addfile(info, io.BytesIO(data))
 
 
-def layer(program, links=()):
-    """One layer: a static program in /bin and links to it."""
+def layer(program, links=(), files=()):
+    """One layer: a static program in /bin and links to it. files: (path here, path in it)."""
     out = io.BytesIO()
     name = os.path.basename(program)
     with tarfile.open(fileobj=out, mode="w") as tar:
@@ -62,12 +62,14 @@ def layer(program, links=()):
             link = tarfile.TarInfo(f"bin/{link_name}")
             link.type, link.linkname = tarfile.SYMTYPE, name
             tar.addfile(link)
+        for path, name in files:
+            tar.add(os.path.realpath(path), name)
     return out.getvalue()
 
 
-def write_image(path, image=IMAGE, program=os.path.join(NODE_DIR, "bin/busybox"), links=APPLETS):
+def write_image(path, image=IMAGE, program=os.path.join(NODE_DIR, "bin/busybox"), links=APPLETS, files=()):
     """A file as `docker save` writes it."""
-    data = layer(program, links)
+    data = layer(program, links, files)
     config = json.dumps({
         "architecture": "amd64", "os": "linux",
         "config": {"Env": ["PATH=/bin"], "Cmd": ["sleep", "1000000"]},
@@ -82,24 +84,32 @@ def write_image(path, image=IMAGE, program=os.path.join(NODE_DIR, "bin/busybox")
 
 class Containerd:
     """Started and stopped by the case; what it leaves behind is removed by path and by pid. more:
-    lines for its CRI settings; programs: a folder whose containerd is taken before Debian's."""
+    lines for its CRI settings; programs: a folder whose containerd is taken before Debian's; files:
+    what its image has beside busybox."""
 
-    more = ""
+    more, files, snapshotter = "", (), "native"
     programs = os.path.join(NODE_DIR, "usr/bin")
 
     def __init__(self, processes, run_dir):
         self.processes = processes
         self.dir = os.path.join(run_dir, "containerd")
         self.socket = os.path.join(self.dir, "containerd.sock")
+        self.process = None
 
     def start(self):
         os.makedirs(os.path.join(self.dir, "cni"))
         with open(os.path.join(self.dir, "config.toml"), "w", encoding="ascii") as out:
             out.write(CONFIG.format(dir=self.dir, socket=self.socket, image=IMAGE,
-                                    programs=NODE_DIR, more=self.more))
+                                    programs=NODE_DIR, more=self.more, snapshotter=self.snapshotter))
         with open(os.path.join(self.dir, "cni/e2e.conflist"), "w", encoding="ascii") as out:
             json.dump(NETWORK, out)
-        process = self.processes.start("containerd", [
+        self.launch()
+        image = os.path.join(self.dir, "image.tar")
+        write_image(image, files=self.files)
+        self.import_image(image)
+
+    def launch(self):
+        process = self.process = self.processes.start("containerd", [
             os.path.join(self.programs, "containerd"),
             "--config", os.path.join(self.dir, "config.toml")],
             env={"PATH": f"{self.programs}:{PATH}"})
@@ -108,12 +118,9 @@ class Containerd:
             process.must_run()
             return self.ctr("version", check=False).returncode == 0
         wait_for("containerd answers", ready)
-        image = os.path.join(self.dir, "image.tar")
-        write_image(image)
-        self.import_image(image)
 
     def import_image(self, path):
-        self.ctr("images", "import", "--snapshotter", "native", path)
+        self.ctr("images", "import", "--snapshotter", self.snapshotter, path)
 
     def ctr(self, *args, check=True):
         return subprocess.run([os.path.join(NODE_DIR, "usr/bin/ctr"), "--address", self.socket, "-n", "k8s.io", *args],

@@ -72,6 +72,7 @@ class ControlPlane:
         self.tokens = {user: secrets.token_hex(16) for user in ("admin", "system:kube-scheduler")}
         self.admin = None
         self.kubectl_program = kube_program("kubectl")
+        os.environ["KUBECTL"] = self.kubectl_program  # for kubectl-inspect-gpushare
 
     def path(self, name):
         return os.path.join(self.run_dir, name)

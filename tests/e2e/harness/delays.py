@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What stands between a program and its sources and can be late: an API server that hides pods for a
-while or is away, and a PodResources socket that does not answer."""
+while or is away."""
 
 import collections
 import contextlib
@@ -10,6 +10,7 @@ import json
 import os
 import socket
 import threading
+import time
 
 from harness.control_plane import HOST
 from harness.node import NodeCluster
@@ -29,6 +30,7 @@ class ApiProxy:
         self.changed = threading.Condition()
         self.hidden = set()
         self.held_patches = set()
+        self.late_s = {}
         self.losses = collections.Counter()
         self.held_now = collections.Counter()
         self.away = False
@@ -60,6 +62,10 @@ class ApiProxy:
         with self.changed:
             self.held_patches.discard(name)
             self.changed.notify_all()
+
+    def delay_patches(self, names, late_s):
+        """Each patch of these pods arrives so much later; of others no more."""
+        self.late_s = dict.fromkeys(names, late_s)
 
     def lose_patches(self, name):
         """Those that wait never arrive; later ones do."""
@@ -135,6 +141,7 @@ class ApiProxy:
     def wait_for_patch(self, method, path):
         """False: it is lost."""
         name = path.split("?")[0].rsplit("/pods/", 1)[-1].split("/")[0]
+        time.sleep(self.late_s.get(name, 0) if method == "PATCH" else 0)
         with self.changed:
             losses = self.losses[name]
             if method == "PATCH" and name in self.held_patches:
@@ -201,47 +208,6 @@ class ApiProxy:
                 handler.wfile.flush()
 
 
-class SocketProxy:
-    """A unix socket in front of another, which can be switched off."""
-
-    def __init__(self, path, target):
-        self.path, self.target, self.on = path, target, True
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(path)
-        self.listener.listen()
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                conn = self.listener.accept()[0]
-            except OSError:
-                return
-            if not self.on:
-                conn.close()
-                continue
-            upstream = socket.socket(socket.AF_UNIX)
-            try:
-                upstream.connect(self.target)
-            except OSError:
-                conn.close()
-                continue
-            for source, sink in ((conn, upstream), (upstream, conn)):
-                threading.Thread(target=self.pump, args=(source, sink), daemon=True).start()
-
-    @staticmethod
-    def pump(source, sink):
-        try:
-            while data := source.recv(65536):
-                sink.sendall(data)
-            sink.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass
-
-    def stop(self):
-        self.listener.close()
-
-
 def through(path, proxy):
     """The kubeconfig, with the proxy as the server."""
     with open(path, encoding="ascii") as source:
@@ -253,10 +219,9 @@ def through(path, proxy):
 
 
 class DelayedCluster(NodeCluster):
-    """Plugin and kubelet each see the API through a proxy of their own, and the plugin sees
-    PodResources through one."""
+    """Plugin and kubelet each see the API through a proxy of their own."""
 
-    plugin_api = kubelet_api = pod_resources_proxy = None
+    plugin_api = kubelet_api = None
 
     def kubelet_kubeconfig(self):
         if self.kubelet_api is None:
@@ -267,15 +232,10 @@ class DelayedCluster(NodeCluster):
         self.plugin_api = ApiProxy(self.control_plane)
         return through(super().plugin_kubeconfig(), self.plugin_api)
 
-    def plugin_pod_resources(self):
-        path = os.path.join(self.run_dir, "pr.sock")
-        self.pod_resources_proxy = SocketProxy(path, self.pod_resources)
-        return path
-
     def __exit__(self, *args):
         try:
             super().__exit__(*args)
         finally:
-            for proxy in (self.plugin_api, self.kubelet_api, self.pod_resources_proxy):
+            for proxy in (self.plugin_api, self.kubelet_api):
                 if proxy:
                     proxy.stop()

@@ -10,14 +10,14 @@ from harness.control_plane import ROOT, built_program
 from harness.processes import Failure
 
 
-def commands(document, heading):
-    """The sh blocks below a heading "## ..." of a document."""
+def commands(document, heading, language="sh"):
+    """The blocks of a language below a heading "## ..." of a document."""
     with open(os.path.join(ROOT, document), encoding="utf-8") as source:
         parts = re.split(r"^## ", source.read(), flags=re.M)
     found = [part for part in parts if part.startswith(f"{heading}\n")]
     if len(found) != 1:
         raise Failure(f"{document} has {len(found)} sections '{heading}'")
-    blocks = re.findall(r"^```sh\n(.*?)^```$", found[0], flags=re.M | re.S)
+    blocks = re.findall(rf"^```{language}\n(.*?)^```$", found[0], flags=re.M | re.S)
     if not blocks:
         raise Failure(f"{document}, '{heading}': no commands")
     return blocks

@@ -37,7 +37,7 @@ class Extender:
         self.process = self.processes.start("gpushare-extender", [*self.before,
             built_program("gpushare-extender"), "--kubeconfig", self.kubeconfig,
             "--listen", f"{HOST}:{self.port}",
-            "--health-listen", f"{HOST}:{self.health_port}", "--log-level", "info", "--sparse-scores",
+            "--health-listen", f"{HOST}:{self.health_port}", "--log-level", "info",
             *sampling, *self.flags])
         if wait:
             wait_for("gpushare-extender is ready", self.ready)

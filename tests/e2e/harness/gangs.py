@@ -3,15 +3,15 @@
 
 import itertools
 
-from harness import ledger, release
+from harness import release
 from harness.api import pod_path
 from harness.cluster import Cluster
 from harness.objects import NAMESPACE, bound_node, node, pod, unschedulable_message
 from harness.processes import Failure, wait_for
 
 GROUPS = f"/apis/scheduling.k8s.io/{release.GANG_API}/namespaces/{NAMESPACE}/podgroups"
-REFUSED = 'gpushare_bind_attempts_total{outcome="refused"}'
-PROMISED = "gpushare_promised_pods"
+REFUSED = 'gpushare_bind_attempts_total{outcome="rejected"}'
+PROMISED = "gpushare_reserved_pods"
 
 
 class GangCluster(Cluster):
@@ -59,7 +59,7 @@ class GangCluster(Cluster):
     def refused_members(self):
         """Lines of the extender's log: binds that it refused to pods of gangs, for want of room."""
         return [line for line in self.extender.process.log_text().splitlines()
-                if 'msg="not bound"' in line and " pod=g" in line]
+                if 'msg="pod not bound"' in line and " pod=g" in line]
 
 
 def gang(name, count):
@@ -83,8 +83,3 @@ def fits_so(gpus, sizes):
         return True
     return any(fits_so(gpus[:i] + [gpu - sizes[0]] + gpus[i + 1:], sizes[1:])
                for i, gpu in enumerate(gpus) if gpu >= sizes[0])
-
-
-def free_gpus(cluster):
-    nodes = ledger.build(cluster.api.nodes(), cluster.api.pods())
-    return [gpu.free for made in nodes.values() for gpu in made.gpus.values()]

@@ -146,7 +146,7 @@ class DeployedPlugin(Plugin):
             return False
 
     def connection(self):
-        return http.client.HTTPConnection(self.pod()["status"]["podIP"], 39997, timeout=5)
+        return http.client.HTTPConnection(self.pod()["status"]["podIP"], 29997, timeout=5)
 
     def ready(self):
         return self.pod()["status"].get("podIP") and self.ask("/readyz")[0] == 200
@@ -163,10 +163,10 @@ class ServedExtender(Extender):
 
     @property
     def url(self):
-        return f"https://{self.address}:39999"
+        return f"https://{self.address}:29999"
 
     def connection(self, port):
-        return http.client.HTTPSConnection(self.address, port or 39999, context=self.tls,
+        return http.client.HTTPSConnection(self.address, port or 29999, context=self.tls,
                                            timeout=10)
 
 

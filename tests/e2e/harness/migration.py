@@ -11,7 +11,7 @@ from harness.original import GpuFile, OriginalExtender, OriginalPlugin, held_ids
 from harness.processes import Failure, wait_for
 
 UNITS = 32
-FOREIGN = "gpushare_device_plugin_foreign_ids"
+FOREIGN = "gpushare_device_plugin_foreign_device_ids"
 
 
 def started(pod):
@@ -83,8 +83,7 @@ class Migration(NodeCluster):
         """What `kubectl inspect gpushare doctor` says, as docs/install.md asks after each step."""
         done = subprocess.run([
             built_program("kubectl-inspect-gpushare"), "--kubeconfig",
-            self.control_plane.kubeconfig("admin"), "doctor",
-            *(("--extender", self.extender.url) if self.extender else ())],
+            self.control_plane.kubeconfig("admin"), "doctor"],
             capture_output=True, text=True, check=False, timeout=60)
         return done.stdout
 

@@ -42,9 +42,12 @@ KUBELET_CONFIG = {
 }
 
 
+WHOLE = "ENVIRONMENT_ENDS"
+
+
 def real_container(made, script):
     made["image"], made["imagePullPolicy"] = IMAGE, "Never"
-    made["command"] = ["sh", "-c", script]
+    made["command"] = ["sh", "-c", f"env() {{ command env && echo {WHOLE}=; }}; {script}"]
 
 
 def real_pod(name, *args, script="env; exec sleep 1000000", **kwargs):
@@ -59,31 +62,30 @@ def real_pod(name, *args, script="env; exec sleep 1000000", **kwargs):
     return made
 
 
-def log_environment(path):
-    """{name: value} of a container that printed its environment; lines are "time stream F text"."""
+def log_environment(path, made):
+    """{name: value} once a container has printed its environment, all of it if it says when; lines are "time stream F text"."""
     with open(path, encoding="utf-8") as log:
         texts = [line.rstrip("\n").split(" ", 3)[3] for line in log if line.count(" ") >= 3]
-    return dict(text.split("=", 1) for text in texts if "=" in text)
+    return (f"{WHOLE}=" in texts or WHOLE not in str(made)) and dict(text.split("=", 1) for text in texts if "=" in text)
 
 
 class Plugin:
     """gpushare-device-plugin with the rights of the shipped manifest."""
 
-    def __init__(self, processes, kubeconfig, pod_resources, flags):
+    def __init__(self, processes, kubeconfig, flags):
         self.processes, self.kubeconfig = processes, kubeconfig
-        self.pod_resources = pod_resources
         self.flags = list(flags)
         self.port = free_port()
         self.process = None
 
     def argv(self, *more):
         return [built_program("gpushare-device-plugin"), "--kubeconfig", self.kubeconfig,
-                "--node-name", NODE, "--pod-resources-socket", self.pod_resources, *self.flags,
+                "--node-name", NODE, "--device-plugin-dir", DEVICE_PLUGINS, *self.flags,
                 *more]
 
     def start(self, wait=True):
         self.process = self.processes.start("gpushare-device-plugin", self.argv(
-            "--http-listen", f"{HOST}:{self.port}"))
+            "--health-listen", f"{HOST}:{self.port}"))
         if wait:
             wait_for("gpushare-device-plugin is ready", self.ready)
 
@@ -173,8 +175,7 @@ class NodeCluster(Cluster):
 
     def prepare_plugin(self):
         self.control_plane.apply("base/namespace/namespace.yaml", *PLUGIN_MANIFESTS)
-        self.plugin = Plugin(self.processes, self.plugin_kubeconfig(),
-                             self.plugin_pod_resources(), self.plugin_flags)
+        self.plugin = Plugin(self.processes, self.plugin_kubeconfig(), self.plugin_flags)
 
     def plugin_kubeconfig(self):
         return self.control_plane.service_account_kubeconfig(EXTENDER_NAMESPACE,
@@ -182,9 +183,6 @@ class NodeCluster(Cluster):
 
     def kubelet_kubeconfig(self):
         return self.control_plane.kubeconfig("admin")
-
-    def plugin_pod_resources(self):
-        return self.pod_resources
 
     def start_plugin(self):
         self.plugin.start()
@@ -279,7 +277,7 @@ class NodeCluster(Cluster):
             path = f"{folder}/{container['name']}/0.log"
             found[container["name"]] = wait_for(
                 f"{path} has an environment",
-                lambda path=path: os.path.exists(path) and log_environment(path))
+                lambda path=path, made=container: os.path.exists(path) and log_environment(path, made))
         return found
 
     def uuids(self):

@@ -8,7 +8,7 @@ from harness.control_plane import HOST
 from harness.processes import free_port
 from harness.scheduler import SHIPPED_ADDRESS, SHIPPED_KUBECONFIG, shipped
 
-FLAGS = ("--policy", "rollout", "--quantise", "one-hot")
+FLAGS = ("--policy", "rollout")
 
 
 def start_scheduler(cluster, fast_client=False, edit=None):

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What manifests/policies let in and refuse: rows of attempts with the tokens of accounts."""
 
+import json
+import os
+
 from harness.api import MERGE_PATCH, Api, ApiError
 from harness.case import check
-from harness.control_plane import EXTENDER_NAMESPACE
+from harness.control_plane import EXTENDER_NAMESPACE, ROOT
 from harness.objects import NAMESPACE
 
 STRATEGIC = "application/strategic-merge-patch+json"
@@ -46,6 +49,25 @@ def user_of(cluster, name, namespace=NAMESPACE):
                     "name": "system:aggregate-to-edit"},
         "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}]})
     return client_of(cluster, name, namespace=namespace)
+
+
+def with_parameters(folder, values):
+    """A kustomization as manifests/policies/parameters says."""
+    os.makedirs(folder)
+    where = os.path.relpath(os.path.join(ROOT, "manifests/policies"), folder)
+    with open(os.path.join(folder, "kustomization.yaml"), "w", encoding="ascii") as out:
+        json.dump({"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+                   "resources": [where, f"{where}/scheduler-name"], "components": [f"{where}/parameters"],
+                   "configMapGenerator": [{"name": "gpushare-policies", "options": {"annotations": {
+                       "config.kubernetes.io/local-config": "true"}},
+                       "literals": [f'{name}="{value}"' for name, value in values.items()]}]}, out)
+    return folder
+
+
+def event(component, **more):
+    return {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"}, "type": "Normal",
+            "involvedObject": {"kind": "Pod", "namespace": NAMESPACE, "name": "p"}, "reason": "x",
+            "message": "x", "source": {"component": component}, **more}
 
 
 def refusal(client, method, path, body, content_type=None):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs a case starts: each has its own log and is stopped by its pid, whatever happens."""
 
+import collections
 import contextlib
 import glob
 import json
@@ -21,12 +22,12 @@ class Failure(Exception):
 
 
 PORTS = range(12000, 30000)  # below those from which the kernel takes those of connections
-claims = []  # of ports that were chosen, and perhaps not listened on yet
+claims = collections.deque(maxlen=256)  # of ports that were chosen, and perhaps not listened on yet
 
 
 def free_port():
     """A loopback port nobody listens on now, each once only: of all cases that run beside each other,
-    too. An abstract socket of its name is held until this process ends."""
+    too. An abstract socket of its name is held until this process ends, or has chosen 256 others."""
     while True:
         port = random.SystemRandom().choice(PORTS)
         claim = socket.socket(socket.AF_UNIX)

@@ -26,7 +26,7 @@ def dashboard_queries(rate_interval="5s"):
                 query = query.replace(variable, ".*")
             if "$" in query:
                 raise Failure(f"panel {panel['title']} has a variable nobody knows: {query}")
-            yield panel["title"], query, "Empty when" in panel["description"]
+            yield panel["title"], query, "Empty if" in panel["description"]
 
 
 def rules_for_a_test(run_dir):

@@ -10,7 +10,7 @@ from harness import release
 from harness.control_plane import HOST, ROOT, kube_program
 from harness.processes import free_port, on_host, wait_for
 
-SHIPPED_ADDRESS = "http://127.0.0.1:39999"
+SHIPPED_ADDRESS = "http://127.0.0.1:29999"
 SHIPPED_KUBECONFIG = "/etc/kubernetes/scheduler.conf"
 SHARE = re.compile(r"^percentageOfNodesToScore: .*\n", re.MULTILINE)
 

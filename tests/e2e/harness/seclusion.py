@@ -39,16 +39,16 @@ def network(device=VETH):
         must("ip", *words)
     # Ports of ours that lie where the kernel takes those of outgoing connections from.
     with open("/proc/sys/net/ipv4/ip_local_reserved_ports", "w", encoding="ascii") as out:
-        out.write("39997-39999")
+        out.write("29997-29999")
 
 
 def own_folder(run_dir, path):
     return os.path.join(run_dir, "private", path.lstrip("/").replace("/", "-"))
 
 
-def folders(run_dir):
+def folders(run_dir, paths=PRIVATE):
     """The fixed folders of a node become folders of the case."""
-    for path in PRIVATE:
+    for path in paths:
         own = own_folder(run_dir, path)
         os.makedirs(own)
         os.makedirs(path, exist_ok=True)

@@ -13,10 +13,10 @@ def create_priorities(cluster, priorities):
             "metadata": {"name": name}, "value": value})
 
 
-def start_preempting_scheduler(cluster):
+def start_preempting_scheduler(cluster, edit=lambda text: text):
     """For Cluster(scheduler=None)."""
     cluster.scheduler.program = release.PREEMPTING_SCHEDULER
-    cluster.scheduler.start(cluster.extender.url)
+    cluster.scheduler.start(cluster.extender.url, edit=edit)
 
 
 def node_of(name, gpu_sizes, **per_gpu):

@@ -2,13 +2,16 @@
 """An admission webhook: a hook of the case's own inside the API server's handling of a binding."""
 
 import base64
+import contextlib
 import http.server
 import json
 import ssl
 import subprocess
 import threading
 
+from harness.api import ApiError, pod_path
 from harness.control_plane import HOST
+from harness.processes import wait_for
 
 NAME = "e2e-binding-hook"
 
@@ -23,6 +26,7 @@ class BindingHook:
         self.on_binding = on_binding
         self.error = None
         self.server = None
+        self.called = False
 
     def __enter__(self):
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
@@ -34,6 +38,7 @@ class BindingHook:
         self.server.socket = tls.wrap_socket(self.server.socket, server_side=True)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         self.register()
+        wait_for("the API server calls the hook", self.probe)
         return self
 
     def __exit__(self, *_):
@@ -57,6 +62,13 @@ class BindingHook:
                 "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
                            "resources": ["pods/binding"]}]}]})
 
+    def probe(self):
+        """Binds a pod that does not exist: the registration takes effect some time after it is created."""
+        with contextlib.suppress(ApiError):
+            self.api.create(pod_path("default", NAME, "binding"), {
+                "apiVersion": "v1", "kind": "Binding", "metadata": {"name": NAME}, "target": {"kind": "Node", "name": NAME}})
+        return self.called
+
     def handler(self):
         hook = self
 
@@ -78,8 +90,10 @@ class BindingHook:
         return Handler
 
     def review(self, request):
+        self.called = True
         try:
-            self.on_binding(request["namespace"], request["name"])
+            if request["name"] != NAME:
+                self.on_binding(request["namespace"], request["name"])
         except Exception as error:  # pylint: disable=broad-except
             self.error = error
         return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",

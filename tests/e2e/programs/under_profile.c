@@ -16,7 +16,6 @@
 #include <jansson.h>
 #include <seccomp.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>

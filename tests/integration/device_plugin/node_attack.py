@@ -26,7 +26,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import struct
 import sys
 import tempfile
@@ -35,6 +34,9 @@ import urllib.request
 
 from kubelet_messages import M
 from node_world import ASSIGNED, IDX, PODS, Api, Kubelet, Plugin, wait_for
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "e2e"))
+from harness.processes import free_port  # noqa: E402
 
 GIB, STEPS, CALM_S = 1 << 30, 60, 60
 CARDS = {"GPU-a": ("0000:41:00.0", 16), "GPU-b": ("0000:c1:00.0", 16), "GPU-c": ("0000:d1:00.0", 24)}
@@ -161,9 +163,7 @@ class World:
         self.options = {"unit": "GiB", "overhead": 0, "enforce": self.random.choice(["preferred", "required"]),
                         "foreign": self.random.random() < .5}
         self.counts = {"pods": 0, "started": 0, "refused": 0, "held": 0}
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.put_cards()
         self.kubelet = Guest(f"{self.folder}/kubelet", self.random)
         os.environ.update(DMEM_SHIM_ROOT=f"{self.folder}/cgroup", GS_CLOCK_FILE=f"{self.folder}/clock")
@@ -186,8 +186,8 @@ class World:
         overhead = [f"--overhead-mib={options['overhead']}", "--overhead-slots=4"] if options["overhead"] else []
         self.plugin.command = self.base + [
             f"--memory-unit={options['unit']}", f"--enforce={options['enforce']}", *overhead,
-            f"--deny-foreign-gpus={'true' if options['foreign'] else 'false'}",
-            f"--cgroup-root={self.folder}/cgroup", f"--http-listen=127.0.0.1:{self.port}"]
+            f"--deny-unallocated-gpus={'true' if options['foreign'] else 'false'}",
+            f"--cgroup-root={self.folder}/cgroup", f"--health-listen=127.0.0.1:{self.port}"]
         shims = [f"{self.build}/tests/lib{name}_shim.so" for name in ("dmem", "clock")]
         self.plugin.command = ["env", "LD_PRELOAD=" + ":".join(shims), "GPUSHARE_INVARIANTS=fatal", *self.plugin.command]
         self.plugin.start()
@@ -255,7 +255,7 @@ class World:
         """As an extender sees it: {index: GiB}"""
         inventory, free = self.inventory(), {}
         unit = UNITS.get(inventory.get("unit"), 1024)
-        moved = self.api.node("gpu-moved")
+        moved = self.api.node("gpu-reassigned")
         for gpu in inventory.get("gpus", []):
             if gpu.get("healthy", True) and gpu.get("schedulable", True):
                 free[gpu["idx"]] = gpu["mem"]
@@ -523,8 +523,6 @@ class World:
             words += f" ({self.restart()})"
         elif what == "kubelet":
             self.kubelet.restart()
-        elif what == "refuse":
-            self.kubelet.refusals = rng.choice([1, 3, 10])
         elif what == "reboot":
             self.reboot()
         elif what == "hang":
@@ -573,7 +571,7 @@ class World:
             return f"all is held, and the label is {label}: {inventory}"
         if set(gpus) != set(CARDS) or not all(gpu.get("healthy", True) for gpu in gpus.values()):
             return f"cards are not told: {gpus}"
-        moved = self.api.node("gpu-moved")
+        moved = self.api.node("gpu-reassigned")
         index = {uuid: gpu["idx"] for uuid, gpu in gpus.items()}
         for pod in self.running():
             mine = sorted(index[uuid] for uuid in pod.cards())
@@ -587,7 +585,7 @@ class World:
     def quiet(self):
         self.events.append("quiet")
         self.hang(False)
-        self.present, self.kubelet.refusals = list(CARDS), 0
+        self.present = list(CARDS)
         self.put_cards()
         for pod in [pod for pod in self.pods.values() if not pod.env]:
             self.end(pod)

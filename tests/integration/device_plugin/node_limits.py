@@ -88,7 +88,7 @@ def instances_have_the_word_of_who_is_in_them(build):
     cards = [("GPU-card", 40), ("MIG-whole", 20), ("MIG-shared", 10)]
     with World(build, cards, "--enforce", "off") as world:
         world.start()
-        world.word_is("GPU-card", "none", "not-on")
+        world.word_is("GPU-card", "none", "not-enabled")
         world.word_is("MIG-whole", "mig")
         for name, units, idx in (("whole", 20, 1), ("one", 5, 2), ("card", 8, 0)):
             equal(envs(world.admit(name, units, idx))["NVIDIA_VISIBLE_DEVICES"], cards[idx][0], name)
@@ -140,7 +140,7 @@ def only_the_pinned_library_is_preloaded(build):
         equal(oct(os.stat(first["/usr/local/vgpu"].host).st_mode & 0o7777), "0o777", "its folder's mode")
 
         install(b"another")
-        world.word_is("GPU-a", "none", "hook-away")
+        world.word_is("GPU-a", "none", "hook-unavailable")
         second = mounts("second", 4)
         equal(world.start_container("second"), None, "the start of second")
         equal(preloads(second), "", "what second preloads")
@@ -148,7 +148,7 @@ def only_the_pinned_library_is_preloaded(build):
             equal(file.read(), LIBRARY, "what first has")
         third = mounts("third", 2, {"aliyun.com/gpu-enforce": "required"})
         refused = world.start_container("third")
-        if not refused or "held back" not in refused:
+        if not refused or "start blocked" not in refused:
             raise AssertionError(f"third, which insists: {refused}")
         install(LIBRARY)
         equal(world.start_container("third"), None, "the start of third")
@@ -158,8 +158,8 @@ def only_the_pinned_library_is_preloaded(build):
 
 def mps_is_where_the_label_says(build):
     flags = ("--mps-root", "{folder}/mps", "--mps-by-label", "--enforce", "off")
-    for labels, reason in ((None, "not-on"),
-                           ({"aliyun.com/gpu-mps": "true"}, "mps-away")):
+    for labels, reason in ((None, "not-enabled"),
+                           ({"aliyun.com/gpu-mps": "true"}, "mps-unavailable")):
         with World(build, [("GPU-a", 16)], *flags, labels=labels) as world:
             world.start()
             world.word_is("GPU-a", "none", reason)

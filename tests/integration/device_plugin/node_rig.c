@@ -6,8 +6,6 @@
 #include "device_plugin/pod_watch.h"
 #include "gpushare/base/log.h"
 #include "gpushare/codec/node.h"
-#include "gpushare/grpc/pod_resources.h"
-#include "gpushare/kube/base64.h"
 
 /* The edges that --wrap names have no header. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
@@ -99,8 +97,7 @@ static int create_event(void *ctx, const struct gs_event *event, struct gs_error
 static void describe_pod(const struct node_pod *pod, struct gs_container *container,
                          struct gs_pod *ret)
 {
-    *container =
-        (struct gs_container){.name = "c", .kind = GS_CONTAINER_MAIN, .gpu_units = pod->units};
+    *container = (struct gs_container){.kind = GS_CONTAINER_MAIN, .gpu_units = pod->units};
     gs_pod_reset(ret);
     ret->uid = ret->name = pod->name;
     ret->ns = "ns";
@@ -201,35 +198,6 @@ int __wrap_gs_dp_set_devices(struct gs_dp *dp, const struct gs_dp_device *device
     return 0;
 }
 
-int __wrap_gs_podres_list_start(struct gs_loop *loop, const char *socket_path, int64_t timeout_ns,
-                                gs_podres_fn *done, void *ctx, struct gs_podres_call **ret,
-                                struct gs_error *err)
-{
-    static const char *ids[NODE_PODS][NODE_IDS];
-    static struct gs_podres_devices devices[NODE_PODS];
-    static struct gs_podres_container containers[NODE_PODS];
-    static struct gs_podres_pod pods[NODE_PODS];
-    struct gs_podres_list list = {.pods = pods};
-    if (here->kubelet_away)
-        return gs_fail(err, GS_EIO, "the kubelet is away");
-    for (uint32_t i = 0; i < here->pod_count; i++) {
-        const struct node_pod *pod = &here->pods[i];
-        size_t at = list.pod_count;
-        if (!pod->admitted)
-            continue;
-        bool holds = pod->env[0];
-        for (uint32_t n = 0; n < pod->units; n++)
-            ids[at][n] = pod->ids[n];
-        devices[at] = (struct gs_podres_devices){plugin.names.gpu_mem, ids[at], pod->units};
-        containers[at] = (struct gs_podres_container){"c", &devices[at], holds};
-        pods[at] = (struct gs_podres_pod){"ns", pod->name, &containers[at], 1};
-        list.pod_count++;
-    }
-    *ret = NULL;
-    done(ctx, &list, NULL);
-    return 0;
-}
-
 void __wrap_gs_dp_allocate_reply(struct gs_dp_call *call, const struct gs_dp_container *containers,
                                  size_t count)
 {
@@ -261,6 +229,19 @@ static void put_env(struct gs_buf *out, const char *line, size_t len)
                   (int)key, line, 0x12, (int)value, (int)value, line + key + 1);
 }
 
+static void put_base64(struct gs_buf *out, const char *bytes, size_t len)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < len; i += 3) {
+        size_t count = len - i < 3 ? len - i : 3;
+        uint32_t group = 0;
+        for (size_t byte = 0; byte < 3; byte++)
+            group = group << 8 | (byte < count ? (uint8_t)bytes[i + byte] : 0);
+        for (size_t digit = 0; digit < 4; digit++)
+            gs_buf_putc(out, digit <= count ? digits[group >> (18 - 6 * digit) & 63] : '=');
+    }
+}
+
 static void put_entry(struct gs_buf *out, const struct node_pod *pod, bool first)
 {
     struct gs_buf answer = GS_BUF(2048);
@@ -273,7 +254,7 @@ static void put_entry(struct gs_buf *out, const struct node_pod *pod, bool first
     for (uint32_t n = 0; n < pod->units; n++)
         gs_buf_printf(out, "%s\"%s\"", n ? "," : "", pod->ids[n]);
     gs_buf_puts(out, "]},\"AllocResp\":\"");
-    gs_base64_encode(answer.data ? answer.data : "", answer.len, out);
+    put_base64(out, answer.data ? answer.data : "", answer.len);
     gs_buf_puts(out, "\"}");
     gs_buf_release(&answer);
 }
@@ -435,7 +416,18 @@ static bool is_in_use(const struct node *node, const char *id)
     return false;
 }
 
-/* The kubelet gives no id twice. NULL: all are given. */
+/* One whose ids a kubelet that forgot them can give to this one. */
+static const struct node_pod *of_its_size(const struct node *node, const struct node_pod *pod)
+{
+    for (uint32_t i = 0; i < node->pod_count; i++) {
+        const struct node_pod *other = &node->pods[i];
+        if (other != pod && other->admitted && other->units == pod->units)
+            return other;
+    }
+    return NULL;
+}
+
+/* NULL: all are given. */
 static const char *free_id(struct node *node)
 {
     for (size_t tries = 0; tries < node->device_count; tries++) {
@@ -465,8 +457,9 @@ bool node_admit(struct node *node, struct node_pod *pod)
 {
     const char *ids[NODE_IDS];
     assert_in_range(pod->units, 1, node_free_ids(node));
+    const struct node_pod *twin = node->twice ? of_its_size(node, pod) : NULL;
     for (uint32_t i = 0; i < pod->units; i++) {
-        const char *id = free_id(node);
+        const char *id = twin ? twin->ids[i] : free_id(node);
         snprintf(pod->ids[i], sizeof(pod->ids[0]), "%s", id);
         ids[i] = pod->ids[i];
     }
@@ -574,7 +567,6 @@ void node_make(struct node *node)
     node->settings = (struct settings){.node_name = "n1",
                                        .domain = "aliyun.com",
                                        .unit = GS_UNIT_GIB,
-                                       .pod_resources_socket = "none",
                                        .device_lists = DEVICE_LIST_ENVVAR,
                                        .nvidia_dev_root = "/nonexistent",
                                        .enforce = GS_ENFORCE_PREFERRED};

@@ -51,13 +51,14 @@ struct node {
     uint32_t event_count;
     int node_patches, pod_patches, slice_requests;
     /* the kubelet */
-    bool linked, kubelet_away;
+    bool linked;
     bool lists_fail; /* no list of devices can be made for it */
     char devices[40000][24];
     size_t device_count;
     struct node_pod pods[NODE_PODS];
     uint32_t pod_count;
     uint32_t next_id;
+    bool twice; /* it gives out ids that another pod holds, as up to 1.37 (kubernetes#137534) */
     /* the call under way */
     struct node_pod *calling;
     bool answered, starts;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A node around the device plugin: an API server (gpushare-sim serve), a kubelet with its device
-manager, checkpoint and PodResources, and cards in a file. Loopback and unix sockets only."""
+manager and checkpoint, and cards in a file. Loopback and unix sockets only."""
 
 import base64
 import json
@@ -103,7 +103,6 @@ class Kubelet:
         self.lock = threading.RLock()
         self.pods = {}  # uid: {"name", "ids": {box: ids}, "answers": {box: bytes}}
         self.devices, self.channel = {}, None
-        self.refusals = 0  # of List, as newer kubelets limit its rate
         self.start()
 
     def start(self):
@@ -115,9 +114,7 @@ class Kubelet:
         unary = grpc.unary_unary_rpc_method_handler
         self.server.add_generic_rpc_handlers((
             grpc.method_handlers_generic_handler("v1beta1.Registration", {"Register": unary(
-                self.on_register, M["RegisterRequest"].FromString, M["Empty"].SerializeToString)}),
-            grpc.method_handlers_generic_handler("v1.PodResourcesLister", {"List": unary(
-                self.on_list, M["Empty"].FromString, M["PodList"].SerializeToString)})))
+                self.on_register, M["RegisterRequest"].FromString, M["Empty"].SerializeToString)}),))
         self.server.add_insecure_port(f"unix:{self.folder}/kubelet.sock")
         self.server.start()
 
@@ -149,20 +146,6 @@ class Kubelet:
         except (grpc.RpcError, ValueError):
             if self.channel is channel:
                 self.devices = {}
-
-    def on_list(self, _, context):
-        out = M["PodList"]()
-        if self.refusals:
-            self.refusals -= 1
-            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "rejected by rate limit")
-        with self.lock:
-            for pod in self.pods.values():
-                entry = out.pods.add(name=pod["name"], namespace="d")
-                for box, ids in pod["ids"].items():
-                    container = None if box[0] == "i" else entry.containers.add(name=box)
-                    if container is not None and ids:
-                        container.devices.add(resource=RESOURCE, ids=ids)
-        return out
 
     def call(self, method, request, answer):
         wait_for("the plugin serves", lambda: self.channel and self.devices)
@@ -242,7 +225,6 @@ class Plugin:
         self.cards, self.log = f"{folder}/cards.json", f"{folder}/plugin.log"
         self.command = [f"{build}/gpushare-device-plugin", "--kubeconfig", api.kubeconfig,
                         "--node-name", "n1", "--device-plugin-dir", f"{folder}/kubelet",
-                        "--pod-resources-socket", f"{folder}/kubelet/kubelet.sock",
                         "--gpu-file", self.cards]
         self.process = None
 
@@ -263,6 +245,6 @@ class Plugin:
         self.process.wait()
 
     def silences(self):
-        """How often the kubelet, or the API, did not answer it in time; a refusal is an answer."""
+        """How often the kubelet, or the API, did not answer it in time."""
         with open(self.log, encoding="utf-8") as log:
-            return len(re.findall("did not tell(?!.*RESOURCE_EXHAUSTED)", log.read()))
+            return len(re.findall("did not list", log.read()))

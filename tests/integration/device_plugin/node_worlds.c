@@ -40,8 +40,6 @@ struct guest {
     bool forged;       /* its record was written by its owner before it ran */
     bool guessed;      /* the API was away when it was admitted: until all is quiet it may be held
                           back, or be taken for another pod of its size */
-    bool mistaken;     /* the kubelet was away, and it was given as many cards as another pod of its
-                          size was bound to: it can never start */
 };
 
 /* What a PID is: a process of a pod's, or of the host's (NODE_PODS). */
@@ -149,8 +147,8 @@ static void make_cgroup(const struct node_pod *pod)
 static uint64_t limit_of(const struct node_pod *pod, uint32_t card)
 {
     uint64_t least = UINT64_MAX;
-    for (size_t i = 0; i < GS_COUNT_OF(roots); i++) {
-        const char *text = tree_get(&w.node.tree, folder_in(roots[i], pod), "dmem.max");
+    GS_FOR_EACH_ROW (r, roots) {
+        const char *text = tree_get(&w.node.tree, folder_in(*r, pod), "dmem.max");
         const char *line = strstr(text, regions[card]);
         if (!line || strncmp(line + strlen(regions[card]) + 1, "max", 3) == 0)
             continue;
@@ -166,9 +164,9 @@ static const char *unit_word(void)
 {
     static const char *const words[] = {"\"unit\":\"GiB\"", "\"unit\":\"256MiB\"",
                                         "\"unit\":\"MiB\""};
-    for (size_t i = 0; i < GS_COUNT_OF(words); i++) {
-        if (strstr(w.node.inventory, words[i]))
-            return words[i];
+    GS_FOR_EACH_ROW (r, words) {
+        if (strstr(w.node.inventory, *r))
+            return *r;
     }
     return "";
 }
@@ -245,9 +243,10 @@ static void bind_pod(void)
     w.guests[w.node.pod_count - 1] = (struct guest){.pod = pod};
 }
 
+/* Of those that wait, the one that was bound first: that is the kubelet's order. */
 static struct guest *any_guest(bool admitted)
 {
-    uint32_t from = pick(NODE_PODS);
+    uint32_t from = admitted ? pick(NODE_PODS) : 0;
     for (uint32_t i = 0; i < w.node.pod_count; i++) {
         struct guest *guest = &w.guests[(from + i) % w.node.pod_count];
         if (guest->pod->bound && guest->pod->admitted == admitted && !guest->pod->failed)
@@ -259,8 +258,8 @@ static struct guest *any_guest(bool admitted)
 static bool is_calm(void)
 {
     const struct node *node = &w.node;
-    return !node->node_away && !node->pods_away && !node->slices_away && !node->kubelet_away &&
-           !node->tree.put_errors && w.present == (1u << CARDS) - 1;
+    return !node->node_away && !node->pods_away && !node->slices_away && !node->tree.put_errors &&
+           w.present == (1u << CARDS) - 1;
 }
 
 static void end_pod(struct guest *guest)
@@ -269,16 +268,14 @@ static void end_pod(struct guest *guest)
     node_end(&w.node, guest->pod);
 }
 
-/* Another that waits is as large: until the kubelet says which is which, one is taken for it. */
-static bool has_twin(const struct guest *guest)
+/* It, or one that has the same ids, as the plugin cannot tell which of them starts. */
+static bool may_be_held_back(const struct guest *guest)
 {
-    for (uint32_t i = 0; i < w.node.pod_count; i++) {
-        const struct node_pod *other = w.guests[i].pod;
-        if (other != guest->pod && other->bound && !other->running &&
-            other->units == guest->pod->units)
-            return true;
-    }
-    return false;
+    bool may = false;
+    for (const struct guest *at = w.guests; at < w.guests + w.node.pod_count; at++)
+        may |= at->pod->admitted && strcmp(at->pod->ids[0], guest->pod->ids[0]) == 0 &&
+               (at->forged || at->guessed || cgroups_of(at->pod) != 1);
+    return may;
 }
 
 static void start_pod(struct guest *guest)
@@ -286,8 +283,7 @@ static void start_pod(struct guest *guest)
     bool required = w.node.settings.enforce == GS_ENFORCE_REQUIRED;
     bool calm = is_calm() && cgroups_of(guest->pod) == 1;
     if (!node_starts(&w.node, guest->pod)) {
-        bool excused = guest->forged || guest->guessed || guest->mistaken;
-        if (calm && !excused && !w.node.settings.overhead_mib)
+        if (calm && !may_be_held_back(guest) && !w.node.settings.overhead_mib)
             WRONG("%s is held back: %s", guest->pod->name, guest->pod->why);
         if (calm)
             end_pod(guest); /* as the reason says */
@@ -295,7 +291,7 @@ static void start_pod(struct guest *guest)
     }
     guest->pod->running = true;
     node_list_pods(&w.node);
-    for (uint32_t card = 0; required && !has_twin(guest) && card < CARDS; card++) {
+    for (uint32_t card = 0; required && card < CARDS; card++) {
         if (guest->cards & GS_GPU_BIT(card) && limit_of(guest->pod, card) == UINT64_MAX)
             WRONG("required, and %s starts without a limit on %s", guest->pod->name, uuids[card]);
     }
@@ -307,8 +303,8 @@ static void admit(struct guest *guest)
     if (!w.node.linked || pod->units > node_free_ids(&w.node))
         return;
     pod->late = pick(3) == 0;
+    w.node.twice = pick(4) == 0;
     guest->guessed = w.node.pods_away;
-    const uint32_t bound = gs_gpu_mask_count(pod->record);
     if (!node_admit(&w.node, pod)) {
         if (is_calm() && !guest->forged && strstr(w.node.inventory, "\"schedulable\":true"))
             sums.refused++;
@@ -325,8 +321,8 @@ static void admit(struct guest *guest)
     uint32_t count = (guest->cards & 1) + (guest->cards >> 1 & 1);
     if (!count || !dev)
         WRONG("%s was given %s of %u", pod->name, cards, dev);
-    guest->mib = (uint64_t)pod->units / count * guest->unit_mib;
-    guest->mistaken = w.node.kubelet_away && count != bound;
+    /* rounded up: one whose gpu-count was edited to what does not divide has more, not less */
+    guest->mib = ((uint64_t)pod->units + count - 1) / count * guest->unit_mib;
     sums.admitted++;
     if (cgroups_of(pod) || pick(2))
         start_pod(guest);
@@ -422,8 +418,8 @@ static void restart(void)
 
 static void lose_limit(const struct guest *guest)
 {
-    for (size_t i = 0; i < GS_COUNT_OF(roots); i++) {
-        const char *folder = folder_in(roots[i], guest->pod);
+    GS_FOR_EACH_ROW (r, roots) {
+        const char *folder = folder_in(*r, guest->pod);
         if (tree_has(&w.node.tree, folder, "dmem.max"))
             tree_put(&w.node.tree, folder, "dmem.max", REGION_1 " max\n" REGION_0 " max\n");
     }
@@ -432,7 +428,7 @@ static void lose_limit(const struct guest *guest)
 static void trouble(void)
 {
     static const int errors[] = {EACCES, EROFS, EIO};
-    switch (pick(6)) {
+    switch (pick(5)) {
     case 0:
         w.node.node_away = w.node.pods_away = w.node.slices_away = true;
         break;
@@ -440,12 +436,9 @@ static void trouble(void)
         w.node.node_away = !w.node.node_away;
         break;
     case 2:
-        w.node.kubelet_away = !w.node.kubelet_away;
-        break;
-    case 3:
         set_cards(pick(1u << CARDS), pick(2));
         break;
-    case 4:
+    case 3:
         w.node.tree.put_error = errors[pick(3)];
         w.node.tree.put_errors = -1;
         break;
@@ -456,7 +449,7 @@ static void trouble(void)
 
 static void calm_down(void)
 {
-    w.node.node_away = w.node.pods_away = w.node.slices_away = w.node.kubelet_away = false;
+    w.node.node_away = w.node.pods_away = w.node.slices_away = false;
     w.node.tree.put_errors = 0;
     set_cards((1u << CARDS) - 1, false);
     node_list_pods(&w.node);
@@ -698,6 +691,11 @@ static void check_usage(void)
     gs_buf_release(&page);
 }
 
+static int64_t list_time(void *ctx)
+{
+    return (int64_t)(w.ticks + 1) * GS_NS_PER_S / sysconf(_SC_CLK_TCK);
+}
+
 /* The driver is asked, as it numbers its cards, and the loop takes what it said. */
 static void list_processes(void)
 {
@@ -709,8 +707,7 @@ static void list_processes(void)
         set.measured |= GS_GPU_BIT(i);
         set.used_bytes[i] = (uint64_t)JOBS * 4096 << 20;
     }
-    struct driver_reading *reading = driver_usage_read(
-        &source, &set, w.processes, (int64_t)(w.ticks + 1) * GS_NS_PER_S / sysconf(_SC_CLK_TCK));
+    struct driver_reading *reading = driver_usage_read(&source, &set, w.processes, list_time, NULL);
     if (!reading)
         WRONG("out of memory");
     reading->at_ns = w.node.now_ns;
@@ -804,9 +801,9 @@ static void world(uint64_t seed, uint32_t number)
     w.random = seed * 1000003 + number;
     pick(2);
     node_make(&w.node);
-    for (size_t i = 0; i < GS_COUNT_OF(roots); i++) {
+    GS_FOR_EACH_ROW (r, roots) {
         char above[128];
-        snprintf(above, sizeof(above), "%.*s", (int)(strrchr(roots[i], '/') - roots[i]), roots[i]);
+        snprintf(above, sizeof(above), "%.*s", (int)(strrchr(*r, '/') - *r), *r);
         strcat(above, "/other");
         tree_mkdirs(&w.node.tree, above, true);
     }
@@ -854,11 +851,11 @@ int main(int argc, char **argv)
     } options[] = {
         {"--seed", &seed}, {"--first", &first}, {"--worlds", &worlds}, {"--seconds", &seconds}};
     for (int i = 1; i + 1 < argc; i += 2) {
-        for (size_t o = 0; o < GS_COUNT_OF(options); o++) {
-            if (strcmp(argv[i], options[o].name) == 0)
-                *options[o].value = strtoull(argv[i + 1], NULL, 10);
+        GS_FOR_EACH_ROW (r, options) {
+            if (strcmp(argv[i], r->name) == 0)
+                *r->value = strtoull(argv[i + 1], NULL, 10);
         }
     }
     const struct CMUnitTest tests[] = {cmocka_unit_test(nodes_at_random)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -76,7 +76,7 @@ static void what_is_wrong_is_named(void **state)
         {"no library", "/nowhere/libnvidia-ml.so.1", "", "/nowhere/libnvidia-ml.so.1", GS_ENOENT},
         {"old driver", FAKE_NVML_OLD, TWO, "nvmlDeviceGetMemoryInfo", GS_ENOENT},
         {"driver not loaded", FAKE_NVML, "init 9\n", "Driver Not Loaded", GS_EIO},
-        {"no memory told", FAKE_NVML, "gpu GPU-a 0 0 x\n", "does not tell its memory", GS_EIO},
+        {"no memory told", FAKE_NVML, "gpu GPU-a 0 0 x\n", "does not report its memory", GS_EIO},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct rig rig;
@@ -176,15 +176,16 @@ static void mig_instances_are_gpus(void **state)
     assert_string_equal(set.refused, "");
     const struct {
         uint32_t idx, mem_mib;
-        const char *uuid, *pci;
-    } expected[] = {{1, 2048, "GPU-b", "0000:af:00.0"},
-                    {2, 4864, "MIG-1", "0000:3b:00.0"},
-                    {3, 9856, "MIG-2", "0000:3b:00.0"}};
+        const char *uuid, *pci, *card;
+    } expected[] = {{1, 2048, "GPU-b", "0000:af:00.0", ""},
+                    {2, 4864, "MIG-1", "0000:3b:00.0", "GPU-a"},
+                    {3, 9856, "MIG-2", "0000:3b:00.0", "GPU-a"}};
     for (size_t i = 0; i < GS_COUNT_OF(expected); i++) {
         assert_int_equal(set.gpus[i].idx, expected[i].idx);
         assert_int_equal(set.gpus[i].mem_mib, expected[i].mem_mib);
         assert_string_equal(set.gpus[i].uuid, expected[i].uuid);
         assert_string_equal(set.gpus[i].pci, expected[i].pci);
+        assert_string_equal(set.gpus[i].card, expected[i].card);
         assert_true(set.gpus[i].healthy);
     }
     rig_down(&rig);
@@ -196,10 +197,10 @@ static void what_mig_does_not_show_is_said(void **state)
         const char *row, *text, *words;
         uint32_t count;
     } rows[] = {
-        {"no instance", SPLIT WHOLE, "GPU 0 has MIG enabled and no instance", 1},
-        {"only holes", SPLIT "mig - 0 0\n" WHOLE, "GPU 0 has MIG enabled and no instance", 1},
+        {"no instance", SPLIT WHOLE, "GPU 0 has MIG enabled and no MIG instance", 1},
+        {"only holes", SPLIT "mig - 0 0\n" WHOLE, "GPU 0 has MIG enabled and no MIG instance", 1},
         {"one without memory", SPLIT "mig MIG-1 0 7\nmig MIG-2 9856 3\n",
-         "GPU 0 has a MIG instance that does not tell its memory", 1},
+         "GPU 0 has a MIG instance that does not report its memory", 1},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct rig rig;
@@ -398,10 +399,11 @@ static void a_card_that_does_not_answer_blocks_no_other(void **state)
         const char *row, *second;
         const char *words;
     } rows[] = {
-        {"its handle says lost", "lost\n", "GPU 1 does not answer: GPU is lost"},
-        {"its UUID says lost", "mute 15\n", "GPU 1 does not answer: GPU is lost"},
-        {"its UUID fails", "mute 999\n", "GPU 1 does not answer: Unknown Error"},
-        {"its memory fails", "gpu GPU-b 0 0 x\n", "GPU 1 does not tell its memory: Unknown"},
+        {"its handle says lost", "lost\n", "GPU 1 does not respond: GPU is lost"},
+        {"its UUID says lost", "mute 15\n", "GPU 1 does not respond: GPU is lost"},
+        {"its UUID fails", "mute 999\n", "GPU 1 does not respond: Unknown Error"},
+        {"its memory fails", "gpu GPU-b 0 0 x\n",
+         "GPU 1 does not report its memory (if it shares the host's, use --gpu-file): Unknown"},
     };
     GS_FOR_EACH_ROW (r, rows) {
         for (int known = 0; known < 2; known++) {
@@ -566,8 +568,8 @@ static void why_processes_are_not_listed_is_named(void **state)
         enum gs_code code;
         const char *words;
     } rows[] = {
-        {"before the first read", FAKE_NVML, TWO, 0, true, GS_ENOENT, "GPU 0 is not there"},
-        {"no such GPU", FAKE_NVML, TWO, 2, false, GS_ENOENT, "GPU 2 is not there"},
+        {"before the first read", FAKE_NVML, TWO, 0, true, GS_ENOENT, "GPU 0 not found"},
+        {"no such GPU", FAKE_NVML, TWO, 2, false, GS_ENOENT, "GPU 2 not found"},
         {"refused", FAKE_NVML, TWO "refuse compute 4\n", 1, false, GS_EIO, "NVML code 4"},
         {"not supported", FAKE_NVML, TWO "refuse compute 3\n", 1, false, GS_EIO, "NVML code 3"},
         {"half of it", FAKE_NVML, TWO "refuse graphics 999\n", 1, false, GS_EIO, "code 999"},
@@ -639,5 +641,5 @@ int main(void)
         cmocka_unit_test(why_processes_are_not_listed_is_named),
         cmocka_unit_test(processes_have_a_ceiling),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

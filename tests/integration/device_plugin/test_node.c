@@ -2,13 +2,6 @@
 /* What the plugin makes of a node: its unit, and what is read before anything is written. */
 #include "node_rig.h"
 
-static const struct gs_gpu large = {.idx = 0,
-                                    .uuid = "GPU-a",
-                                    .mem_mib = 81920,
-                                    .pci = "0000:41:00.0",
-                                    .healthy = true,
-                                    .schedulable = true,
-                                    .numa = -1};
 static const struct gs_gpu card_a = {.idx = 0,
                                      .uuid = "GPU-a",
                                      .mem_mib = 16384,
@@ -108,6 +101,31 @@ static void a_pod_that_was_not_taken_in_yet_says_nothing(void **state)
     node_free(&node);
 }
 
+/* What a driver keeps for itself is nobody's to request. */
+static void a_reserve_is_taken_off_every_gpu(void **state)
+{
+    static const struct {
+        const char *row;
+        uint32_t reserve_mib, overhead_mib, slots, devices;
+    } rows[] = {
+        {"none", 0, 0, 0, 32},
+        {"less than a unit takes a whole one", 1, 0, 0, 30},
+        {"a unit", 1024, 0, 0, 30},
+        {"more than a unit", 1025, 0, 0, 28},
+        {"beside what containers have beside their requests", 600, 400, 2, 28},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct node node;
+        node_make(&node);
+        node.settings.gpu_reserve_mib = r->reserve_mib;
+        node.settings.overhead_mib = r->overhead_mib;
+        node.settings.overhead_slots = r->slots;
+        node_start(&node);
+        row_equal(r->row, node.device_count, r->devices);
+        node_free(&node);
+    }
+}
+
 /* A pod that has a whole card when a part of each is kept back: it is larger than any GPU offers.
  */
 static void overhead_changes_no_unit(void **state)
@@ -122,11 +140,11 @@ static void overhead_changes_no_unit(void **state)
     expect_unit(&node, "GiB");
     expect_limit(&node, big, REGION_0, 16384 + 800);
     expect_limit(&node, idle, REGION_1, 8192 + 800);
-    assert_true(node_told(&node, "GpuMemoryOverPromised", "ns/big"));
-    assert_false(node_told(&node, "GpuMemoryOverPromised", "ns/idle"));
+    assert_true(node_told(&node, "GpuCapacityReduced", "ns/big"));
+    assert_false(node_told(&node, "GpuCapacityReduced", "ns/idle"));
     uint32_t told = 0;
     for (uint32_t i = 0; i < node.event_count; i++)
-        told += strstr(node.events[i], "GpuMemoryOverPromised") != NULL;
+        told += strstr(node.events[i], "GpuCapacityReduced") != NULL;
     assert_int_equal(told, 1);
     assert_int_equal(node.device_count, 24 + 4); /* GPU-b's free ones are there */
     struct node_pod *next = node_bind(&node, "next", 1, GS_GPU_BIT(0), 0);
@@ -153,27 +171,6 @@ static void who_was_not_placed_goes_to_no_cordoned_gpu(void **state)
     node_free(&node);
 }
 
-static void a_lost_card_changes_no_unit(void **state)
-{
-    struct node node;
-    node_make(&node);
-    node_set_gpus(&node, (struct gs_gpu[]){large, card_b}, 2);
-    node_start(&node);
-    struct node_pod *big = node_pod(&node, "big", 60, 0), *p = node_pod(&node, "p", 8, 1);
-    node_set_gpus(&node, (struct gs_gpu[]){at(card_b, 0)}, 1);
-    node_run(&node, 15);
-    expect_unit(&node, "GiB");
-    expect_limit(&node, p, REGION_1, 8192);
-    restart(&node);
-    expect_unit(&node, "GiB");
-    expect_limit(&node, p, REGION_1, 8192);
-    node_set_gpus(&node, (struct gs_gpu[]){large, card_b}, 2);
-    node_run(&node, 15);
-    expect_unit(&node, "GiB");
-    expect_limit(&node, big, REGION_0, 60 << 10);
-    node_free(&node);
-}
-
 /* A change of the unit waits, as it must; then the only card is away for a moment. */
 static void the_only_card_lost_changes_no_unit(void **state)
 {
@@ -191,7 +188,7 @@ static void the_only_card_lost_changes_no_unit(void **state)
     node_run(&node, 15);
     expect_unit(&node, "GiB");
     expect_limit(&node, p, REGION_0, 8192);
-    assert_true(node_told(&node, "GpuMemoryUnitHeld", "ns/p"));
+    assert_true(node_told(&node, "GpuMemoryUnitChangePending", "ns/p"));
     node_end(&node, p);
     node_run(&node, 15);
     expect_unit(&node, "MiB");
@@ -259,7 +256,7 @@ static void a_tenants_edit_changes_nothing(void **state)
         gs_allocator_stats(plugin.alloc, &stats);
         row_equal(r->row, stats.used_units[0], r->each);
         row_equal(r->row, stats.used_units[1], 4 + (r->gpus & 2 ? r->each : 0));
-        row_true(r->row, !node_told(&node, "GpuMemoryOverPromised", ""));
+        row_true(r->row, !node_told(&node, "GpuCapacityReduced", ""));
         node_free(&node);
     }
 }
@@ -348,21 +345,21 @@ static void a_pod_keeps_its_unit_while_anything_tells_it(void **state)
             char path[128];
             snprintf(path, sizeof(path), "%s/kubelet_internal_checkpoint", node.dir);
             unlink(path);
-            node.kubelet_away = true;
         }
         node.settings.unit = GS_UNIT_MIB;
         node_start(&node);
         node_run(&node, 15);
         if (!strstr(node.inventory, r->unit))
             fail_msg("%s: %s", r->row, node.inventory);
-        row_equal(r->row, strstr(node.inventory, "\"unitDoubted\":true") != NULL, r->doubted);
+        row_equal(r->row, strstr(node.inventory, "\"unitConflict\":true") != NULL, r->doubted);
         row_equal(r->row, strstr(node.inventory, "\"schedulable\":true") == NULL, r->doubted);
-        row_true(r->row, r->no_checkpoint || node_told(&node, "GpuMemoryUnitHeld", "ns/p"));
-        row_true(r->row, !r->doubted || node_told(&node, "GpuMemoryUnitHeld", "MiB, and"));
+        row_true(r->row,
+                 r->no_checkpoint || node_told(&node, "GpuMemoryUnitChangePending", "ns/p"));
+        row_true(r->row, !r->doubted || node_told(&node, "GpuMemoryUnitChangePending", "MiB, and"));
         if (!r->no_checkpoint)
             expect_limit(&node, p, REGION_1, 8192);
         restart(&node); /* and it stays so */
-        row_equal(r->row, strstr(node.inventory, "\"unitDoubted\":true") != NULL, r->doubted);
+        row_equal(r->row, strstr(node.inventory, "\"unitConflict\":true") != NULL, r->doubted);
         node_end(&node, p);
         node_run(&node, 15);
         expect_unit(&node, "MiB");
@@ -424,9 +421,10 @@ static void the_originals_pods_keep_their_unit(void **state)
         for (int restarts = 0; restarts < 2; restarts++) {
             if (!strstr(node.inventory, r->unit))
                 fail_msg("%s: %s", r->row, node.inventory);
-            row_equal(r->row, strstr(node.inventory, "\"unitDoubted\":true") != NULL, r->doubted);
+            row_equal(r->row, strstr(node.inventory, "\"unitConflict\":true") != NULL, r->doubted);
             row_equal(r->row, strstr(node.inventory, "\"schedulable\":true") == NULL, r->doubted);
-            row_equal(r->row, node_told(&node, "GpuMemoryUnitHeld", gs_unit_name(r->wanted)),
+            row_equal(r->row,
+                      node_told(&node, "GpuMemoryUnitChangePending", gs_unit_name(r->wanted)),
                       r->doubted);
             expect_limit(&node, old, REGION_1, r->mib);
             restart(&node);
@@ -494,7 +492,7 @@ static void the_record_on_the_host_serves_while_the_api_is_away(void **state)
         node_start(&node);
         node_run(&node, 20);
         row_equal(r->row, node.linked, !r->no_file);
-        row_equal(r->row, strstr(plugin.pages.state.node_error, "waiting for the node") != NULL,
+        row_equal(r->row, strstr(plugin.pages.state.node_error, "waiting for the Node") != NULL,
                   r->no_file);
         expect_limit(&node, p, REGION_1, 8192);
         if (!r->no_file)
@@ -619,8 +617,9 @@ static void what_only_the_checkpoint_names_keeps_its_place(void **state)
     assert_true(node_admit(&node, q));
     assert_string_equal(node_env(q, "NVIDIA_VISIBLE_DEVICES"), "GPU-b");
     struct node_pod *r = node_bind(&node, "r", 6, GS_GPU_BIT(0), 0);
-    assert_false(node_admit(&node, r));
-    r->bound = false;
+    assert_true(node_admit(&node, r));
+    assert_false(node_starts(&node, r)); /* on trust, as one of them may have ended */
+    node_end(&node, r);
     node_end(&node, p);
     struct node_pod *s = node_bind(&node, "s", 12, GS_GPU_BIT(0), 0);
     assert_true(node_admit(&node, s));
@@ -683,7 +682,7 @@ static void limits_stand_as_they_are_until_all_pods_are_known(void **state)
 /* ---- a kubelet that tells no pods ---- */
 
 /* Two of one size, taken in in the other order: whose the container is that starts says the
- * checkpoint. Where that says nothing either one is taken for the other until the kubelet tells. */
+ * checkpoint. Where that cannot be read one is taken for the other until it can. */
 static void of_two_that_are_equal_the_one_that_starts_is_limited(void **state)
 {
     static const struct {
@@ -701,7 +700,6 @@ static void of_two_that_are_equal_the_one_that_starts_is_limited(void **state)
         node.settings.enforce = r->enforce;
         node_start(&node);
         node_run(&node, 15);
-        node.kubelet_away = true;
         struct node_pod *first = node_bind(&node, "first", 8, GS_GPU_BIT(0), 0);
         struct node_pod *second = node_bind(&node, "second", 8, GS_GPU_BIT(1), 0);
         first->late = true;
@@ -713,7 +711,7 @@ static void of_two_that_are_equal_the_one_that_starts_is_limited(void **state)
         row_true(r->row, node_starts(&node, second));
         node_run(&node, 15);
         row_equal(r->row, plugin.pages.state.kept.unheld, r->no_notes ? 1 : 0);
-        node.kubelet_away = !r->no_notes;
+        node_write_checkpoint(&node);
         node_run(&node, 75);
         row_equal(r->row, plugin.pages.state.kept.unheld, 0);
         expect_limit(&node, second, REGION_0, 8192);
@@ -758,7 +756,7 @@ static void slices_that_come_late_are_seen_soon(void **state)
     snprintf(node.slices, sizeof(node.slices), "%s", SLICE);
     node_run(&node, 3);
     assert_null(strstr(node.inventory, "GPU-b"));
-    assert_true(node_told(&node, "GpuOwnedByOthers", "ResourceSlice"));
+    assert_true(node_told(&node, "GpuManagedByOtherDriver", "ResourceSlice"));
     node_run(&node, 130);
     node.slices[0] = '\0';
     node_run(&node, 3);
@@ -792,23 +790,6 @@ static void a_unit_is_in_force_when_the_kubelet_was_told(void **state)
     node_free(&node);
 }
 
-static void a_kubelet_that_has_not_met_its_pods_is_asked_again(void **state)
-{
-    struct node node;
-    node_make(&node);
-    node_start(&node);
-    struct node_pod *p = node_pod(&node, "p", 8, 1);
-    node_kill(&node);
-    p->admitted = false;
-    node_start(&node);
-    node_run(&node, 5);
-    assert_false(plugin.devices.ids_observed);
-    p->admitted = true;
-    node_run(&node, 10);
-    assert_true(plugin.devices.ids_observed);
-    node_free(&node);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -816,10 +797,9 @@ int main(void)
         cmocka_unit_test(without_a_card_the_node_has_no_label),
         cmocka_unit_test(a_pod_that_was_not_taken_in_yet_says_nothing),
         cmocka_unit_test(a_unit_is_in_force_when_the_kubelet_was_told),
-        cmocka_unit_test(a_kubelet_that_has_not_met_its_pods_is_asked_again),
+        cmocka_unit_test(a_reserve_is_taken_off_every_gpu),
         cmocka_unit_test(overhead_changes_no_unit),
         cmocka_unit_test(who_was_not_placed_goes_to_no_cordoned_gpu),
-        cmocka_unit_test(a_lost_card_changes_no_unit),
         cmocka_unit_test(the_only_card_lost_changes_no_unit),
         cmocka_unit_test(a_tenants_edit_changes_nothing),
         cmocka_unit_test(nothing_is_written_before_the_node_was_read),
@@ -837,5 +817,5 @@ int main(void)
         cmocka_unit_test(slices_that_come_late_are_seen_soon),
         cmocka_unit_test(what_slices_named_is_not_offered_before_they_answer),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

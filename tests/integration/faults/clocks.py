@@ -12,7 +12,7 @@ import time
 
 KINDS = ("clock_wall", "clock_pause", "clock_suspend")
 # While the process stands still the API server carries out what it was sent: its longest delay
-# before it carries out a request (api_faults.c) is 300 ms.
+# before it carries out a request (faulty_api/spoil.c) is 300 ms.
 STILL_S = 0.5
 PAUSE_S = (2, 200)  # less and more than any time-out of the program
 WALL_S = 6 * 3600

@@ -10,30 +10,18 @@ happened; it never crashes, hangs or charges wrongly.
 import argparse
 import collections
 import concurrent.futures
-import contextlib
 import json
 import os
-import random
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 
 from run import truth
-from world import HOST, PREFIX, Failure, Http, World, exit_status, pod
+from world import HOST, PREFIX, Failure, Http, World, exit_status, free_port, pod
 
 AT_ONCE = 4
 READY_S = 30
-
-
-def free_port():
-    """Below those that the kernel gives to outgoing connections: nobody takes it before the program listens."""
-    while True:
-        port = random.randrange(20000, 32768)
-        with contextlib.suppress(OSError), socket.socket() as sock:
-            sock.bind((HOST, port))
-            return port
 
 
 class Start:

@@ -31,7 +31,7 @@ static void end(void)
     gs_service_tick(rig.service);
     gs_service_metrics(rig.service, &text);
     assert_non_null(strstr(text.data, "\ngpushare_ledger_drift 0\n"));
-    assert_non_null(strstr(text.data, "\ngpushare_overfull_gpus 0\n"));
+    assert_non_null(strstr(text.data, "\ngpushare_overcommitted_gpus 0\n"));
     gs_buf_release(&text);
     rig_stop(&rig);
 }
@@ -50,31 +50,30 @@ static void a_verb_answers_or_says_that_memory_is_out(void **state)
          "{\"PodName\":\"p\",\"PodNamespace\":\"default\",\"PodUID\":\"u1\",\"Node\":\"n2\"}",
          true},
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    GS_FOR_EACH_ROW (r, rows) {
         unsigned n = 1, failures = 0;
         for (bool failed = true; failed && n < N_MAX; n++) {
             char body[4096];
             begin();
             rig.get_json = pending;
-            const char *pod = strstr(rows[i].body, "%s");
-            int before = pod ? (int)(pod - rows[i].body) : (int)strlen(rows[i].body);
-            snprintf(body, sizeof(body), "%.*s%s%s", before, rows[i].body, pod ? pending : "",
+            const char *pod = strstr(r->body, "%s");
+            int before = pod ? (int)(pod - r->body) : (int)strlen(r->body);
+            snprintf(body, sizeof(body), "%.*s%s%s", before, r->body, pod ? pending : "",
                      pod ? pod + 2 : "");
             struct gs_buf answer = GS_BUF(1 << 20);
             struct gs_error err = {0};
             alloc_fail_begin(n);
-            int rc = rows[i].verb(rig.service, body, strlen(body), &answer, &err);
+            int rc = r->verb(rig.service, body, strlen(body), &answer, &err);
             failed = alloc_fail_end();
             if (rc < 0)
                 assert_int_equal(err.code, GS_ENOMEM);
             failures += rc < 0;
-            if (rows[i].charges)
+            if (r->charges)
                 assert_int_equal(rig_used(&rig, "n2", 0), rig.binds ? 6 : 0);
             gs_buf_release(&answer);
             end();
         }
-        print_message("%s: %u allocations, %u attempts without answer\n", rows[i].row, n - 2,
-                      failures);
+        print_message("%s: %u allocations, %u attempts without answer\n", r->row, n - 2, failures);
         assert_in_range(n, 3, N_MAX - 1);
     }
 }
@@ -137,5 +136,5 @@ int main(void)
         cmocka_unit_test(start_up_ends_cleanly),
     };
     gs_log_init(GS_LOG_ERROR, GS_LOG_TEXT);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -5,13 +5,15 @@ import contextlib
 import http.client
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import urllib.parse
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "e2e"))
+from harness.processes import free_port  # noqa: E402
 
 HOST = "127.0.0.1"
 PREFIX = "/gpushare-scheduler"
@@ -23,7 +25,7 @@ class Failure(Exception):
 
 
 def last_words(folder):
-    for name in ("gpushare-extender.log", "gpushare-sim.log"):
+    for name in ("gpushare-extender.log", "faulty-api.log"):
         path = os.path.join(folder, name)
         if os.path.exists(path):
             with open(path, encoding="utf-8", errors="replace") as log:
@@ -132,16 +134,19 @@ class Log:
 class World:
     """API server with faults, extender, and the log of everything that the API told."""
 
-    def __init__(self, build, folder, seed, extender_flags=(), clocks=None):
+    def __init__(self, build, folder, seed, extender_flags=(), clocks=None, often=False):
+        """often: the extender compares its ledger with the API each second."""
         self.build, self.folder, self.seed, self.clocks = build, folder, seed, clocks
         self.flags = list(extender_flags)
+        self.paths = {"gpushare-extender": "tests/extender_reconciling_often"} if often else {}
         self.running = []
 
     def path(self, name):
         return os.path.join(self.folder, name)
 
     def start(self, program, *args, clocks=None):
-        path = os.path.join(self.build, program)
+        path = os.path.join(self.build, self.paths.get(program, program))
+        program = os.path.basename(program)
         env = {**os.environ, **(clocks.environment(self.build, path) if clocks else {})}
         with open(self.path(f"{program}.log"), "ab") as log:
             process = subprocess.Popen([path, *args], stdin=subprocess.DEVNULL, stdout=log,
@@ -167,10 +172,10 @@ class World:
 
     def start_api(self):
         config = self.path("kubeconfig")
-        for old in ("kubeconfig", "gpushare-sim.log", "gpushare-extender.log"):
+        for old in ("kubeconfig", "faulty-api.log", "gpushare-extender.log"):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.path(old))
-        self.start("gpushare-sim", "serve", "--listen", f"{HOST}:0", "--faults", "", "--fault-seed",
+        self.start("tests/faulty-api", "--listen", f"{HOST}:0", "--faults", "", "--fault-seed",
                    str(self.seed), "--history", "2000000", "--kubeconfig-out", config)
         wait_until("the API server", lambda: None if os.path.exists(config) else "no file", 30)
         with open(config, encoding="utf-8") as source:
@@ -199,9 +204,7 @@ class World:
         wait_until("the extender", probe, 30)
 
     def free_port(self):
-        with socket.socket() as sock:
-            sock.bind((HOST, 0))
-            self.port = sock.getsockname()[1]
+        self.port = free_port()
         return self.port
 
     def stop(self):

@@ -59,15 +59,13 @@ class Peer:
 
 
 class Kubelet:
-    """Registration and PodResources on kubelet.sock."""
+    """Registration on kubelet.sock."""
 
     def __init__(self, folder, calls_back):
         self.folder = folder
         self.calls_back = calls_back
         self.requests = []
         self.options = []
-        self.pods = M["PodList"]()
-        self.refusal = None
         self.server = grpc.server(futures.ThreadPoolExecutor(4),
                                   options=[("grpc.max_send_message_length", -1)])
         unary = grpc.unary_unary_rpc_method_handler
@@ -75,8 +73,6 @@ class Kubelet:
             grpc.method_handlers_generic_handler("v1beta1.Registration", {
                 "Register": unary(self.register, M["RegisterRequest"].FromString,
                                   M["Empty"].SerializeToString)}),
-            grpc.method_handlers_generic_handler("v1.PodResourcesLister", {
-                "List": unary(self.list, M["Empty"].FromString, M["PodList"].SerializeToString)}),
         ))
         self.server.add_insecure_port("unix:" + folder + "/kubelet.sock")
         self.server.start()
@@ -88,11 +84,6 @@ class Kubelet:
                 self.options.append(unary_call(channel, "GetDevicePluginOptions", "Options")(
                     M["Empty"](), timeout=5))
         return M["Empty"]()
-
-    def list(self, request, context):
-        if self.refusal:
-            context.abort(*self.refusal)
-        return self.pods
 
     def stop(self):
         self.server.stop(0).wait()
@@ -273,7 +264,8 @@ class Calls(Interop):
         self.assert_fails(grpc.StatusCode.DEADLINE_EXCEEDED, self.pre_start,
                           M["Ids"](ids=["late"]), timeout=0.3)
         self.peer.expect("held pre_start")
-        self.peer.expect("ended")
+        self.peer.tell("answer")
+        self.peer.expect("answered")
         self.pre_start(M["Ids"](ids=["x"]), timeout=5)
 
     def test_cancelled_calls(self):
@@ -282,7 +274,8 @@ class Calls(Interop):
             future = call.future(request)
             self.peer.expect(held)
             future.cancel()
-            self.peer.expect("ended")
+            self.peer.tell("answer")
+            self.peer.expect("answered")
         self.assert_serves()
 
     def test_a_client_that_vanishes(self):
@@ -290,7 +283,8 @@ class Calls(Interop):
         future = unary_call(channel, "Allocate", "AllocateAnswer").future(ids("late"))
         self.peer.expect("held allocate")
         channel.close()
-        self.peer.expect("ended")
+        self.peer.tell("answer")
+        self.peer.expect("answered")
         self.assertEqual(future.code(), grpc.StatusCode.CANCELLED)
         self.assert_serves()
 
@@ -309,38 +303,6 @@ class Calls(Interop):
         calls = [self.allocate.future(ids("x%d" % i), timeout=20) for i in range(500)]
         for i, call in enumerate(calls):
             self.assertEqual(call.result().containers[0].envs[0].value, "x%d" % i)
-
-
-class Pods(Interop):
-    def ask(self):
-        self.peer.tell("pods %s/kubelet.sock" % self.folder)
-        return self.peer.expect("pods")
-
-    def test_pods_and_their_devices(self):
-        devices = M["PodDevices"](resource="r", ids=["a", "b"],
-                                  topology=M["Topology"](nodes=[M["Node"](id=1)]))
-        container = M["PodContainer"](name="c", devices=[devices], cpu_ids=[1, 2, 3])
-        self.kubelet.pods.pods.add(name="p", namespace="n", containers=[container], cpu_ids=[4])
-        self.assertEqual(self.ask(), "pods 1 ids 2 first n/p")
-
-    def test_no_pods(self):
-        self.assertEqual(self.ask(), "pods 0 ids 0 first /")
-
-    def test_an_answer_of_megabytes(self):
-        names = ["unit-%07d-abcdefg" % i for i in range(1000)]
-        for i in range(300):
-            self.kubelet.pods.pods.add(name="p%d" % i, namespace="n", containers=[
-                M["PodContainer"](name="c", devices=[M["PodDevices"](resource="r", ids=names)])])
-        self.assertGreater(self.kubelet.pods.ByteSize(), 6 << 20)
-        self.assertEqual(self.ask(), "pods 300 ids 300000 first n/p0")
-
-    def test_a_refusal(self):
-        self.kubelet.refusal = (grpc.StatusCode.RESOURCE_EXHAUSTED, "100% r\u00e4tselhaft")
-        self.assertEqual(self.ask(), "pods-failed 100% r\u00e4tselhaft (RESOURCE_EXHAUSTED)")
-
-    def test_nobody_there(self):
-        self.peer.tell("pods /nonexistent.sock")
-        self.assertIn("cannot connect", self.peer.expect("pods-failed"))
 
 
 if __name__ == "__main__":

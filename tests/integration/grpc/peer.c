@@ -6,7 +6,6 @@
  *
  *   grpc_peer DIR                serves DIR/peer.sock as resource test/units, registers
  *   devices N HEALTHY            N devices of 20 characters, the first HEALTHY ones healthy
- *   pods PATH                    PodResources List there
  *   quit
  *
  * Allocate: "fail" fails with an odd text; "slow" is answered by a thread after 100 ms; "late" is
@@ -24,7 +23,6 @@
 #include "gpushare/base/buf.h"
 #include "gpushare/base/num.h"
 #include "gpushare/grpc/kubelet_link.h"
-#include "gpushare/grpc/pod_resources.h"
 
 #define MAX_DEVICES 200000
 #define MAX_IDS     ((size_t)2 << 20)
@@ -33,10 +31,10 @@ struct peer {
     bool quit;
     struct gs_loop *loop;
     struct gs_dp *dp;
-    struct gs_podres_call *asking;
     struct gs_loop_fd input;
     char line[512];
     size_t line_len;
+    struct gs_dp_call *held;
 };
 
 static void say(const char *word, const char *more)
@@ -120,6 +118,12 @@ static void start_job(struct peer *peer, struct gs_dp_call *call)
     pthread_detach(thread);
 }
 
+static void hold(struct peer *peer, struct gs_dp_call *call, const char *method)
+{
+    peer->held = call;
+    say("held", method);
+}
+
 static void on_allocate(void *ctx, struct gs_dp_call *call, const struct gs_dp_ids *wanted,
                         size_t count)
 {
@@ -128,7 +132,7 @@ static void on_allocate(void *ctx, struct gs_dp_call *call, const struct gs_dp_i
     else if (asks_for(wanted, "slow"))
         start_job(ctx, call);
     else if (asks_for(wanted, "late"))
-        say("held", "allocate");
+        hold(ctx, call, "allocate");
     else
         answer_with_ids(call, wanted, count);
 }
@@ -138,16 +142,9 @@ static void on_pre_start(void *ctx, struct gs_dp_call *call, const struct gs_dp_
     if (asks_for(ids, "fail"))
         fail_oddly(call);
     else if (asks_for(ids, "late"))
-        say("held", "pre_start");
+        hold(ctx, call, "pre_start");
     else
         gs_dp_pre_start_reply(call);
-}
-
-/* Nobody waits: the answer that comes all the same must be dropped. */
-static void on_ended(void *ctx, struct gs_dp_call *call)
-{
-    say("ended", "");
-    gs_dp_pre_start_reply(call);
 }
 
 /* ---- events ---- */
@@ -156,27 +153,6 @@ static void on_link(void *ctx, enum gs_kubelet_link_event event, const struct gs
 {
     static const char *const words[] = {"registered", "lost", "failed"};
     say(words[event], failure ? failure->msg : "");
-}
-
-static void on_pods(void *ctx, const struct gs_podres_list *list, const struct gs_error *failure)
-{
-    ((struct peer *)ctx)->asking = NULL;
-    if (failure) {
-        say("pods-failed", failure->msg);
-        return;
-    }
-    size_t ids = 0;
-    for (size_t p = 0; p < list->pod_count; p++) {
-        for (size_t c = 0; c < list->pods[p].container_count; c++) {
-            const struct gs_podres_container *container = &list->pods[p].containers[c];
-            for (size_t d = 0; d < container->device_count; d++)
-                ids += container->devices[d].id_count;
-        }
-    }
-    const struct gs_podres_pod none = {.ns = "", .name = ""};
-    const struct gs_podres_pod *first = list->pod_count > 0 ? &list->pods[0] : &none;
-    printf("pods %zu ids %zu first %s/%s\n", list->pod_count, ids, first->ns, first->name);
-    fflush(stdout);
 }
 
 /* ---- commands ---- */
@@ -200,13 +176,11 @@ static void set_devices(struct peer *peer, size_t count, size_t healthy)
 
 static void on_command(struct peer *peer, const char *line)
 {
-    struct gs_error err = {0};
     if (strcmp(line, "quit") == 0) {
         peer->quit = true;
-    } else if (strncmp(line, "pods ", 5) == 0 && !peer->asking) {
-        if (gs_podres_list_start(peer->loop, line + 5, 5 * GS_NS_PER_S, on_pods, peer,
-                                 &peer->asking, &err) < 0)
-            say("pods-failed", err.msg);
+    } else if (strcmp(line, "answer") == 0) {
+        gs_dp_pre_start_reply(peer->held); /* nobody waits any more: it must be dropped */
+        say("answered", "");
     } else if (strncmp(line, "devices ", 8) == 0) {
         const char *space = strchr(line + 8, ' ');
         uint32_t count, healthy;
@@ -240,7 +214,7 @@ static void on_input(void *ctx, short revents)
 
 static int serve(struct peer *peer, const char *dir, struct gs_error *err)
 {
-    static const struct gs_dp_ops ops = {on_allocate, on_pre_start, on_ended};
+    static const struct gs_dp_ops ops = {on_allocate, on_pre_start};
     const struct gs_kubelet_link_options options = {
         .dir = dir,
         .endpoint = "peer.sock",
@@ -259,8 +233,6 @@ static int serve(struct peer *peer, const char *dir, struct gs_error *err)
             result = gs_loop_step(peer->loop, INT64_MAX, err);
         gs_kubelet_link_free(link);
     }
-    if (peer->asking)
-        gs_podres_cancel(peer->asking);
     gs_dp_free(peer->dp);
     return result;
 }

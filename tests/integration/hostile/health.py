@@ -14,21 +14,13 @@ import sys
 import tempfile
 import time
 
-HOST = "127.0.0.1"
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faults"))
+from world import HOST, Failure, free_port  # noqa: E402
+
 MSS = 1448          # as on a network: loopback's own would take whole answers off the server's hands
 ROUNDS = 12
 PROBE_S = 5         # far below the time that an answer has, and above any pause of this machine's
 PIPELINED = 40
-
-
-class Failure(Exception):
-    pass
-
-
-def free_port():
-    with socket.socket() as sock:
-        sock.bind((HOST, 0))
-        return sock.getsockname()[1]
 
 
 def wait_until(what, check):
@@ -95,7 +87,7 @@ def attack(name, port, connections):
 
 
 def start(build, folder, program, *arguments):
-    with open(os.path.join(folder, program + ".log"), "wb") as log:
+    with open(os.path.join(folder, os.path.basename(program) + ".log"), "wb") as log:
         return subprocess.Popen([os.path.join(build, program), *arguments], stderr=log,
                                 env={"PATH": os.environ["PATH"], **{
                                     key: value for key, value in os.environ.items()
@@ -109,14 +101,14 @@ def main():
         config = os.path.join(folder, "kubeconfig")
         health, pages = free_port(), free_port()
         try:
-            running.append(start(build, folder, "gpushare-sim", "serve", "--listen", f"{HOST}:0",
+            running.append(start(build, folder, "tests/faulty-api", "--listen", f"{HOST}:0",
                                  "--synthetic", "nodes=400,gpus=8", "--kubeconfig-out", config))
             wait_until("the kubeconfig", lambda: os.path.exists(config))
             running.append(start(build, folder, "gpushare-extender", "--kubeconfig", config,
                                  "--listen", f"{HOST}:0", "--health-listen", f"{HOST}:{health}"))
             running.append(start(build, folder, "gpushare-device-plugin", "--kubeconfig", config,
                                  "--node-name", "node-00000", "--fake-gpus", "8x16384MiB",
-                                 "--device-plugin-dir", folder, "--http-listen",
+                                 "--device-plugin-dir", folder, "--health-listen",
                                  f"{HOST}:{pages}"))
             for name, port, connections in (("extender", health, 256), ("plugin", pages, 64)):
                 wait_until(f"{name} serves", lambda port=port: "200" in probe(port))

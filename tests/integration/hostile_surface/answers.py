@@ -4,6 +4,7 @@ nodes, pods that only look like device plugins, and words that speak to a termin
 object. The model below is read from docs/cli.md and docs/security.md."""
 
 import json
+import re
 import time
 
 from fake import Api, cli, steers
@@ -20,9 +21,9 @@ WORDS = ["a", "œ", "%s%n", "<script>alert(1)</script>", "&amp;", "'\"", "\\", "
 DEEDS = ["honest", "honest", "honest", "of other nodes", "forbidden", "silent", "large", "no JSON", "wrong types",
          "deep", "twice", "500", "cut"]
 READS = [["snapshot", "-"], ["-d"], ["-o", "wide"], ["map"], ["why"], ["defrag"], ["doctor"], ["what-if", "--gpu-mem", "3"], ["--sort=free"],
-         ["usage"], ["usage", "--by", "pod"], ["-o", "json"], ["-o", "yaml"], ["why", "-o", "json"],
-         ["usage", "-o", "json"], ["doctor", "-o", "json"], ["what-if", "--gpu-mem", "2", "-o", "json"],
-         ["what-if", "--waiting"]]
+         ["pods"], ["pods", "-o", "csv"], ["-o", "json"], ["-o", "yaml"], ["why", "-o", "json"],
+         ["pods", "-o", "json"], ["doctor", "-o", "json"], ["what-if", "--gpu-mem", "2", "-o", "json"],
+         ["what-if", "--pending"]]
 SABOTAGE = ["words pass", "others are believed", "anybody is asked"]
 
 
@@ -85,13 +86,13 @@ class Cluster:
         said = {uid: rng.randrange(1 << 34) for uid in uids}
         return said, {"v": 1, "gpus": [{"id": 0, "usedBytes": 5}], "pods": [
             {"namespace": self.word("team"), "name": self.word("p"), "uid": uid, "owner": self.word("Job/j"),
-             "enforced": self.word("dmem"), "reason": self.word(), "givenBytes": 1 << 34,
+             "enforced": self.word("dmem"), "enforcedMessage": self.word(), "allocatedBytes": 1 << 34,
              "gpus": [{"id": 0, "usedBytes": used, "peakBytes": used}]} for uid, used in said.items()]}
 
     def put_plugin(self, name, node, namespace, owner, ready="True"):
         self.objects.append({"kind": "Pod", "metadata": {
             "name": name, "namespace": namespace, "uid": name, "labels": dict(LABEL), "ownerReferences": [owner]},
-            "spec": {"nodeName": node, "containers": [{"name": "c", "ports": [{"name": "http", "containerPort": 39997}]}]},
+            "spec": {"nodeName": node, "containers": [{"name": "c", "ports": [{"name": "http", "containerPort": 29997}]}]},
             "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]}})
 
     def owner(self, **other):
@@ -184,18 +185,18 @@ def judge_asked(cluster, words):
 
 
 def judge_use(cluster, out):
-    """Of usage --by pod -o json: each figure is that of the plugin of the node that it names. A node's name is
-    shown calmed, so that its figures are compared as a heap."""
+    """Of pods --by pod -o json: each figure is that of the plugin of the node that it names; nothing is known of a
+    node whose name no API server takes."""
     shown = sorted(item["usedBytes"] for item in json.loads(out)["items"] if "usedBytes" in item)
-    return "" if shown == sorted(cluster.truth.values()) else \
-        f"usage: {shown}, but they say {sorted(cluster.truth.values())}"
+    said = sorted(used for (node, uid), used in cluster.truth.items() if (uid, node) in cluster.pods and re.fullmatch(r"[\w.:-]+", node, re.A))
+    return "" if shown == said else f"pods: {shown}, but they say {said}"
 
 
 def judge_shares(cluster, out):
     """Of -o json: a pod has the figure that its own node's plugin told, or none."""
     for node in json.loads(out)["nodes"]:
         for pod in [pod for gpu in node.get("devs", []) for pod in gpu.get("pods", [])]:
-            used = pod.get("inUseBytes")
+            used = pod.get("usedBytes")
             if used is not None and used not in [
                     said for (at, uid), said in cluster.truth.items() if (uid, at) in cluster.pods]:
                 return f"-o json: {used} of {pod} was told by no plugin of its node"
@@ -207,7 +208,7 @@ def one_world(build, rng, wrong, deed):
     cluster, asked = Cluster(rng), 0
     with Api(cluster.objects) as api:
         api.proxy = cluster.answer
-        reads = rng.sample(READS, 5) + [["usage", "--by", "pod", "-o", "json"], ["-o", "json"]]
+        reads = rng.sample(READS, 5) + [["pods", "--by", "pod", "-o", "json"], ["-o", "json"]]
         waiting = [obj for obj in cluster.objects if obj["metadata"]["uid"].startswith("uid-")]
         one = rng.choice(waiting)["metadata"]
         if "\x00" not in one["name"] + one["namespace"]:
@@ -216,13 +217,13 @@ def one_world(build, rng, wrong, deed):
             cluster.asked = []
             at = len(words) if "--" not in words else words.index("--")
             code, out, err = cli(build, api, *words[:at], "--timeout=20s", *words[at:]) \
-                if words[0] == "usage" or words[0].startswith("-") else cli(build, api, *words)
+                if words[0] == "pods" or words[0].startswith("-") else cli(build, api, *words)
             out, asked_now = sabotaged(cluster, words, out, deed)
             cluster.asked += asked_now
             asked += len(cluster.asked)
             fault = judge_words(words, code, out, err) or judge_asked(cluster, words)
             if not fault and words[-1] == "json" and code == 0:
-                fault = judge_use(cluster, out) if words[0] == "usage" and "pod" in words else \
+                fault = judge_use(cluster, out) if words[0] == "pods" and "pod" in words else \
                     judge_shares(cluster, out) if words == ["-o", "json"] else ""
             if fault:
                 wrong(f"{fault}\n    plugins {[(name, one[0], one[1]) for name, one in cluster.plugins.items()]}\n"
@@ -235,7 +236,7 @@ def sabotaged(cluster, words, out, deed):
     if deed == "words pass":
         return out + b"\x1b[2J", []
     if deed == "anybody is asked":
-        return out, ["/api/v1/namespaces/team/pods/0-impostor-0:39997/proxy/usage"]
-    if deed == "others are believed" and words == ["usage", "--by", "pod", "-o", "json"]:
+        return out, ["/api/v1/namespaces/team/pods/0-impostor-0:29997/proxy/usage"]
+    if deed == "others are believed" and words == ["pods", "--by", "pod", "-o", "json"]:
         return json.dumps({"items": [*json.loads(out)["items"], {"usedBytes": 1}]}).encode(), []
     return out, []

@@ -11,7 +11,7 @@ import urllib.parse
 from fake import Api, Extender, steers, wait_for
 
 MEM, CORES = "aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage"
-COUNT, INVENTORY, OFFER = "aliyun.com/gpu-count", "aliyun.com/gpu-inventory", "aliyun.com/gpu-offer"
+COUNT, INVENTORY, OFFER = "aliyun.com/gpu-count", "aliyun.com/gpu-inventory", "aliyun.com/gpu-nominated"
 REQUESTS = 250      # of a world
 SIZE = 30000        # units of a GPU: room is not what is tried here
 CORDONED = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
@@ -219,7 +219,7 @@ class World:
             gpus = [{"idx": i, "uuid": f"GPU-{name}-{i}", "mem": SIZE, "model": "A100", "healthy": True,
                      "schedulable": True} for i in range(8)]
             node["metadata"]["annotations"] = {INVENTORY: json.dumps(
-                {"v": 1, "unit": "GiB", "gpus": gpus, "moved": True})}
+                {"v": 1, "unit": "GiB", "gpus": gpus, "reassignments": True})}
             plain.update({MEM: str(8 * SIZE), COUNT: "8", CORES: "800"})
         node["status"].update(capacity=plain, allocatable=dict(plain))
         self.change(node)

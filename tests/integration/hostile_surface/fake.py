@@ -11,11 +11,15 @@ import resource
 import socket
 import socketserver
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 import unicodedata
 import urllib.parse
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "e2e"))
+from harness.processes import free_port  # noqa: E402
 
 HOST = "127.0.0.1"
 MEMORY_MAX = 1 << 30     # address space of the CLI: 32 threads, 32 answers of 1 MiB
@@ -23,12 +27,6 @@ OBJECT = re.compile(r"/api/v1/(?:namespaces/([^/]*)/)?(pods|nodes)/([^/]*)(/[a-z
 LISTED = re.compile(r"/api/v1/(?:namespaces/([^/]*)/)?(pods|nodes)")
 
 TURNS = ("RLO", "LRO", "RLE", "LRE", "PDF", "RLI", "LRI", "FSI", "PDI")     # of the direction of writing
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return probe.getsockname()[1]
 
 
 def matches(obj, selector):
@@ -79,9 +77,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.say(status, {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status,
                           "reason": "X", "message": message})
 
+    def read_body(self):
+        return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+
     def answer(self):
         api = self.server.api
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = self.read_body()
         url = urllib.parse.urlsplit(self.path)
         query = dict(urllib.parse.parse_qsl(url.query))
         path = url.path
@@ -186,16 +187,19 @@ class Api:
         for obj in objects:
             self.put(obj)
         self.folder = tempfile.mkdtemp(prefix="hostile_surface.")
-        self.server = Server((HOST, 0), self.handler)
-        self.server.api = self
-        self.port = self.server.server_port
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.listen(0)
         self.kubeconfig = os.path.join(self.folder, "kubeconfig")
         with open(self.kubeconfig, "w", encoding="ascii") as out:
             json.dump({"apiVersion": "v1", "kind": "Config", "current-context": "c",
                        "clusters": [{"name": "c", "cluster": {"server": f"http://{HOST}:{self.port}"}}],
                        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
                        "users": [{"name": "u", "user": {"token": "t"}}]}, out)
+
+    def listen(self, port):
+        self.server = Server((HOST, port), self.handler)
+        self.server.api = self
+        self.port = self.server.server_port
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
 
     def note(self, kind, how, obj):
         self.rev += 1
@@ -213,7 +217,8 @@ class Api:
 
     def delete(self, kind, key):
         with self.lock:
-            self.note(kind, "DELETED", self.objects[kind].pop(key))
+            if key in self.objects[kind]:
+                self.note(kind, "DELETED", self.objects[kind].pop(key))
 
     def end(self):
         with self.changed:
@@ -294,11 +299,47 @@ class Extender:
             return log.read()
 
 
+class Web:
+    """The page of the built program beside an Api."""
+
+    def __init__(self, build, api, *flags):
+        self.build = build
+        self.log = open(os.path.join(api.folder, "web.log"), "wb")     # pylint: disable=consider-using-with
+        self.process = subprocess.Popen(
+            [os.path.join(build, "kubectl-inspect-gpushare"), "web", "--server", f"http://{HOST}:{api.port}", *flags],
+            stdout=subprocess.PIPE, stderr=self.log, stdin=subprocess.DEVNULL,
+            preexec_fn=self.limit,
+            env={**os.environ, "GPUSHARE_INVARIANTS": "fatal"})
+        said = self.process.stdout.readline().decode()
+        found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/(.*)\n", said)
+        if not found:
+            self.process.wait(30)
+            raise RuntimeError(f"said {said!r}")
+        self.port, self.root = int(found[1]), "/" + found[2]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.status = self.process.wait(60)
+        self.process.stdout.close()
+        self.log.close()
+
+    def limit(self):
+        limit_memory(self.build)
+
+
+def limit_memory(build):
+    """A sanitizer maps more than any program may take."""
+    if not re.search(r"build-(asan|tsan)", build):
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX, MEMORY_MAX))
+
+
 def cli(build, api, *words):
     """(exit status, stdout, stderr) of kubectl inspect gpushare."""
     done = subprocess.run(
-        [os.path.join(build, "kubectl-inspect-gpushare"), *words, "--kubeconfig", api.kubeconfig],
+        [os.path.join(build, "kubectl-inspect-gpushare"), *words, "--server", f"http://{HOST}:{api.port}"],
         capture_output=True, stdin=subprocess.DEVNULL, timeout=60, check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX, MEMORY_MAX)),
-        env={**os.environ, "GPUSHARE_INVARIANTS": "fatal"})
+        preexec_fn=lambda: limit_memory(build), env={**os.environ, "GPUSHARE_INVARIANTS": "fatal"})
     return done.returncode, done.stdout, done.stderr

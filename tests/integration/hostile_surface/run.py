@@ -10,7 +10,7 @@
 | door | who reaches the extender's loopback port (docs/security.md) | a Binding is sent for a pod and a node as asked for, of a pod that is ours and waits, to a node that it may use; it is sent when all that is so; never two; no `%` in an answer; nothing in metrics, log and inspect steers a terminal |
 | answers | who runs a device plugin or may name things (docs/cli.md) | who is asked for a node's use is the plugin's own pod there, once; its word counts for its node; the CLI ends well within 1 GiB, prints nothing that steers a terminal, and JSON that is JSON |
 | verbs | who tells filter, prioritize and preempt of any pod what he likes | answers are of what was asked about; the API server is sent wakes and nominations of pods of ours that wait, and nothing else |
-| page | who may name things, and who asks for `kubectl inspect gpushare web` in other ways than a browser that has its address (docs/cli.md) | who may look; the page's elements and attributes are its own, whatever a cluster calls itself; headers, UTF-8 |
+| page | who may name things, and who asks for `kubectl inspect gpushare web` in other ways than a browser that has its address (docs/cli.md) | who may look; its rows are JSON in which no word steers a screen, whatever a cluster calls itself; headers |
 
 Whatever is wrong is printed with the seed, and the exit status is 1. A seed gives the same worlds again.
 --sabotage all has the API server note what a faulty product would have sent: each has to be found."""

@@ -10,7 +10,7 @@ import json
 import door
 from fake import Api, Extender, wait_for
 
-WAKE, OFFER = "aliyun.com/gpu-wake", "aliyun.com/gpu-offer"
+WAKE, OFFER = "aliyun.com/gpu-requeue", "aliyun.com/gpu-nominated"
 REQUESTS = 120      # of a world
 SABOTAGE = ["anybody is woken", "another annotation", "nominated anywhere", "a node of nobody's", "a score of 11"]
 

@@ -70,6 +70,7 @@ static void wait_elsewhere(void *ctx, const struct gs_http_request *req,
 {
     gs_buf_puts(&res->body, req->may_block ? "" : "dropped");
     res->wants_worker = !req->may_block;
+    res->worker_group = (uint8_t)req->body_len;
     if (req->may_block)
         wait_gate(ctx, req, res);
 }
@@ -120,7 +121,7 @@ void fixture_init(struct fixture *fix)
 {
     *fix = (struct fixture){.config = GS_HTTP_CONFIG_DEFAULTS, .stream_ceiling_bytes = 1 << 20};
     fix->config.routes = routes;
-    fix->config.route_count = sizeof(routes) / sizeof(routes[0]);
+    fix->config.route_count = GS_COUNT_OF(routes);
     fix->config.ctx = fix;
     fix->config.workers = 2;
 }

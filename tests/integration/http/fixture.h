@@ -2,15 +2,9 @@
 #ifndef GPUSHARE_TESTS_HTTP_FIXTURE_H
 #define GPUSHARE_TESTS_HTTP_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "rows.h"
 
 #include "gpushare/base/clock.h"
 #include "gpushare/http/server.h"

@@ -18,6 +18,14 @@ static void expect_waited(struct http_probe *probe)
     assert_string_equal(answer.body, "waited");
 }
 
+static void expect_all_waited(struct http_probe *probes, int count)
+{
+    for (int i = 0; i < count; i++) {
+        expect_waited(&probes[i]);
+        http_probe_close(&probes[i]);
+    }
+}
+
 static void what_takes_long_does_not_stall_the_others(void **state)
 {
     static const struct {
@@ -29,7 +37,7 @@ static void what_takes_long_does_not_stall_the_others(void **state)
         {"a large body", "POST", "/plain-wait", 300000},
     };
     static const char body[300000];
-    for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+    for (size_t row = 0; row < GS_COUNT_OF(rows); row++) {
         struct fixture fix;
         fixture_init(&fix);
         fix.config.threads = 1; /* the same thread reads all connections */
@@ -69,10 +77,7 @@ static void heavy_requests_take_turns(void **state)
     sleep_ms(50);
     assert_int_equal(atomic_load(&fix.waiting), 1);
     atomic_store(&fix.gate, 1);
-    for (int i = 0; i < 5; i++) {
-        expect_waited(&probes[i]);
-        http_probe_close(&probes[i]);
-    }
+    expect_all_waited(probes, 5);
     fixture_stop(&fix);
 }
 
@@ -104,14 +109,18 @@ static void a_handler_that_would_sleep_runs_again_on_a_worker(void **state)
     assert_true(http_probe_head(&heavy, &answer));
     assert_int_equal(answer.status, 200);
     atomic_store(&fix.gate, 1);
-    for (int i = 0; i < 2; i++) {
-        expect_waited(&probes[i]);
-        http_probe_close(&probes[i]);
-    }
+    expect_all_waited(probes, 2);
     http_probe_close(&other);
     http_probe_close(&heavy);
     test_free(body);
     fixture_stop(&fix);
+}
+
+static void wait_queued(struct fixture *fix, unsigned count)
+{
+    for (int i = 0; i < 5000 && fixture_stats(fix).queued != count; i++)
+        sleep_ms(1);
+    assert_int_equal(fixture_stats(fix).queued, count);
 }
 
 static void a_full_queue_is_answered_503(void **state)
@@ -128,23 +137,61 @@ static void a_full_queue_is_answered_503(void **state)
     wait_for(&fix.waiting, 2);
     for (int i = 2; i < 5; i++)
         post_wait(&probes[i], fix.port);
-    for (int i = 0; i < 5000 && fixture_stats(&fix).queued < 3; i++)
-        sleep_ms(1);
-    assert_int_equal(fixture_stats(&fix).queued, 3);
+    wait_queued(&fix, 3);
     assert_true(http_probe_open(&late, fix.port));
     http_probe_text(&late, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
     late.timeout_ms = 2000;
     assert_true(http_probe_answer(&late, &answer));
     assert_int_equal(answer.status, 503);
-    assert_string_equal(answer.body, "{\"error\":\"too many requests at once\"}\n");
+    assert_string_equal(answer.body, "{\"error\":\"too many concurrent requests\"}\n");
     assert_int_equal(fixture_stats(&fix).queue_full, 1);
     expect_get(&late, "/hello", 200);
     http_probe_close(&late);
     atomic_store(&fix.gate, 1);
-    for (int i = 0; i < 5; i++) {
-        expect_waited(&probes[i]);
-        http_probe_close(&probes[i]);
+    expect_all_waited(probes, 5);
+    fixture_stop(&fix);
+}
+
+/* A group's number is how long its bodies are. */
+static void post_of_group(struct http_probe *probe, uint16_t port, int group)
+{
+    assert_true(http_probe_open(probe, port));
+    http_probe_text(probe,
+                    "POST /wait-elsewhere HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%.*s",
+                    group, group, "xxx");
+}
+
+static void a_group_leaves_workers_and_queue_to_others(void **state)
+{
+    struct fixture fix;
+    fixture_init(&fix);
+    fix.config.workers = 8;
+    fix.config.queue_max = 8;
+    fixture_start(&fix);
+    struct http_probe probes[12], late;
+    struct http_answer answer;
+    for (int i = 0; i < 8; i++) {
+        post_of_group(&probes[i], fix.port, 1);
+        wait_for(&fix.waiting, i < 4 ? i + 1 : 4);
     }
+    wait_queued(&fix, 4); /* alone it has half, of threads and queue */
+    post_of_group(&late, fix.port, 1);
+    assert_true(http_probe_answer(&late, &answer));
+    assert_int_equal(answer.status, 503);
+    http_probe_close(&late);
+    for (int i = 8; i < 11; i++) {
+        post_of_group(&probes[i], fix.port, 2);
+        wait_for(&fix.waiting, i < 10 ? i - 3 : 6); /* as many as it leaves free */
+    }
+    wait_queued(&fix, 5);
+    post_of_group(&late, fix.port, 2); /* beside others an eighth of the queue */
+    assert_true(http_probe_answer(&late, &answer));
+    assert_int_equal(answer.status, 503);
+    http_probe_close(&late);
+    post_of_group(&probes[11], fix.port, 3);
+    wait_for(&fix.waiting, 7);
+    atomic_store(&fix.gate, 1);
+    expect_all_waited(probes, 12);
     fixture_stop(&fix);
 }
 
@@ -301,6 +348,7 @@ int main(void)
         cmocka_unit_test(heavy_requests_take_turns),
         cmocka_unit_test(a_handler_that_would_sleep_runs_again_on_a_worker),
         cmocka_unit_test(a_full_queue_is_answered_503),
+        cmocka_unit_test(a_group_leaves_workers_and_queue_to_others),
         cmocka_unit_test(a_client_that_left_does_not_disturb),
         cmocka_unit_test(stop_lets_a_running_request_finish),
         cmocka_unit_test(stop_cuts_what_outlives_the_grace),

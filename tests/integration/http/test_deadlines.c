@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -46,7 +45,7 @@ static void slow_requests_are_cut_while_a_good_client_is_served(void **state)
     fixture_start(&fix);
     struct http_probe good;
     assert_true(http_probe_open(&good, fix.port));
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < GS_COUNT_OF(rows); i++) {
         struct http_probe slow;
         print_message("  %s\n", rows[i].name);
         assert_true(http_probe_open(&slow, fix.port));
@@ -232,21 +231,21 @@ static void a_flood_of_answers_that_are_not_read_leaves_room(void **state)
         {"that are known to stall", 0, 2},
         {"of one address", LIMIT, 0},
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    GS_FOR_EACH_ROW (r, rows) {
         struct fixture fix;
         struct http_probe unread[LIMIT];
-        print_message("  %s\n", rows[i].row);
+        print_message("  %s\n", r->row);
         fixture_init(&fix);
-        fix.config.max_connections = rows[i].per_address ? 1000 : LIMIT;
-        fix.config.max_connections_per_address = rows[i].per_address;
+        fix.config.max_connections = r->per_address ? 1000 : LIMIT;
+        fix.config.max_connections_per_address = r->per_address;
         fix.config.response_timeout_ns = 3600 * GS_NS_PER_S;
-        if (rows[i].sweeps)
+        if (r->sweeps)
             fixture_stop_clock(&fix);
         fixture_start(&fix);
         for (int k = 0; k < LIMIT; k++)
             ask_and_do_not_read(&unread[k], &fix);
         wait_sending(&fix, LIMIT);
-        for (int k = 0; k < rows[i].sweeps; k++)
+        for (int k = 0; k < r->sweeps; k++)
             fixture_pass(&fix, 500);
         for (int k = 1; k < 4; k++) {
             assert_int_equal(http_probe_get(fix.port, "/hello"), 200);
@@ -433,7 +432,7 @@ static void two_thousand_connections_cost_little(void **state)
          "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 67108864\r\n\r\n{\"Pod\":", 24},
     };
     struct http_probe *probes = test_calloc(COUNT, sizeof(*probes));
-    for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+    GS_FOR_EACH_ROW (r, rows) {
         struct fixture fix;
         fixture_init(&fix);
         fix.config.max_connections = COUNT + 100;
@@ -442,16 +441,16 @@ static void two_thousand_connections_cost_little(void **state)
         long before_kib = resident_kib();
         for (int i = 0; i < COUNT; i++) {
             assert_true(http_probe_open(&probes[i], fix.port));
-            assert_true(http_probe_text(&probes[i], "%s", rows[row].bytes));
+            assert_true(http_probe_text(&probes[i], "%s", r->bytes));
         }
         for (int i = 0; i < 10000 && fixture_stats(&fix).connections_open < COUNT; i++)
             sleep_ms(1);
         assert_int_equal(http_probe_get(fix.port, "/hello"), 200);
         assert_int_equal(fixture_stats(&fix).connections_evicted, 0);
         long used_kib = resident_kib() - before_kib;
-        print_message("  %s: %ld KiB for %d connections\n", rows[row].name, used_kib, COUNT);
+        print_message("  %s: %ld KiB for %d connections\n", r->name, used_kib, COUNT);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-        assert_in_range(used_kib, 0, COUNT * rows[row].kib_each);
+        assert_in_range(used_kib, 0, COUNT * r->kib_each);
 #endif
         for (int i = 0; i < COUNT; i++)
             http_probe_close(&probes[i]);

@@ -70,7 +70,7 @@ static void a_request_whose_end_is_in_doubt_is_the_last(void **state)
         ROW("parenthesis in a name", POST "X(A: b\r\nContent-Length: 2\r\n\r\nab"),
         ROW("another version", "GET /hello HTTP/1.9\r\nHost: x\r\n\r\n"),
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < GS_COUNT_OF(rows); i++) {
         struct http_probe probe;
         struct http_answer answer = {0};
         print_message("  %s\n", rows[i].name);
@@ -100,10 +100,10 @@ static void lines_may_be_written_in_more_than_one_way(void **state)
     };
     struct http_probe probe;
     assert_true(http_probe_open(&probe, fix->port));
-    for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) { /* on one connection */
+    GS_FOR_EACH_ROW (r, heads) { /* on one connection */
         struct http_answer answer;
-        print_message("  %s\n", heads[i]);
-        http_probe_text(&probe, "%sab", heads[i]);
+        print_message("  %s\n", *r);
+        http_probe_text(&probe, "%sab", *r);
         assert_true(http_probe_answer(&probe, &answer));
         assert_int_equal(answer.status, 200);
         assert_string_equal(answer.body, "ab");

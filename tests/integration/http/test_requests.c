@@ -37,7 +37,7 @@ static void requests_are_answered_by_their_bytes(void **state)
         {"asked to close", "GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 200,
          "hello", CLOSES},
         {"unknown path", "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n", 404,
-         "{\"error\":\"no such path\"}\n", STAYS},
+         "{\"error\":\"path not found\"}\n", STAYS},
         {"longer than an exact path", "GET /hello/ HTTP/1.1\r\nHost: x\r\n\r\n", 404, NULL, STAYS},
         {"prefix without more", "GET /show/ HTTP/1.1\r\nHost: x\r\n\r\n", 404, NULL, STAYS},
         {"absolute form", "GET http://x/hello HTTP/1.1\r\nHost: x\r\n\r\n", 404, NULL, STAYS},
@@ -68,7 +68,7 @@ static void requests_are_answered_by_their_bytes(void **state)
         {"body by chunks",
          "PUT /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"
          "A;x=y\r\n0123456789\r\n0\r\nTrailer: t\r\n\r\n",
-         411, "{\"error\":\"the body's length is not said: no Content-Length\"}\n", CLOSES},
+         411, "{\"error\":\"missing Content-Length\"}\n", CLOSES},
         {"blocking route", "POST /echo-slowly HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nok",
          200, "ok", STAYS},
         {"100-continue",
@@ -78,9 +78,9 @@ static void requests_are_answered_by_their_bytes(void **state)
          "POST /no HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n", 404,
          NULL, CLOSES},
         {"failed body", "GET /broken HTTP/1.1\r\nHost: x\r\n\r\n", 500,
-         "{\"error\":\"the answer is too large\"}\n", STAYS},
+         "{\"error\":\"the response is too large\"}\n", STAYS},
         {"header injection", "GET /header HTTP/1.1\r\nHost: x\r\n\r\n", 500,
-         "{\"error\":\"the answer is not valid\"}\n", STAYS},
+         "{\"error\":\"the response is not valid\"}\n", STAYS},
         {"no host", "GET /hello HTTP/1.1\r\n\r\n", 400,
          "{\"error\":\"the Host header is missing\"}\n", STAYS},
         {"space in the path", "GET /hello x HTTP/1.1\r\nHost: x\r\n\r\n", 404, NULL, STAYS},
@@ -98,25 +98,26 @@ static void requests_are_answered_by_their_bytes(void **state)
         {"length and chunks",
          "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
          "0\r\n\r\n",
-         400, "{\"error\":\"the request's length is ambiguous\"}\n", CLOSES},
+         400, "{\"error\":\"ambiguous request length (Content-Length, Transfer-Encoding)\"}\n",
+         CLOSES},
         {"unknown coding", "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\nxxxx",
          411, NULL, CLOSES},
         {"far too long a body",
          "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4294967296\r\n\r\n", 413,
-         "{\"error\":\"the request's body is too large\"}\n", CLOSES},
+         "{\"error\":\"the request body is too large\"}\n", CLOSES},
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    GS_FOR_EACH_ROW (r, rows) {
         struct http_probe probe;
         struct http_answer answer;
-        print_message("  %s\n", rows[i].name);
+        print_message("  %s\n", r->name);
         assert_true(http_probe_open(&probe, fix->port));
-        assert_true(http_probe_text(&probe, "%s", rows[i].request));
-        assert_int_equal(http_probe_answer(&probe, &answer) ? answer.status : 0, rows[i].status);
-        if (rows[i].body)
-            assert_string_equal(answer.body, rows[i].body);
-        if (rows[i].after == CLOSES)
+        assert_true(http_probe_text(&probe, "%s", r->request));
+        assert_int_equal(http_probe_answer(&probe, &answer) ? answer.status : 0, r->status);
+        if (r->body)
+            assert_string_equal(answer.body, r->body);
+        if (r->after == CLOSES)
             assert_true(http_probe_closed(&probe));
-        if (rows[i].after == STAYS)
+        if (r->after == STAYS)
             expect_get(&probe, "/hello", 200);
         http_probe_close(&probe);
     }
@@ -237,11 +238,11 @@ static void bodies_up_to_the_ceiling_and_not_beyond(void **state)
         int status;
     } rows[] = {{1, 200},        {1000, 200},         {MAX_BODY - 1, 200},
                 {MAX_BODY, 200}, {MAX_BODY + 1, 413}, {MAX_BODY * 4, 413}};
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    GS_FOR_EACH_ROW (r, rows) {
         struct http_probe probe;
-        print_message("  %zu bytes\n", rows[i].len);
+        print_message("  %zu bytes\n", r->len);
         assert_true(http_probe_open(&probe, fix->port));
-        assert_int_equal(send_body(&probe, rows[i].len), rows[i].status);
+        assert_int_equal(send_body(&probe, r->len), r->status);
         http_probe_close(&probe);
     }
     assert_int_equal(fixture_stats(fix).too_large, 2);
@@ -433,7 +434,7 @@ static void small_routes_take_small_bodies(void **state)
     };
     const struct fixture *fix = *state;
     static const char bytes[(64 << 10) + 1];
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < GS_COUNT_OF(rows); i++) {
         struct http_probe probe;
         struct http_answer answer;
         print_message("  %s\n", rows[i].name);
@@ -498,10 +499,10 @@ static void large_bodies_leave_room_for_small_ones(void **state)
         http_probe_send(&held[i], bytes, sizeof(bytes));
     }
     wait_buffered(&fix, 4 * sizeof(bytes));
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        print_message("  %s\n", rows[i].row);
+    GS_FOR_EACH_ROW (r, rows) {
+        print_message("  %s\n", r->row);
         assert_true(http_probe_open(&probe, fix.port));
-        assert_int_equal(send_body(&probe, rows[i].bytes), rows[i].status);
+        assert_int_equal(send_body(&probe, r->bytes), r->status);
         http_probe_close(&probe);
     }
     for (int i = 0; i < 4; i++)

@@ -66,7 +66,7 @@ def run(plugin, words, folder):
 
 def judge(build, folder, kubeconfig):
     ours = os.path.join(build, "kubectl-inspect-gpushare")
-    script(folder, "kubectl", f'[ "$1 $2" = "inspect gpushare" ] || exit 9\nshift 2\nexec {ours} "$@"')
+    script(folder, "kubectl", f'[ "$1 $2" = "inspect gpushare" ] || exec {os.environ["KUBECTL"]} "$@"\nshift 2\nexec {ours} "$@"')
     script(folder, "less", '[ "$1" = -R ] || exit 9\nexec cat')
     with open(kubeconfig, encoding="utf-8") as file:
         context = re.search(r"current-context: *\"?([^\s\"]+)", file.read()).group(1)
@@ -86,7 +86,7 @@ def judge(build, folder, kubeconfig):
         words["NAMESPACE"], words["NAME"] = (namespace, pod) if scope == "pods" else ("-", node)
         out = run(plugin, words, folder)
         # the cluster has no device plugins to ask: that is to be seen, too
-        wanted = {"why": f"{namespace}/{pod} is on node {node}", "map": f"{node}: ", "usage": "no pod of the DaemonSet"}[name.split("-")[1]]
+        wanted = {"why": f"{namespace}/{pod} is on node {node}", "map": f"{node}: ", "pods": "no pod of the DaemonSet"}[name.split("-")[1]]
         assert wanted in out, (name, wanted, out)
         print(f"{name}: {out.splitlines()[0]}")
         nobody = run(plugin, dict(words, NAME="$(touch here); ` of nobody"), folder)
@@ -98,7 +98,7 @@ def main():
     build = os.path.abspath(sys.argv[1])
     with tempfile.TemporaryDirectory() as folder:
         kubeconfig = os.path.join(folder, "config")
-        server = subprocess.Popen([os.path.join(build, "gpushare-sim"), "serve", "--listen",
+        server = subprocess.Popen([os.path.join(build, "tests/faulty-api"), "--listen",
                                    "127.0.0.1:0", "--synthetic",
                                    "nodes=2,gpus=2,mem=16,pods=3,pod_mem=4", "--kubeconfig-out",
                                    kubeconfig], stderr=subprocess.DEVNULL)

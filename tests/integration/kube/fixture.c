@@ -17,8 +17,7 @@ struct gs_kube_options fixture_options(const struct fixture *f)
         .request_timeout_ns = patience_ns,
         .list_timeout_ns = f->patience_ns ? f->patience_ns : 3 * GS_NS_PER_S,
         .retry_after_max_ns = f->retry_after_max_ns ? f->retry_after_max_ns : 400 * GS_NS_PER_MS,
-        .body_max_bytes = 64 << 10,
-        .event_max_bytes = 4 << 10,
+        .object_max_bytes = 64 << 10,
         .page_limit = 100,
         .clock = f->clock,
         .backoff_min_ns = f->backoff_ns ? f->backoff_ns : 20 * GS_NS_PER_MS,
@@ -26,7 +25,6 @@ struct gs_kube_options fixture_options(const struct fixture *f)
         .stall_timeout_ns = f->stall_ns ? f->stall_ns : 60 * GS_NS_PER_S,
         .qps = f->qps,
         .burst = f->burst,
-        .exec_timeout_ns = 1 * GS_NS_PER_S,
     };
 }
 
@@ -43,7 +41,6 @@ void fixture_start_with(struct fixture *f, const struct fake_rule *rules, size_t
     struct gs_kube_options options = fixture_options(f);
     if (gs_kube_client_new(config, &options, &f->client, &err) < 0)
         fail_msg("%s", err.msg);
-    gs_kube_config_release(config);
     f->kube = gs_kube_client_port(f->client);
 }
 

@@ -87,11 +87,9 @@ static int open_client(const struct gs_names *names, struct gs_kube_client **ret
                                             .request_timeout_ns = 2 * GS_NS_PER_S,
                                             .backoff_min_ns = GS_NS_PER_MS,
                                             .backoff_max_ns = 5 * GS_NS_PER_MS};
-    if (gs_kube_config_parse(text, strlen(text), "f", "/d", NULL, &config, err) < 0)
+    if (gs_kube_config_parse(text, strlen(text), "/d/f", &config, err) < 0)
         return -1;
-    int result = gs_kube_client_new(&config, &options, ret, err);
-    gs_kube_config_release(&config);
-    return result;
+    return gs_kube_client_new(&config, &options, ret, err);
 }
 
 /* A write, a read and a list, each of which may fail alone. Returns how many did. */

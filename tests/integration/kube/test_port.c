@@ -177,9 +177,9 @@ static void an_answer_that_is_no_object_is_eproto(void **state)
     static const enum op readers[] = {OP_GET_POD, OP_GET_NODE, OP_GET_LEASE, OP_PUT_LEASE};
     struct fixture f = {0};
     fixture_start(&f, rules, 1);
-    for (size_t i = 0; i < GS_COUNT_OF(readers); i++) {
+    GS_FOR_EACH_ROW (r, readers) {
         struct gs_error err = {0};
-        assert_int_equal(run_op(&f, readers[i], "d", "o", &err), -1);
+        assert_int_equal(run_op(&f, *r, "d", "o", &err), -1);
         assert_int_equal(err.code, GS_EPROTO);
     }
     fixture_stop(&f);
@@ -191,12 +191,12 @@ static void names_cannot_lead_to_another_path(void **state)
     static const struct fake_rule rules[] = {{.match = "", .body = POD_JSON}};
     struct fixture f = {0};
     fixture_start(&f, rules, 1);
-    for (size_t i = 0; i < GS_COUNT_OF(names); i++) {
+    GS_FOR_EACH_ROW (r, names) {
         for (int op = 0; op < OPS; op++) {
             struct gs_error err = {0};
             if (op == OP_EVENT)
                 continue; /* the object's name is in the body only */
-            assert_int_equal(run_op(&f, (enum op)op, "d", names[i], &err), -1);
+            assert_int_equal(run_op(&f, (enum op)op, "d", *r, &err), -1);
             assert_int_equal(err.code, GS_EINVAL);
         }
     }
@@ -253,5 +253,5 @@ int main(void)
         cmocka_unit_test(another_uid_is_a_conflict),
         cmocka_unit_test(the_body_of_a_failed_write_is_the_reason),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

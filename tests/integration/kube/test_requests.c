@@ -433,20 +433,21 @@ static const struct status_row {
     const char *words;
 } statuses[] = {
     {"400", 400, "{\"kind\":\"Status\",\"message\":\"bad\"}", GS_EINVAL, "bad"},
-    {"401", 401, "", GS_EAUTH, "the server answered HTTP 401"},
+    {"401", 401, "", GS_EAUTH, "the API server returned HTTP 401"},
     {"403", 403, "{\"kind\":\"Status\",\"message\":\"pods is forbidden\"}", GS_EDENIED,
      "pods is forbidden"},
-    {"404", 404, "404 page not found\n", GS_ENOENT, "the server answered HTTP 404"},
-    {"409", 409, "{}", GS_ECONFLICT, "the server answered HTTP 409"},
+    {"404", 404, "404 page not found\n", GS_ENOENT, "the API server returned HTTP 404"},
+    {"409", 409, "{}", GS_ECONFLICT, "the API server returned HTTP 409"},
     {"410", 410, "{\"kind\":\"Status\",\"message\":\"too old\"}", GS_EGONE, "too old"},
-    {"413", 413, "", GS_ETOOBIG, "the server answered HTTP 413"},
-    {"422", 422, "", GS_EINVAL, "the server answered HTTP 422"},
-    {"429", 429, "", GS_EBUSY, "the server answered HTTP 429"},
-    {"500", 500, "", GS_EIO, "the server answered HTTP 500"},
-    {"504", 504, "<html>", GS_EIO, "the server answered HTTP 504"},
-    {"302", 302, "", GS_EPROTO, "the server redirects (HTTP 302), which is not followed"},
-    {"999", 999, "", GS_EIO, "the server answered HTTP 999"},
-    {"100", 100, "", GS_EPROTO, "the server answered HTTP 100"},
+    {"413", 413, "", GS_ETOOBIG, "the API server returned HTTP 413"},
+    {"422", 422, "", GS_EINVAL, "the API server returned HTTP 422"},
+    {"429", 429, "", GS_EBUSY, "the API server returned HTTP 429"},
+    {"500", 500, "", GS_EIO, "the API server returned HTTP 500"},
+    {"504", 504, "<html>", GS_EIO, "the API server returned HTTP 504"},
+    {"302", 302, "", GS_EPROTO,
+     "the API server redirects (HTTP 302), and redirects are not followed"},
+    {"999", 999, "", GS_EIO, "the API server returned HTTP 999"},
+    {"100", 100, "", GS_EPROTO, "the API server returned HTTP 100"},
 };
 
 static void every_status_has_its_code_and_words(void **state)
@@ -514,5 +515,5 @@ int main(void)
         cmocka_unit_test(many_threads_share_a_client_and_its_connections),
         cmocka_unit_test(every_status_has_its_code_and_words),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

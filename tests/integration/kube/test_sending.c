@@ -38,7 +38,8 @@ static void the_servers_own_failure_is_told_from_a_lost_answer(void **state)
     }
 }
 
-/* A machine that falls asleep when the clock is read so often, and wakes a minute later. */
+/* A machine that falls asleep when the clock is read so often, and wakes after the binding's own
+ * deadline, long before that of requests. */
 static struct {
     _Atomic int reads, sleeps_at;
 } machine;
@@ -46,7 +47,7 @@ static struct {
 static int64_t read_machine(void *ctx)
 {
     int64_t now_ns = gs_clock_now_ns(gs_clock_system());
-    return ++machine.reads >= machine.sleeps_at ? now_ns + 60 * GS_NS_PER_S : now_ns;
+    return ++machine.reads >= machine.sleeps_at ? now_ns + 5 * GS_NS_PER_S : now_ns;
 }
 
 /* Curl's own timeout stands still meanwhile. Wherever it falls asleep, GS_EBUSY says that nothing
@@ -57,7 +58,7 @@ static void nothing_is_sent_by_a_machine_that_slept_before(void **state)
     static const struct gs_clock clock = {read_machine, read_machine, NULL};
     enum gs_code code = GS_EBUSY;
     for (int sleeps_at = 2; code == GS_EBUSY; sleeps_at++) {
-        struct fixture f = {.clock = &clock};
+        struct fixture f = {.clock = &clock, .patience_ns = 15 * GS_NS_PER_S};
         struct gs_error err = {0};
         machine.sleeps_at = 1000;
         fixture_start(&f, rules, 1);
@@ -190,5 +191,5 @@ int main(void)
         cmocka_unit_test(what_is_given_up_is_not_sent_later),
         cmocka_unit_test(a_dead_peer_is_found_in_ten_seconds),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

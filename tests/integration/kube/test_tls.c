@@ -286,7 +286,7 @@ static void an_authority_that_is_no_certificate_is_told_as_such(void **state)
     struct gs_error err = {0};
     fixture_start_with(&f, NULL, 0, &config);
     assert_int_equal(fixture_get(&f, "/version", NULL, &err), 0);
-    assert_non_null(strstr(err.msg, "certificate-authority is no PEM certificate"));
+    assert_non_null(strstr(err.msg, "certificate-authority is not a PEM certificate"));
     fixture_stop(&f);
     stop_server(&server);
 }

@@ -65,10 +65,14 @@ static void selectors_are_encoded(void **state)
         recorder_start(f.kube, &(struct gs_watch_spec){.kind = GS_KIND_NODE, .node = "n&1"});
     assert_true(recorder_wait(on_node, NULL, "live"));
     assert_true(recorder_wait(node, NULL, "live"));
-    assert_non_null(strstr(fake_api_request(f.api, "GET /api/v1/pods?limit", 0),
-                           "&fieldSelector=spec.nodeName%3Dn-1.x "));
-    assert_non_null(strstr(fake_api_request(f.api, "GET /api/v1/pods?watch", 0),
-                           "&fieldSelector=spec.nodeName%3Dn-1.x "));
+    assert_non_null(
+        strstr(fake_api_request(f.api, "GET /api/v1/pods?limit", 0),
+               "&fieldSelector=spec.nodeName%3Dn-1.x%2Cstatus.phase%21%3DSucceeded%2Cstatus."
+               "phase%21%3DFailed "));
+    assert_non_null(
+        strstr(fake_api_request(f.api, "GET /api/v1/pods?watch", 0),
+               "&fieldSelector=spec.nodeName%3Dn-1.x%2Cstatus.phase%21%3DSucceeded%2Cstatus."
+               "phase%21%3DFailed "));
     assert_non_null(strstr(fake_api_request(f.api, "GET /api/v1/nodes?watch", 0),
                            "&fieldSelector=metadata.name%3Dn%261 "));
     assert_int_equal(recorder_stop(on_node), 0);
@@ -320,7 +324,7 @@ static void a_quiet_watch_that_is_cut_again_and_again_comes_back_at_once(void **
     assert_true(recorder_wait(recorder, &at, "live"));
     for (int i = 0; i < 3; i++) {
         atomic_fetch_add(&ahead_ns, 61 * GS_NS_PER_S);
-        assert_true(recorder_wait(recorder, &at, "lost: nothing heard"));
+        assert_true(recorder_wait(recorder, &at, "lost: nothing received"));
         assert_true(recorder_wait(recorder, &at, "live"));
     }
     assert_int_equal(stop(&f, recorder).watch_stalls, 3);
@@ -352,7 +356,7 @@ static void what_a_receiver_without_memory_missed_is_listed(void **state)
     size_t at = 0;
     fixture_start(&f, rules, 4);
     struct watch_recorder *recorder = recorder_start_refusing(f.kube, &pods, 1);
-    assert_true(recorder_wait(recorder, &at, "lost: the receiver"));
+    assert_true(recorder_wait(recorder, &at, "lost: out of memory"));
     assert_true(recorder_wait(recorder, &at, "begin"));
     stop(&f, recorder);
 }
@@ -365,7 +369,7 @@ static void a_promise_to_answer_is_no_answer(void **state)
         {.match = IS_WATCH, .times = 1, .status = 100, .stream = "", .end = FAKE_STALL}};
     struct fixture f = {.patience_ns = GS_NS_PER_S};
     struct watch_recorder *recorder = start(&f, rules, 2);
-    assert_true(recorder_wait(recorder, NULL, "lost: nothing heard"));
+    assert_true(recorder_wait(recorder, NULL, "lost: nothing received"));
     stop(&f, recorder);
 }
 
@@ -431,7 +435,9 @@ static void a_plain_list_is_of_one_node_and_passes_over_what_is_broken(void **st
 {
     static const struct fake_rule rules[] = {
         {.match = IS_LIST,
-         .contains = "&fieldSelector=spec.nodeName%3Dn1 ",
+         .contains =
+             "&fieldSelector=spec.nodeName%3Dn1%2Cstatus.phase%21%3DSucceeded%2Cstatus.phase%"
+             "21%3DFailed ",
          .body = LIST("9", "", POD("a", "1") ",{\"spec\":7}," POD("b", "2"))}};
     struct fixture f = {0};
     unsigned seen = 0;
@@ -471,5 +477,5 @@ int main(void)
         TEST(a_stop_interrupts_whatever_is_going_on),
         TEST(a_plain_list_is_of_one_node_and_passes_over_what_is_broken),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

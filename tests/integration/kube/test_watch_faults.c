@@ -5,6 +5,8 @@
 
 /* One fault of a watch at a time: what is told, where it resumes, what is counted. */
 
+enum { LONGEST = 66 << 10 };
+
 static const struct gs_watch_spec pods = {.kind = GS_KIND_POD};
 
 /* Rules of the first watch; what must be seen then. */
@@ -48,7 +50,7 @@ static const struct fault_row {
      0},
     {"silence after the head",
      {.stream = "", .end = FAKE_STALL},
-     "lost: nothing heard",
+     "lost: nothing received",
      "resourceVersion=5&",
      1,
      1,
@@ -58,7 +60,7 @@ static const struct fault_row {
      0},
     {"silence after an event",
      {.stream = ADDED("b", "6"), .end = FAKE_STALL},
-     "lost: nothing heard",
+     "lost: nothing received",
      "resourceVersion=6&",
      1,
      1,
@@ -68,7 +70,7 @@ static const struct fault_row {
      0},
     {"ended at once with nothing told",
      {.stream = ""},
-     "lost: the watch ended at once",
+     "lost: the watch ended immediately",
      "resourceVersion=5&",
      1,
      1,
@@ -108,7 +110,7 @@ static const struct fault_row {
      0},
     {"500 in the head",
      {.status = 500},
-     "lost: the server answered HTTP 500",
+     "lost: the API server returned HTTP 500",
      "resourceVersion=5&",
      1,
      1,
@@ -118,7 +120,7 @@ static const struct fault_row {
      0},
     {"429 in the head",
      {.status = 429, .headers = "Retry-After: 0\r\n"},
-     "lost: the server answered HTTP 429",
+     "lost: the API server returned HTTP 429",
      "resourceVersion=5&",
      1,
      1,
@@ -180,7 +182,7 @@ static const struct fault_row {
      0},
     {"a version that goes back",
      {.stream = ADDED("b", "9") ADDED("c", "3")},
-     "lost: the watch went back from version 9 to 3",
+     "lost: the watch returned an older resourceVersion: 9, then 3",
      "resourceVersion=50&",
      2,
      1,
@@ -190,7 +192,7 @@ static const struct fault_row {
      0},
     {"a line above the ceiling",
      {.stream = ADDED("b", "6"), .end = FAKE_KEEP}, /* made long by the test */
-     "lost: a watch event is longer than 4096 bytes",
+     "lost: a watch event is longer than 65536 bytes",
      "resourceVersion=50&",
      2,
      1,
@@ -202,10 +204,9 @@ static const struct fault_row {
 
 static void every_fault_is_survived(void **state)
 {
-    char *longest = malloc(8192);
+    char *longest = calloc(1, LONGEST);
     assert_non_null(longest);
-    memset(longest, 'y', 8191);
-    longest[8191] = '\0';
+    memset(longest, 'y', LONGEST - 1);
     GS_FOR_EACH_ROW (r, faults) {
         struct fake_rule rules[] = {
             {.match = IS_LIST, .times = 1, .body = LIST("5", "", POD("a", "1"))},
@@ -254,5 +255,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(every_fault_is_survived, stop_recorders),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -22,7 +22,7 @@ def main():
     build = parser.parse_args().build
     with tempfile.TemporaryDirectory() as folder:
         kubeconfig = os.path.join(folder, "kubeconfig")
-        server = subprocess.Popen([os.path.join(build, "gpushare-sim"), "serve", "--listen", "127.0.0.1:0", "--synthetic",
+        server = subprocess.Popen([os.path.join(build, "tests/faulty-api"), "--listen", "127.0.0.1:0", "--synthetic",
                                    "nodes=200,gpus=8,mem=80,pods=4000,pod_mem=8", "--kubeconfig-out", kubeconfig,
                                    "--faults", "gone=150", "--fault-seed", "3"])
         try:
@@ -40,13 +40,13 @@ def judge(build, kubeconfig, server):
     answers = []
     for _ in range(12):
         run = subprocess.run([os.path.join(build, "kubectl-inspect-gpushare"), "what-if", "--without-node", "node-00000",
-                              "--kubeconfig", kubeconfig], capture_output=True, text=True, timeout=60, check=False)
+                              "--server", address], capture_output=True, text=True, timeout=60, check=False)
         if run.returncode == 0:
             answers.append(run.stdout.splitlines()[0])
     with urllib.request.urlopen(address + "/faults", timeout=10) as answer:
         forgotten = json.load(answer)["gone"]
     print(f"note: {len(answers)} answers, {forgotten} lists forgotten: {sorted(set(answers))}")
-    return 0 if set(answers) == {"node-00000 can be drained: all 20 pods with GPU memory find another place"} and len(answers) > 3 and forgotten > 3 else 1
+    return 0 if set(answers) == {"node-00000 can be drained: 20 of 20 pods with GPU memory fit on other nodes"} and len(answers) > 3 and forgotten > 3 else 1
 
 
 if __name__ == "__main__":

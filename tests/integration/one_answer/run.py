@@ -23,18 +23,19 @@ and two units, on gpushare-sim's API server. Asked are the programs as users hav
 What is wrong is printed with the seed of its world, and the exit status is 1."""
 
 import argparse
-import html
 import http.client
 import json
 import os
 import random
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "e2e"))
+from harness.processes import free_port  # noqa: E402
 
 D = "aliyun.com/"
 MODELS = ["A10", "V100", "A100-40"]
@@ -53,7 +54,7 @@ def inventory(rng, node, unit):
         if rng.random() < 0.2:
             gpu["maxPods"] = rng.randint(1, 4)
         gpus.append(gpu)
-    return {"v": 1, "unit": unit, "gpus": gpus, "moved": True}
+    return {"v": 1, "unit": unit, "gpus": gpus, "reassignments": True}
 
 
 def make_node(rng, name, unit):
@@ -170,12 +171,6 @@ def open_to(world, pod, node):
 
 # ---- the programs ----
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 class Programs:
     def __init__(self, build, items, policy="binpack", web=True):
         self.build, self.folder = build, tempfile.mkdtemp()
@@ -190,9 +185,9 @@ class Programs:
         until(lambda: request(self.extender, "GET", "/readyz")[0] == 200)
         if not web:
             return
-        self.started.append(self.start("kubectl-inspect-gpushare", "web", "--kubeconfig", self.kubeconfig, "--no-token",
+        self.started.append(self.start("kubectl-inspect-gpushare", "web", "--server", f"http://127.0.0.1:{self.api}", "--no-token",
                                        "--listen", f"127.0.0.1:{self.web}"))
-        until(lambda: request(self.web, "GET", "/")[0] == 200)
+        until(lambda: request(self.web, "GET", "/rows")[0] == 200)
 
     def start(self, name, *args):
         with open(os.path.join(self.folder, f"{name}.log"), "w", encoding="utf-8") as log:
@@ -213,7 +208,7 @@ class Programs:
         return path
 
     def inspect(self, *args):
-        run = subprocess.run([os.path.join(self.build, "kubectl-inspect-gpushare"), args[0], "--kubeconfig", self.kubeconfig,
+        run = subprocess.run([os.path.join(self.build, "kubectl-inspect-gpushare"), args[0], "--server", f"http://127.0.0.1:{self.api}",
                               *args[1:]], capture_output=True, text=True, timeout=60, check=False)
         if run.returncode:
             raise RuntimeError(f"{args}: {run.stderr}")
@@ -223,7 +218,10 @@ class Programs:
         return request(self.extender, "POST", f"/gpushare-scheduler/{verb}", tree)[1]
 
     def filter(self, pod, names):
-        return self.verb("filter", {"Pod": pod, "Nodes": None, "NodeNames": names})["NodeNames"] or []
+        answer = self.verb("filter", {"Pod": pod, "Nodes": None, "NodeNames": names})
+        if "NodeNames" not in answer:
+            raise RuntimeError(f"filter: {answer}")
+        return answer["NodeNames"] or []
 
 
 def request(port, method, path, tree=None):
@@ -250,7 +248,7 @@ def until(done):
 # ---- questions ----
 
 def placed(text):
-    return json.loads(text)["pods"][0]["placed"]
+    return json.loads(text)["pods"][0]["scheduledReplicas"]
 
 
 def turn(pod):
@@ -267,11 +265,11 @@ def ask_about_pods(world, programs, names, judge):
         fits = sum(open_to(world, pod, n) for n in world["nodes"] if n["metadata"]["name"] in passed)
         why = json.loads(programs.inspect("why", "-n", "team", "-o", "json", name))
         answers[name] = fits
-        judge(f"why {name}: nodes that the filter passes and the pod may use", why["fittingNodes"], fits)
+        judge(f"why {name}: nodes that the filter passes and the pod may use", why["fittingNodeCount"], fits)
         if pod["status"].get("nominatedNodeName"):
             continue
         manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": pod["metadata"], "spec": pod["spec"]}
-        judge(f"what-if -f {name}", placed(programs.inspect("what-if", "--ignore-waiting", "-o", "json",
+        judge(f"what-if -f {name}", placed(programs.inspect("what-if", "--ignore-pending", "-o", "json",
                                                           "-f", programs.file("pod.json", manifest))),
               int(fits > 0))
     queue = sorted((p for p in world["waiting"] if not p["status"].get("nominatedNodeName")), key=turn)
@@ -303,7 +301,7 @@ def bind_many(world, programs, units, count, judge):
         if not passed:
             break
         scores = programs.verb("prioritize", {"Pod": made, "Nodes": None, "NodeNames": passed})
-        best = max(scores, key=lambda s: s["Score"])["Host"]
+        best = max(scores, key=lambda s: s["Score"], default={"Host": passed[0]})["Host"]
         error = programs.verb("bind", {"PodName": made["metadata"]["name"], "PodNamespace": "team",
                                        "PodUID": made["metadata"]["uid"], "Node": best}).get("Error")
         if error:
@@ -313,23 +311,19 @@ def bind_many(world, programs, units, count, judge):
     judge(f"pods of {units} units that are bound, of those that what-if counts", bound, count)
 
 
-FIGURES = {"nodes": "nodes", "gpus": "GPUs", "unusableGpus": "GPUs not usable", "overfullGpus": "GPUs overfull", "pods": "pods",
-           "freeGPU": "free", "unusableGPU": "not usable", "largestGPU": "largest free piece", "strandedGPU": "stranded"}
+def rows_of(programs, query=""):
+    return request(programs.web, "GET", "/rows" + query)[1]
 
 
-def pods_of(dev, unit):
-    """As the page tells of one: not since when, which -o json does not say."""
-    return [(f"{p['namespace']}/{p['name']}: {p['usedGPU']} {unit}", p.get("gpuCount", 1)) for p in dev]
+def pods_of(pods):
+    """As both tell of one: not since when, which -o json does not say."""
+    return [(pod["namespace"], pod["name"], pod["usedGPU"], pod.get("gpuCount", 1)) for pod in pods]
 
 
-def shown_pods(text):
-    labels = re.findall(r'aria-label="([^"]*)"', text)
-    return [(re.sub(r"(,| on each of).*", "", label), int((re.findall(r"on each of (\d+)", label) or [1])[0])) for label in labels]
-
-
-def shut(node):
-    """Takes no new pod, whatever its GPUs have."""
-    return bool(node["spec"].get("unschedulable") or node["status"]["conditions"][0]["status"] != "True"
+def shut(node, of=None):
+    """Takes no new pod (or not that one), whatever its GPUs have."""
+    cordoned = node["spec"].get("unschedulable") and (not of or "node.kubernetes.io/unschedulable" not in str(of["spec"].get("tolerations")))
+    return bool(cordoned or node["status"]["conditions"][0]["status"] != "True"
                 or node["status"]["allocatable"][D + "gpu-mem"] == "0")
 
 
@@ -347,24 +341,21 @@ def ask_about_sums(world, programs, judge):
     for part in told["nodes"] + [told["cluster"]]:
         name = part.get("name", "cluster")
         judge(f"{name}: allocated + free + not usable", part["usedGPU"] + part["freeGPU"] + part["unusableGPU"],
-              part["totalGPU"] + part["overGPU"])
+              part["totalGPU"] + part["overcommittedGPU"])
         if name in nodes and shut(nodes[name]):
             judge(f"{name} takes no pods: free", part["freeGPU"], 0)
-        if "devs" in part and not any(dev["usedGPU"] > dev["totalGPU"] for dev in part["devs"]) and not part["pending"]:
-            judge(f"{name}: given beyond what its GPUs have", part["overGPU"], 0)
+        if "devs" in part and not any(dev["usedGPU"] > dev["totalGPU"] for dev in part["devs"]) and not part["invalidIndexPods"]:
+            judge(f"{name}: given beyond what its GPUs have", part["overcommittedGPU"], 0)
     judge("the sum of the nodes", {key: sum(node[key] for node in told["nodes"]) for key in SUMMED},
           {key: told["cluster"][key] for key in SUMMED})
-    judge("GPUs not usable", told["cluster"]["unusableGpus"], sum(map(shut_gpus, world["nodes"])))
-    for wait in told["waiting"]["items"]:
-        if "missingGPU" in wait.get("nearest", {}):
-            judge(f"{wait['name']}: nearest miss is open", shut(nodes[wait["nearest"]["node"]]), False)
+    judge("GPUs not usable", told["cluster"]["unusableGPUCount"], sum(map(shut_gpus, world["nodes"])))
+    for wait in told["pending"]["items"]:
+        if "missingGPU" in wait.get("closest", {}):
+            pod = next(pod for pod in world["waiting"] if pod["metadata"]["name"] == wait["name"])
+            judge(f"{wait['name']}: nearest miss is open", shut(nodes[wait["closest"]["node"]], pod), False)
 
 
-SUMMED = ["totalGPU", "usedGPU", "freeGPU", "unusableGPU", "overGPU", "pendingGPU"]
-
-
-def text_of(markup):
-    return " ".join(re.sub(r"<[^>]*>", " ", markup).split())
+SUMMED = ["totalGPU", "usedGPU", "freeGPU", "unusableGPU", "overcommittedGPU", "invalidIndexGPU"]
 
 
 def owner_of(pod):
@@ -375,112 +366,85 @@ def owner_of(pod):
 def ask_about_waits(world, page, told, judge):
     """A row for pods of one owner that ask for the same and wait for the same reason, that of the oldest first."""
     owners = {pod["metadata"]["name"]: owner_of(pod) for pod in world["pods"]}
-    judge("owners of who waits", {w["name"]: w.get("owner", "") for w in told["waiting"]["items"]},
-          {w["name"]: owners[w["name"]] for w in told["waiting"]["items"]})
+    judge("owners of who waits", {w["name"]: w.get("owner", "") for w in told["pending"]["items"]},
+          {w["name"]: owners[w["name"]] for w in told["pending"]["items"]})
     groups = {}
-    for w in told["waiting"]["items"]:
-        near, name = w.get("nearest", {}), w["name"]
-        key = (owners[name] or name, w["message"], near.get("node", ""), near.get("id", ""), w["requestedGPU"], w["gpuCount"],
+    for w in told["pending"]["items"]:
+        near, name = w.get("closest", {}), w["name"]
+        key = (owners[name] or name, w["message"], near.get("node", ""), near.get("gpu", ""), w["requestedGPU"], w["gpuCount"],
                w.get("requestedCorePercentage", 0))
         groups.setdefault(key, []).append(name)
-    waiting = page[page.index("id=waiting"):page.index("</section>", page.index("id=waiting"))]
-    rows = [re.split("<td[^>]*>", row)[1:] for row in waiting.split("<tr")[2:]]
-    told_rows = sorted((text_of(row[0].split("<small>")[0]), sorted(re.findall(r'href="\?pod=team%2F([^"]*)"', row[1]))) for row in rows)
+    shown = page["pending"]["groups"]
+    told_rows = sorted((row["message"], sorted(row["pods"])) for row in shown)
     page_of = {}
     for text, pods in told_rows:  # what differs in priority or in what it says of nodes stands in rows of its own
         page_of.setdefault(text, []).extend(pods)
     judge("page: who waits, and why", {text: sorted(pods) for text, pods in page_of.items()},
-          {text: sorted(w["name"] for w in told["waiting"]["items"] if w["message"] == text) for text in page_of})
+          {text: sorted(w["name"] for w in told["pending"]["items"] if w["message"] == text) for text in page_of})
     for text, pods in told_rows:
         judge(f"page: {pods} are alike", sum(set(pods) <= set(names) and key[1] == text for key, names in groups.items()), 1)
-    firsts = [min((told["waiting"]["items"].index(w), w["name"]) for w in told["waiting"]["items"]
-                  if w["name"] in re.findall(r'href="\?pod=team%2F([^"]*)"', row[1])) for row in rows]
+    firsts = [min((told["pending"]["items"].index(w), w["name"]) for w in told["pending"]["items"] if w["name"] in row["pods"]) for row in shown]
     judge("page: the oldest first", firsts, sorted(firsts))
-    near = {w["name"]: w.get("nearest", {}).get("node", "") for w in told["waiting"]["items"]}
-    for row, (_, name) in zip(rows, firsts):
-        judge(f"page: nearest miss of {name}", (re.findall(r'href="\?node=([^"&]*)', row[0]) or [""])[0], near[name])
-    judge("page: sum of who waits", re.findall(r"(\d+) pods? waits? for (\d+)", waiting),
-          [(str(told["waiting"]["pods"]), str(told["waiting"]["requestedGPU"]))] if told["waiting"]["pods"] else [])
-
-
-def plain(page):
-    """Without separators of thousands."""
-    return re.sub(r"(?<=\d),(?=\d{3})", "", page)
-
-
-def figures_of(part):
-    return {name: int(number) for number, name in re.findall(r'<div class="?fig[^>]*><b>(\d+)</b> [^<]*<span>([^<]*)</span>', plain(part))}
+    near = {w["name"]: w.get("closest", {}).get("node", "") for w in told["pending"]["items"]}
+    for row, (_, name) in zip(shown, firsts):
+        judge(f"page: nearest miss of {name}", row["node"], near[name])
+    judge("page: sum of who waits", [page["pending"][key] for key in ("podCount", "requestedGPU")],
+          [told["pending"][key] for key in ("podCount", "requestedGPU")])
 
 
 def ask_about_views(world, programs, judge):
     """A filter's sums are those of -n; a namespace's and an owner's view add up its pods."""
     told = json.loads(programs.inspect("--output=json", "--namespace=team"))
-    page = html.unescape(request(programs.web, "GET", "/?ns=team")[1])
-    figures = figures_of(page[page.index("id=totals"):page.index("id=waiting")])
-    meant = {FIGURES[key]: number for key, number in told["cluster"].items() if key in FIGURES and
-             (number or key not in ("unusableGpus", "overfullGpus"))}
-    team = told["namespaces"][0] if told["namespaces"] else {"usedGPU": 0, "pods": 0}
-    judge("?ns=team: figures", {name: number for name, number in figures.items() if not name.startswith("allocated")},
-          {**meant, "of pods that match": team["usedGPU"]})
-    views = {"namespace=team": (team["usedGPU"], team["pods"], told["waiting"]["requestedGPU"], told["waiting"]["pods"])}
+    page = rows_of(programs, "?ns=team")
+    team = told["namespaces"][0] if told["namespaces"] else {"usedGPU": 0, "podCount": 0}
+    judge("?ns=team: figures", page["total"], told["cluster"])
+    judge("?ns=team: of pods that match", page["meant"]["usedGPU"], team["usedGPU"])
+    views = {"namespace=team": (team["usedGPU"], team["podCount"], told["pending"]["requestedGPU"], told["pending"]["podCount"])}
     has = {}
     for node in told["nodes"]:
         for pod in [pod for dev in node["devs"] for pod in dev["pods"]] + \
-                [{**pod, "usedGPU": pod["usedGPU"] * pod["gpuCount"]} for pod in node["pending"]]:
+                [{**pod, "usedGPU": pod["usedGPU"] * pod["gpuCount"]} for pod in node["invalidIndexPods"]]:
             has[pod["name"]] = has.get(pod["name"], 0) + pod["usedGPU"]
     for owner in {owner_of(pod) for pod in world["pods"]} - {""}:
         names = {pod["metadata"]["name"] for pod in world["pods"] if owner_of(pod) == owner}
-        waits = [w for w in told["waiting"]["items"] if w["name"] in names]
+        waits = [w for w in told["pending"]["items"] if w["name"] in names]
         placed = [has[name] for name in names if name in has]
         if placed or waits:
             views[f"owner=team/{owner}"] = (sum(placed), len(placed), None, len(waits))
     for address, should in views.items():
-        status, page = request(programs.web, "GET", "/?" + address)
-        figures = figures_of(page[page.index("id=view"):])
-        said = [figures.get(name) for name in ("given", "pods that have a place", "asked for by pods that wait", "pods that wait")]
+        page = rows_of(programs, "?" + address)
+        said = [page["meant"]["usedGPU"], page["total"]["podCount"], page["pending"]["requestedGPU"], page["pending"]["podCount"]]
         if should[2] is None:
             said[2] = None
-        judge(f"?{address}", (status, *said), (200, *should))
+        judge(f"?{address}", tuple(said), should)
 
 
 def ask_about_page(world, programs, judge):
     """Every figure of the page is one of -o json's."""
-    page = plain(html.unescape(request(programs.web, "GET", "/")[1]))
-    told = json.loads(programs.inspect("--output=json"))
-    cluster, totals = told["cluster"], page[page.index("id=totals"):page.index("id=waiting")]
-    figures = figures_of(totals)
-    meant = {FIGURES[key]: number for key, number in cluster.items() if key in FIGURES and (number or key not in
-                                                                                           ("unusableGpus", "overfullGpus"))}
-    sums = re.search(r"<b>(\d+)</b> of (\d+) (\w+)(?: \(.*? TiB\))?<span>allocated", totals)
-    judge("page: figures", {name: number for name, number in figures.items() if not name.startswith("allocated")}, meant)
-    judge("page: allocated", [int(sums[1]), int(sums[2]), sums[3]], [cluster["usedGPU"], cluster["totalGPU"], told["unit"]])
-    gib = 1024 if told["unit"] == "MiB" else 1
-    judge("page: would fit", [(int(size) * gib, int(count)) for count, size in re.findall(r"<b>(\d+)</b> of (\d+) GiB</div>", totals)],
-          [(fit["requestedGPU"], fit["pods"]) for fit in cluster["wouldFit"]])
-    judge("page: namespaces", re.findall(r'<i class="sw n\d+"></i><a [^>]*>(\S+)</a> <b>(\d+)</b>', totals),
-          [(ns["name"], str(ns["usedGPU"])) for ns in told["namespaces"]])
+    page, told = rows_of(programs), json.loads(programs.inspect("--output=json"))
+    judge("page: figures", page["total"], told["cluster"])
+    judge("page: unit", page["unit"], told["unit"])
+    judge("page: namespaces", [(ns["namespace"], ns["usedGPU"], ns["podCount"]) for ns in page["shares"]],
+          [(ns["name"], ns["usedGPU"], ns["podCount"]) for ns in told["namespaces"]])
     ask_about_waits(world, page, told, judge)
-    cards = re.findall(r'<article id="n-([^"]*)">(.*?)</article>', page, re.S)
-    judge("page: nodes", [name for name, _ in cards], [node["name"] for node in told["nodes"]])
-    for (name, card), node in zip(cards, told["nodes"]):
-        judge(f"page: node {name}", re.search(r"<b>(\d+/\d+)</b></h3>", card)[1], f"{node['usedGPU']}/{node['totalGPU']}")
-        gpus = card.split("<div class=g>")[1:]
-        judge(f"page: GPUs of {name}", [re.search(r"<span>(\d+/\d+)</span>", gpu)[1] for gpu in gpus],
-              [f"{dev['usedGPU']}/{dev['totalGPU']}" for dev in node["devs"]])
-        judge(f"page: pods of {name}", [shown_pods(gpu.split('<div class="g pend">')[0]) for gpu in gpus],
-              [pods_of(dev["pods"], told["unit"]) for dev in node["devs"]])
-        pending = card.split('<div class="g pend">')[1:]
-        judge(f"page: pending pods of {name}", shown_pods("".join(pending)), pods_of(node["pending"], told["unit"]))
+    judge("page: nodes", [node["name"] for node in page["nodes"]], [node["name"] for node in told["nodes"]])
+    for card, node in zip(page["nodes"], told["nodes"]):
+        name = node["name"]
+        judge(f"page: node {name}", {key: card[key] for key in node if key in card}, {key: node[key] for key in node if key in card})
+        judge(f"page: GPUs of {name}", [{key: gpu[key] for key in dev if key != "pods"} for gpu, dev in zip(card["gpus"], node["devs"])],
+              [{key: dev[key] for key in dev if key != "pods"} for dev in node["devs"]])
+        for dev in node["devs"]:
+            judge(f"page: pods of {name}", pods_of(pod for pod in card["pods"] if dev["id"] in pod["gpus"]), pods_of(dev["pods"]))
+        judge(f"page: pending pods of {name}", pods_of(pod for pod in card["pods"] if not pod["gpus"]), pods_of(node["invalidIndexPods"]))
 
 
 def ask_about_sizes(world, programs, rng, judge):
     """What-if, the page and filter; then bind."""
-    page = request(programs.web, "GET", "/")[1]
-    told = {int(size): int(count) for count, size in re.findall(r"<div><b>(\d+)</b> of (\d+) GiB</div>", page)}
     counts = {}
-    for size, count in told.items():
-        units = size * world["gib"]
-        text = programs.inspect("what-if", "--ignore-waiting", "--policy", "binpack", "-o", "json", "--gpu-mem", f"{units}x100000")
+    for fit in rows_of(programs)["total"]["wouldFit"]:
+        units, count = fit["requestedGPU"], fit["podCount"]
+        size = units // world["gib"]
+        text = programs.inspect("what-if", "--ignore-pending", "--policy", "binpack", "-o", "json", "--gpu-mem", f"{units}x100000")
         counts[units] = placed(text)
         judge(f"page: pods of {size} GiB that would fit", count, counts[units])
         passed = programs.filter(sized("bare", units), open_names(world))

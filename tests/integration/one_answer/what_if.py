@@ -4,7 +4,7 @@
 
   what_if.py --build DIR [--seed N] [--worlds 10] [--seconds 0]
 
-The random clusters of run.py. `what-if --waiting` is asked, in some worlds with pods of a manifest, with more nodes
+The random clusters of run.py. `what-if --pending` is asked, in some worlds with pods of a manifest, with more nodes
 like one (`--add-node`), with as many as it takes (`--until-fit`), or without one (`--without-node`). Then it is done:
 nodes are created or deleted in the simulator's API, the pods are created, and the extender is asked by filter,
 prioritize and bind about one after the other in kube-scheduler's order. Each pod has to start or wait as what-if said:
@@ -109,10 +109,10 @@ def schedule(world, programs, pod, said, judge):
     if nominated in open_names and programs.filter(pod, [nominated]):
         open_names = [nominated]
     passed = programs.filter(pod, open_names) if open_names else []
-    if not said["placed"]:
+    if not said["scheduledReplicas"]:
         judge(f"{name} waits: nodes that take it", sorted(passed), [])
         return
-    place = said["places"][0]
+    place = said["placements"][0]
     node = real_name(place["node"])
     judge(f"{name} starts on {node}: it takes it", node in passed, True)
     if node not in passed:
@@ -142,19 +142,19 @@ def question(rng, world):
 
 
 def policy_of(rng, world, manifest, like):
-    """fgd and rollout learn from 16 pods on: with fewer in all, those that are created meanwhile change nothing."""
+    """rollout learns from 16 pods on: with fewer in all, those that are created meanwhile change nothing."""
     moved = sum(pod["spec"].get("nodeName") == like["metadata"]["name"] for pod in world["pods"])
     learns = len(world["pods"]) + len(manifest) + moved >= 16
-    return rng.choice(["binpack", "spread"] if learns else ["binpack", "spread", "fgd", "rollout"])
+    return rng.choice(["binpack", "spread"] if learns else ["binpack", "spread", "rollout"])
 
 
 def leaves_somebody(told):
-    return any(not entry["placed"] for kind in (told["pods"], told["waiting"]["items"]) for entry in kind)
+    return any(not entry["scheduledReplicas"] for kind in (told["pods"], told["pending"]["items"]) for entry in kind)
 
 
 def ask(programs, policy, options, manifest):
     files = ["-f", programs.file("asked.json", manifest_of(manifest))] if manifest else []
-    return json.loads(programs.inspect("what-if", "--policy", policy, "--waiting", "-o", "json", *options, *files))
+    return json.loads(programs.inspect("what-if", "--policy", policy, "--pending", "-o", "json", *options, *files))
 
 
 def one_world(build, seed, wrong):
@@ -179,21 +179,21 @@ def one_world(build, seed, wrong):
         waiting = [pod for pod in world["pods"] if "nodeName" not in pod["spec"] and "deletionTimestamp" not in pod["metadata"]]
         told = ask(programs, policy, options, manifest)
         if doing in ("buy", "until"):
-            count = told["added"]["nodes"]
+            count = told["addedNodes"]["nodeCount"]
             if doing == "until" and count:
                 name = like["metadata"]["name"]
                 fewer = ask(programs, policy, ["--add-node", f"{name}={count - 1}"] if count > 1 else [], manifest)
                 judge(f"{count} nodes like {name}: fewer leave somebody waiting", leaves_somebody(fewer), True)
             buy(world, programs, like, count)
         moved = drain(world, programs, like) if doing == "drain" else []
-        entries = {entry["name"]: entry for entry in told["waiting"]["items"]}
-        entries.update({entry["name"] + "-again": entry for entry in told.get("moving", {}).get("items", [])})
+        entries = {entry["name"]: entry for entry in told["pending"]["items"]}
+        entries.update({entry["name"] + "-again": entry for entry in told.get("evicted", {}).get("items", [])})
         entries.update({entry["name"].removeprefix("Pod "): entry for entry in told["pods"]})
         queue = sorted(waiting, key=run.turn) + [create(programs, pod) for pod in moved + manifest]
         judge("who was told of", sorted(entries), sorted(pod["metadata"]["name"] for pod in queue))
         order = {pod["metadata"]["name"]: number for number, pod in enumerate(queue)}
         if doing == "drain":  # they are told in the API's order, and placed in it
-            told_order = [entry["name"] + "-again" for entry in told["moving"]["items"]]
+            told_order = [entry["name"] + "-again" for entry in told["evicted"]["items"]]
             queue.sort(key=lambda pod: told_order.index(pod["metadata"]["name"]) + len(waiting)
                        if pod["metadata"]["name"] in told_order else order[pod["metadata"]["name"]] +
                        (len(told_order) if pod["metadata"]["name"] in {p["metadata"]["name"] for p in manifest} else 0))

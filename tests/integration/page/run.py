@@ -4,11 +4,10 @@
   run.py --build DIR
 
 The API server is a stand-in with 65 nodes of 64 GPUs, a pod on one and two that wait; the second one refuses to list
-nodes, and so gets the page of one's own namespace.
+nodes, and so gets the page of one namespace, whose name is markup.
 """
 import argparse
 import http.client
-import http.server
 import json
 import os
 import re
@@ -17,6 +16,9 @@ import sys
 import tempfile
 import threading
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "hostile_surface"))
+import fake  # noqa: E402
 
 MARKUP = "<b>&\""
 POD = {"metadata": {"name": "p", "namespace": "default", "uid": "u", "resourceVersion": "5"},
@@ -32,29 +34,33 @@ STATUS = {"capacity": UNITS, "allocatable": UNITS, "conditions": [{"type": "Read
 NODES = [{"metadata": {"name": f"n{i}", "resourceVersion": "5"}, "status": STATUS} for i in range(65)]
 NODES[1]["spec"] = {"unschedulable": True}
 NAMES = [node["metadata"]["name"] for node in NODES]
-BARS = "\u00b7\u2582" + "\u00b7" * 62 # 4 of 16 units
+CELLS = [[i, 4 if i == 1 else 0, 16, ""] for i in range(64)]
 
 
 def event(kind, name, reason, at, message="of the GPU"):
-    return {"involvedObject": {"kind": kind, "name": name}, "reason": reason, "type": "Warning", "lastTimestamp": at, "message": message}
+    source = {"component": "kubelet" if reason == "Rebooted" else "gpushare-device-plugin"}
+    return {"involvedObject": {"kind": kind, "name": name}, "reason": reason, "type": "Warning", "source": source, "lastTimestamp": at,
+            "message": message}
 
 
 # Whoever knows no selector answers with all.
-EVENTS = [event("Node", "n0", "GpuGone", "2026-01-01T00:00:00Z"), event("Pod", "b", "GpuStartHeld", "2026-01-02T00:00:00Z", MARKUP),
+EVENTS = [event("Node", "n0", "GpuRemoved", "2026-01-01T00:00:00Z"), event("Pod", "b", "GpuStartBlocked", "2026-01-02T00:00:00Z", MARKUP),
           event("Node", "n0", "GpuHealthy", "2026-01-03T00:00:00Z", "l1\nl2"), event("Node", "n0", "Rebooted", "2026-01-04T00:00:00Z"),
-          event("Pod", "n0", "GpuStartHeld", "2026-01-05T00:00:00Z"), event("Node", "n1", "GpuGone", "2026-01-06T00:00:00Z")]
-SEEN = {"?node=n0": "2026-01-03T00:00:00Z  Warning  GpuHealthy  l1 l2\n2026-01-01T00:00:00Z  Warning  GpuGone  of the GPU\n",
-        "?pod=default/b": "2026-01-02T00:00:00Z  Warning  GpuStartHeld  &lt;b&gt;&amp;&quot;\n",
-        "?node=n2": "none; the API server keeps Events for an hour, as a rule\n",
+          event("Pod", "n0", "GpuStartBlocked", "2026-01-05T00:00:00Z"), event("Node", "n1", "GpuRemoved", "2026-01-06T00:00:00Z"),
+          {**event("Node", "n0", "GpuRemoved", "2026-01-07T00:00:00Z"), "x": "x" * 70000}]
+SEEN = {"?node=n0": "2026-01-03T00:00:00Z  Warning  GpuHealthy  l1 l2\n2026-01-01T00:00:00Z  Warning  GpuRemoved  of the GPU\n",
+        "?pod=default/b": "2026-01-02T00:00:00Z  Warning  GpuStartBlocked  <b>&\"\n",
+        "?node=n2": "none; by default the API server keeps Events for one hour\n",
         "?pod=default/p": "cannot be read: "}
 PAGES = ("", "?page=1", "?page=2", "?page=100001")
 
 
-class Api(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
+class Handler(fake.Handler):
+    def answer(self):
+        self.read_body()
         status, answer = 200, {"metadata": {"resourceVersion": "7"}, "items": []}
         if "/events" in self.path:
-            answer["items"] = EVENTS
+            answer["items"] = EVENTS if "source%3Dgpushare-" in self.path else []
             if self.path.endswith("%3Dp"):
                 status, answer = 403, {"kind": "Status", "code": 403, "message": "no Events"}
         elif "/pods" in self.path:
@@ -63,31 +69,20 @@ class Api(http.server.BaseHTTPRequestHandler):
             status, answer = 403, {"kind": "Status", "code": 403, "message": "nodes is forbidden"}
         elif "/nodes" in self.path:
             answer["items"] = NODES
-        body = b"" if "watch=true" in self.path and status == 200 else json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        self.say(status, b"" if "watch=true" in self.path and status == 200 else answer)
 
-    do_POST = do_GET
-
-    def log_message(self, *words):
-        pass
+    do_GET = do_POST = answer
 
 
 def serve(build, folder, refuses_nodes):
-    api = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Api)
+    api = fake.Server(("127.0.0.1", 0), Handler)
     api.refuses_nodes = refuses_nodes
     threading.Thread(target=api.serve_forever, daemon=True).start()
-    kubeconfig = os.path.join(folder, "kubeconfig")
-    with open(kubeconfig, "w", encoding="utf-8") as file:
-        json.dump({"clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{api.server_port}"}}],
-                   "contexts": [{"name": "c", "context": {"cluster": "c"}}], "current-context": "c"}, file)
-    page = subprocess.Popen([os.path.join(build, "kubectl-inspect-gpushare"), "web", "--kubeconfig", kubeconfig,
-                             "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, text=True)
+    page = subprocess.Popen([os.path.join(build, "kubectl-inspect-gpushare"), "web", "--server", f"http://127.0.0.1:{api.server_port}",
+                             "--listen", "127.0.0.1:0", *(["-n", MARKUP] if refuses_nodes else [])], stdout=subprocess.PIPE, text=True)
     host, token = page.stdout.readline().strip().removeprefix("http://").rstrip("/").split("/")
     port = int(host.rsplit(":", 1)[1])
-    while ask(port, f"/{token}/", {})[0] == 503 and page.poll() is None: # the lists are still read
+    while ask(port, f"/{token}/rows", {})[0] == 503 and page.poll() is None: # the lists are still read
         time.sleep(0.05)
     return page, port, token
 
@@ -100,6 +95,10 @@ def ask(port, path, headers):
     connection.endheaders()
     answer = connection.getresponse()
     return answer.status, answer.read().decode(), answer.headers
+
+
+def rows_of(port, token, query=""):
+    return json.loads(ask(port, f"/{token}/rows{query}", {})[1])
 
 
 def other(token, at):
@@ -120,6 +119,7 @@ def rows(port, token):
         yield f"path {path}", path, {}, 403
     yield "path unknown", f"/{token}/x", {}, 404
     yield "its own script", f"/{token}/app.js", {}, 200
+    yield "rows without a token", "/rows", {}, 403
     for origin, status in ((f"http://127.0.0.1:{port}", 200), (f"http://127.0.0.1:{port}.evil.example", 403),
                            (f"http://127.0.0.1:{port}0", 403), (f"https://127.0.0.1:{port}", 403), ("null", 403)):
         yield f"Origin {origin}", f"/{token}/", {"Origin": origin}, status
@@ -136,23 +136,26 @@ def judge(build, refuses_nodes):
                 got = ask(port, path, headers)[0]
                 if got != status:
                     wrong.append(f"{what}: {got}, not {status}")
-            _, text, headers = ask(port, f"/{token}/?q=", {})
-            if "frame-ancestors 'none'" not in headers["Content-Security-Policy"]:
+            if "frame-ancestors 'none'" not in ask(port, f"/{token}/", {})[2]["Content-Security-Policy"]:
                 wrong.append("the page may be framed")
-            if MARKUP in text or (refuses_nodes and "&lt;b&gt;&amp;" not in text):
-                wrong.append("what kube-scheduler said is not escaped")
-            offered = re.findall('<option value="([^"]*)"', text.partition("<select name=ns>")[2].partition("</select>")[0])
-            if not refuses_nodes and offered != ["", "default", "waits"]:
-                wrong.append(f"namespaces to choose from: {offered}")
-            pages = [re.findall('id="n-(n[0-9]+)"', ask(port, f"/{token}/{at}", {})[1]) for at in PAGES]
-            if not refuses_nodes and pages != [NAMES[:50], NAMES[:50], NAMES[50:], NAMES[:50]]:
+            whole = rows_of(port, token)
+            if refuses_nodes:
+                if re.findall(r"^default +(\S+) +4 +\S+ +(\S+) +(\S+)$", whole["own"], re.M) != [("p", "-", "-"), ("b", "n0", "1")] \
+                        or MARKUP not in whole["lost"]:
+                    wrong.append(f"pods of one's own namespace: {whole}")
+                return wrong
+            if whole["namespaces"] != ["default", "waits"]:
+                wrong.append(f"namespaces to choose from: {whole['namespaces']}")
+            pages = [[node["name"] for node in rows_of(port, token, at)["nodes"]] for at in PAGES]
+            if pages != [NAMES[:50], NAMES[:50], NAMES[50:], NAMES[:50]]:
                 wrong.append(f"nodes of the pages: {pages}")
             for view, lines in SEEN.items():
-                shown = re.findall("<pre class=events>([^<]*)</pre>", ask(port, f"/{token}/{view}", {})[1])
-                if not refuses_nodes and (len(shown) != 1 or not shown[0].startswith(lines)):
+                shown = rows_of(port, token, view)["events"]
+                if not shown.startswith(lines):
                     wrong.append(f"Events of {view}: {shown}")
-            cells = re.findall("<a class=.c .*?>([^<]*)</a>", text)
-            if not refuses_nodes and cells != [BARS, "\u00d7" * 64, *["\u00b7" * 64] * 63]:
+            cells = [node[5:] for node in whole["map"][0]["nodes"]]
+            want = [sum(CELLS, []), [value for i in range(64) for value in (i, 0, 16, "x")], *[[value for i in range(64) for value in (i, 0, 16, "")]] * 63]
+            if cells != want:
                 wrong.append(f"cells: {cells[:2]} and {len(cells) - 2} more")
         finally:
             page.terminate()

@@ -1,21 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the page has to say of a world: every figure, row, link and cell, of the whole, of every filter and of every view."""
+"""What the page has to say of a world: every figure, row and cell, of the whole, of every filter and of every view."""
 
 import json
 import re
+import time
 import urllib.parse
 
-from markup import Wrong, parse
-from world import GIB, tenths
+from rows import Wrong, parse
+from world import GIB, calm
 
 POLICY = {"default-src 'none'", "style-src 'self'", "script-src 'self'", "connect-src 'self'", "img-src 'self'", "form-action 'self'",
           "base-uri 'none'", "frame-ancestors 'none'"}
-PER_PAGE, OVERVIEW, CELLS = 50, 50, 4000
+PER_PAGE = OVERVIEW = 50
 LARGEST = 16 << 20
-
-
-def number(text):
-    return int(text.replace(",", ""))
 
 
 def quote(text):
@@ -29,55 +26,22 @@ def headers_are_strict(path, headers):
         raise Wrong(f"{path[:200]}: headers {headers.items()}")
 
 
-def read(web, path, status=200):
-    """The tree of a page; path may have been decoded from a link."""
-    got, headers, body = web.get(path)
+def read(web, path, found=True):
+    """The document of an address's rows."""
+    got, headers, body = web.get("rows" + path)
     headers_are_strict(path, headers)
-    if got != status:
-        raise Wrong(f"{path[:300]}: answered {got}, not {status}: {body[:200]!r}")
+    if got != 200:
+        raise Wrong(f"{path[:300]}: answered {got}: {body[:200]!r}")
     if len(body) > LARGEST:
         raise Wrong(f"{path[:300]}: {len(body)} bytes")
-    try:
-        return parse(body.decode())
-    except (UnicodeDecodeError, Wrong) as why:
-        raise Wrong(f"{path[:120]}: {why}") from why
+    doc = parse(path, body)
+    if doc["found"] != found:
+        raise Wrong(f"{path[:300]}: there is {'one' if doc['found'] else 'none'}")
+    return doc
 
 
-# ---- what stands on a page ----
-
-def figures(part):
-    """By name: number and unit."""
-    found = {}
-    for fig in part.all("div", class_="fig"):
-        name, bold = fig.one("span").own(), fig.one("b").text()
-        found[name.split(",")[0]] = (bold, fig.own().strip(), name)
-    return found
-
-
-def card_names(page):
-    return [card.one("h3").one("a").text() for card in page.all("article")]
-
-
-def rows(part):
-    body = part.one("tbody") if part else None
-    return [[cell for cell in row.parts if getattr(cell, "tag", "") == "td"] for row in body.all("tr")] if body else []
-
-
-def shown_groups(page):
-    """(reason, nearest, namespace, owner, pods, asks, since) as they stand."""
-    groups = []
-    for reason, who, asks, since in rows(page.by_id("waiting")):
-        nearest = reason.one("small")
-        links = [(link.attrs["href"], link.text()) for link in who.all("a")]
-        owner = [text for href, text in links if href.startswith("?owner=")]
-        pods = [text for href, text in links if href.startswith("?pod=")]
-        count = who.one("summary")
-        said = int(count.text().split()[0]) if count else 1
-        if said != len(pods) and not (len(pods) == 50 and f"and {said - 50} more" in who.text()):
-            raise Wrong(f"a group says {said} pods and names {len(pods)}")
-        groups.append((reason.own(), nearest.text().removeprefix("nearest: ") if nearest else "", links[0][1], owner[0] if owner else "", said,
-                       tuple(pods), asks.text(), since.text().strip()))
-    return groups
+def names(doc):
+    return [node["name"] for node in doc["nodes"]]
 
 
 # ---- what a filter means ----
@@ -146,9 +110,9 @@ class Judge:
         if code:
             raise Wrong(f"-o json ended with {code}: {err[:200]}")
         self.json = json.loads(out)
-        self.items = {(item["namespace"], item["name"]): item for item in self.json["waiting"]["items"]}
+        self.items = {(item["namespace"], item["name"]): item for item in self.json["pending"]["items"]}
         self.pods = {(pod.ns, pod.name): pod for pod in world.live}
-        self.visited, self.links, self.pages = set(), {}, 0
+        self.pages = 0
 
     def same(self, what, got, want):
         if got == want:
@@ -157,27 +121,26 @@ class Judge:
             got, want = next((a, b) for a, b in zip(got, want) if a != b)
         raise Wrong(f"{what}: {str(got)[:600]}, not {str(want)[:600]}")
 
-    def page(self, path, status=200):
-        page = read(self.web, path, status)
+    def page(self, path, found=True):
         self.pages += 1
-        for link in page.all("a"):
-            self.links.setdefault(link.attrs["href"], (path, link.text() or link.attrs.get("aria-label", "")))
-        return page
+        return read(self.web, path, found)
 
     def waits(self, some):
         return [pod for pod in self.world.waiting
-                if some.means_waiting(self.world, pod, (self.items.get((pod.ns, pod.name), {}).get("nearest") or {}).get("node"))]
+                if some.means_waiting(self.world, pod, (self.items.get((pod.ns, pod.name), {}).get("closest") or {}).get("node"))]
 
     def cluster(self):
-        """The command's own sums are those of the world."""
+        """The command's own sums are those of the world; who has seen an older version is told the newest."""
+        older = self.page("")["version"] - 1
+        self.same("an older version", self.web.get(f"rows?seen={older}")[0], 200)
         shown, sums = self.world.shown, self.json["cluster"]
-        want = {"nodes": len(shown), "gpus": sum(len(node.gpus) for node in shown), "pods": len(self.world.bound),
+        want = {"nodeCount": len(shown), "gpuCount": sum(len(node.gpus) for node in shown), "podCount": len(self.world.bound),
                 "totalGPU": sum(node.total for node in shown), "usedGPU": sum(node.used for node in shown),
                 "freeGPU": sum(node.free for node in shown), "unusableGPU": sum(node.unusable for node in shown),
-                "overGPU": sum(node.over for node in shown), "largestGPU": max([node.largest for node in shown], default=0)}
+                "overcommittedGPU": sum(node.over for node in shown), "largestFreeGPU": max([node.largest for node in shown], default=0)}
         self.same("-o json: cluster", {key: sums[key] for key in want}, want)
         self.same("-o json: who waits", sorted(self.items), sorted((pod.ns, pod.name) for pod in self.world.waiting))
-        self.same("-o json: for how much", self.json["waiting"]["requestedGPU"], sum(pod.units for pod in self.world.waiting))
+        self.same("-o json: for how much", self.json["pending"]["requestedGPU"], sum(pod.units for pod in self.world.waiting))
 
     def filtered(self, some):
         path = some.address()
@@ -189,77 +152,52 @@ class Judge:
         self.cards(where, page, some, nodes)
         self.models(where, page, nodes)
         self.top(where, page, waits, meant)
-        self.form(where, page, some)
-        self.stops(where, page)
-        pager = page.by_id("pager").text()
-        if some and not nodes:
-            self.same(where + "an empty answer says so", pager, ("No node matches. " if waits else "Nothing matches: no node, and no pod. ") + "Show all")
+        self.same(where + "a filter is on", page["narrowed"], bool(some))
 
     def totals(self, where, page, some, nodes, meant):
-        part = page.by_id("totals")
-        fig = figures(part)
-        used, total = sum(node.used for node in nodes), sum(node.total for node in nodes)
-        whole = part.one("div", class_="wide")
-        self.same(where + "given", whole.one("b").text(), f"{used:,}")
-        if not re.fullmatch(rf" of {total:,} [A-Za-z0-9]+( \(.*\))?", whole.own()):
-            raise Wrong(f"{where}the total is {whole.own()!r}, not {total}")
-        words = f"allocated, {int(used / total * 100) if total else 0}%" + (", of the nodes that match" if some else "")
-        self.same(where + "share", whole.one("span").text(), words)
-        want = {"free": sum(node.free for node in nodes), "not usable": sum(node.unusable for node in nodes), "nodes": len(nodes),
-                "largest free piece": max([node.largest for node in nodes], default=0), "GPUs": sum(len(node.gpus) for node in nodes),
-                "GPUs not usable": sum(not gpu.usable for node in nodes for gpu in node.gpus),
-                "GPUs overfull": sum(gpu.charged > gpu.mem for node in nodes for gpu in node.gpus), "pods": len(meant)}
-        if some:
-            want["of pods that match"] = sum(pod.units for pod in meant)
-        for name, count in want.items():
-            got = number(fig[name][0]) if name in fig else 0
-            if name in fig or name not in ("GPUs not usable", "GPUs overfull"):
-                self.same(where + name, got, count)
-            else:
-                self.same(where + name, 0, count)
+        total = page["total"]
+        want = {"usedGPU": sum(node.used for node in nodes), "totalGPU": sum(node.total for node in nodes), "freeGPU": sum(node.free for node in nodes),
+                "unusableGPU": sum(node.unusable for node in nodes), "nodeCount": len(nodes), "gpuCount": sum(len(node.gpus) for node in nodes),
+                "largestFreeGPU": max([node.largest for node in nodes], default=0), "podCount": len(meant),
+                "unusableGPUCount": sum(not gpu.usable for node in nodes for gpu in node.gpus),
+                "overcommittedGPUCount": sum(gpu.charged > gpu.mem for node in nodes for gpu in node.gpus)}
+        self.same(where + "totals", {key: total[key] for key in want}, want)
+        self.same(where + "of the pods that match", page["meant"]["usedGPU"], sum(pod.units for pod in meant))
         if not some and self.exact and "strandedGPU" in self.json["cluster"]:
-            self.same(where + "stranded", number(fig["stranded"][0]), self.json["cluster"]["strandedGPU"])
+            self.same(where + "stranded", total["strandedGPU"], self.json["cluster"]["strandedGPU"])
         spaces = {}
         for pod in meant:
             spaces[pod.ns] = spaces.get(pod.ns, 0) + pod.units
-        shares = next((part for part in part.all("div", class_="fits") if part.one("span").text() == "By namespace"), None)
-        got = {div.one("a").text(): number(div.one("b").text()) for div in shares.all("div") if div.one("a")} if shares else {}
-        self.same(where + "by namespace", got, spaces)
+        self.same(where + "by namespace", {share["namespace"]: share["usedGPU"] for share in page["shares"]}, spaces)
 
     def waiting(self, where, page, some, waits):
-        part, every = page.by_id("waiting"), len(self.world.waiting)
-        units, title = sum(pod.units for pod in waits), part.one("h2").text()
-        if not every:
-            self.same(where + "nobody waits", title, "Nobody waits for GPU memory")
-        elif not waits:
-            self.same(where + "none of those who wait", title, f"None of the {every} pods that wait is meant")
-        else:
-            found = re.match(r"(\d+) pods? waits? for ([0-9,]+) ", title)
-            self.same(where + "who waits, and for how much", found and (int(found[1]), number(found[2])), (len(waits), units))
-            if some:
-                self.same(where + "of how many", f" of {every}" in title, True)
-        groups = {}
+        pending = page["pending"]
+        self.same(where + "who waits, of how many, and for how much", (pending["podCount"], pending["allPodCount"], pending["requestedGPU"]),
+                  (len(waits), len(self.world.waiting), sum(pod.units for pod in waits)))
+        want = {}
         for pod in waits:
             item = self.items[pod.ns, pod.name]
-            near = item.get("nearest")
-            miss = f" GPU{near['id']}: {near['freeGPU']} free, {near['missingGPU']} missing" if near and near.get("missingGPU") else ""
+            near = item.get("closest")
+            miss = f" GPU{near['gpu']}: {near['freeGPU']} free, {near['missingGPU']} missing" if near and near.get("missingGPU") else ""
             key = (item["message"], near["node"] + miss if near else "", pod.ns, pod.owner or pod.name, pod.asks)
-            groups.setdefault(key, []).append(pod)
-        want = {key: sorted(pods, key=lambda pod: pod.created) for key, pods in groups.items()}
-        got, last = shown_groups(page), 0
-        self.same(where + "groups of pods that wait", len(got), min(100, len(want)))
-        for reason, nearest, ns, owner, count, names, asks, since in got:
-            pods = want.get((reason, nearest, ns, owner or names[0], asks))
-            if not pods or len(pods) != count or not set(names) <= {pod.name for pod in pods}:
-                raise Wrong(f"{where}nobody waits as {(reason, nearest, ns, owner, count, names[:3], asks)}; {list(want)[:5]}")
-            ages = [pod.created for pod in pods if pod.name in names]
-            if ages[0] < last or [self.pods[ns, name].created for name in names] != ages or ages[0] != pods[0].created:
-                raise Wrong(f"{where}the oldest does not stand first: {owner or names[0]}")
+            want.setdefault(key, []).append(pod)
+        last, shown = 0, {}
+        self.same(where + "groups of pods that wait", len(pending["groups"]), min(100, pending["groupCount"]))
+        for group in pending["groups"]:             # those that differ in priority, or in what they say of nodes, stand by themselves
+            ns, members = group["namespace"], group["pods"]
+            key = (group["message"], group["nearest"], ns, group["owner"] or members[0], group["asks"])
+            shown[key] = shown.get(key, 0) + group["podCount"]
+            ages = [self.pods[ns, name].created for name in members]
+            if key not in want or len(members) != min(50, group["podCount"]) or not set(members) <= {pod.name for pod in want[key]}:
+                raise Wrong(f"{where}nobody waits as {str(group)[:500]}; {list(want)[:5]}")
+            if ages != sorted(ages) or ages[0] < last:
+                raise Wrong(f"{where}the oldest does not stand first: {group['owner'] or members[0]}")
             last = ages[0]
-            self.same_age(where, since, pods[0].created)
+            self.same_age(where, group["since"], ages[0])
+        if pending["groupCount"] <= 100:
+            self.same(where + "pods of the groups", shown, {key: len(pods) for key, pods in want.items()})
 
     def same_age(self, where, since, created):
-        import time                             # pylint: disable=import-outside-toplevel
         now, may = int(time.time()), set()
         for at in range(now - 90, now + 3):     # the page is as old as the last change
             age = max(0, at - created)
@@ -268,174 +206,83 @@ class Judge:
             raise Wrong(f"{where}since {since!r}, not {sorted(may)}")
 
     def cards(self, where, page, some, nodes):
-        names = card_names(page)
-        want = {node.name for node in nodes}
-        self.same(where + "cards of the first page", (len(names), len(set(names)), set(names) <= want), (min(PER_PAGE, len(nodes)),) * 2 + (True,))
-        known = {node.name: node for node in nodes}
-        for card in self.rng.sample(list(page.all("article")), min(5, len(names))):
-            self.card(where, card, known[card.one("h3").one("a").text()], some)
-        for number_ in range(2, (len(nodes) + PER_PAGE - 1) // PER_PAGE + 1):
-            names += card_names(self.page(some.address(page=number_)))
-        self.same(where + "cards of all pages", sorted(names), sorted(want))
-        beyond = self.page(some.address(page=len(nodes) // PER_PAGE + 3))
-        if nodes and not card_names(beyond):
-            raise Wrong(f"{where}a page behind the last one is empty, and does not say so")
+        shown, want, known = names(page), [node.name for node in nodes], {node.name: node for node in nodes}
+        pages = max(1, (len(nodes) + PER_PAGE - 1) // PER_PAGE)
+        self.same(where + "cards of the first page", (len(shown), page["page"], page["pages"]), (min(PER_PAGE, len(nodes)), 1, pages))
+        for card in self.rng.sample(page["nodes"], min(5, len(shown))):
+            self.card(where, card, known[card["name"]], some)
+        for number in range(2, pages + 1):
+            shown += names(self.page(some.address(page=number)))
+        self.same(where + "cards of all pages", sorted(shown), sorted(want))
+        self.same(where + "a page behind the last one is the last", self.page(some.address(page=pages + 2))["page"], pages)
 
     def card(self, where, card, node, some=None, gpu=None):
         where += f"card {node.name[:40]}: "
-        self.same(where + "sums", card.one("h3").one("b").text(), f"{node.used}/{node.total}")
-        words = [em.text() for em in card.one("h3").all("em")]
-        self.same(where + "state", ("not ready" in words, "cordoned" in words), (not node.ready, node.cordoned))
-        rest = card.one("p").text()
-        found = re.search(r"(\d+) free", rest)
-        self.same(where + "free", int(found[1]), node.free)
-        found = re.search(r", (\d+) not usable", rest)
-        self.same(where + "not usable", int(found[1]) if found else 0, node.unusable)
-        bars = [bar for bar in card.all("div", class_="g") if "pend" not in bar.attrs["class"]]
+        self.same(where + "sums", [card[key] for key in ("usedGPU", "totalGPU", "freeGPU", "unusableGPU", "ready", "unschedulable")],
+                  [node.used, node.total, node.free, node.unusable, node.ready, node.cordoned])
         gpus = [gpu] if gpu else node.gpus
-        self.same(where + "GPUs", [(bar.one("b").text(), bar.one("span").text()) for bar in bars],
-                  [(f"GPU{gpu.idx}", f"{gpu.used}/{gpu.mem}") for gpu in gpus])
-        for bar, one in zip(bars, gpus):
-            self.same(where + "pods of a GPU", sorted(link.attrs["href"] for link in bar.all("a", class_="p")),
-                      sorted(f"?pod={quote(pod.ns)}%2F{quote(pod.name)}" for pod in node.pods if one.idx in pod.gpus))
-            for link in bar.all("a", class_="p"):
-                pod = self.pods[tuple(urllib.parse.unquote(link.attrs["href"][5:]).split("/"))]
-                self.same(where + "a block's words", link.attrs["aria-label"].startswith(f"{pod.ns}/{pod.name}: {pod.each} "), True)
-                if some is not None:
-                    self.same(where + f"{pod.name} is grey", "dim" in link.attrs["class"].split(), not some.means(pod))
-            em = " ".join(em.text() for em in bar.all("em"))
-            self.same(where + "words of a GPU", ("unhealthy" in em, "cordoned" in em, "overfull" in em),
-                      (not one.healthy, not one.schedulable, one.charged > one.mem))
-        pending = [] if gpu else [pod for pod in node.pods if not pod.gpus]
-        shown = card.one("div", class_="pend")
-        self.same(where + "pods without a GPU", len(list(shown.all("a"))) if shown else 0, len(pending))
+        self.same(where + "GPUs", [[one[key] for key in ("id", "usedGPU", "totalGPU", "freeGPU", "healthy", "schedulable", "usable", "overcommitted")]
+                                   for one in card["gpus"]],
+                  [[one.idx, one.used, one.mem, one.free, one.healthy, one.schedulable, one.usable, one.charged > one.mem] for one in gpus])
+        self.same(where + "what GPUs are", [(one.get("model", ""), one.get("uuid", "")) for one in card["gpus"]],
+                  [(one.model, calm(one.uuid)) for one in gpus])
+        self.pod_rows(where, card["pods"], [pod for pod in node.pods if not gpu or gpu.idx in pod.gpus], some)
 
-    # ---- the map, the five, the form ----
+    # ---- the map, the five ----
 
     def models(self, where, page, nodes):
-        cells = [cell for cell in page.all("a", class_="c")]
+        self.same(where + "a map of many nodes", "map" in page, len(nodes) > OVERVIEW)
         if len(nodes) <= OVERVIEW:
-            self.same(where + "no map of few nodes", len(cells), 0)
             return
-        per_gpu = sum(len(node.gpus) for node in nodes) <= CELLS
-        want = {}
-        for node in nodes:
-            for gpu in node.gpus if per_gpu else [None]:
-                word = f"{node.name} GPU{gpu.idx}: {gpu.used}/{gpu.mem}" if gpu else f"{node.name}: {node.used}/{node.total}"
-                usable = gpu.usable if gpu else any(gpu.usable for gpu in node.gpus)
-                over = gpu.charged > gpu.mem if gpu else any(gpu.charged > gpu.mem for gpu in node.gpus)
-                href = f"?node={quote(node.name)}" + (f"&gpu={gpu.idx}" if gpu else "")
-                want[href] = (word, "overfull" if over else "" if usable else "takes no pods",
-                              "l%d" % (tenths(gpu.used, gpu.mem) if gpu else tenths(node.used, node.total)))
-        self.same(where + "cells of the map", len(cells), len(want))
-        for cell in cells:
-            word, state, height = want.pop(cell.attrs["href"], ("", "", ""))
-            label, _, more = cell.attrs["aria-label"].partition(", ")
-            classes = cell.attrs["class"].split()
-            self.same(where + "a cell", (label, "" if "stranded" in more else more, height in classes, "full" in classes, "off" in classes),
-                      (word, state, True, state == "overfull", state == "takes no pods"))
-            if not per_gpu:
-                node = next(node for node in nodes if node.name == label.rpartition(": ")[0])
-                self.same(where + "bars of a cell", [char in "!×" for char in cell.text()],
-                          [gpu.charged > gpu.mem or not gpu.usable for gpu in node.gpus])
-        titles = {}
-        for section in page.all("section", class_="map"):
-            if heading := section.one("h2"):
-                titles[heading.own().strip()] = heading.one("small").text()
-        by = {}
+        want, got = {}, {}
         for node in nodes:
             models = {gpu.model for gpu in node.gpus}
-            by.setdefault((models.pop() if len(models) == 1 else "mixed GPUs") or "model not known", []).append(node)
-        if len(by) <= 24:
-            self.same(where + "models", sorted(titles), sorted(name.strip() for name in by))
-            for name, some in by.items():
-                text, gpus = titles[name.strip()], sum(len(node.gpus) for node in some)
-                want_text = f"{len(some):,} nodes, {gpus:,} GPUs: {sum(n.used for n in some):,} of {sum(n.total for n in some):,} "
-                free, off = sum(n.free for n in some), sum(n.unusable for n in some)
-                if not text.strip().startswith(want_text) or f", {free:,} free" not in text or (f", {off:,} not usable" in text) != bool(off):
-                    raise Wrong(f"{where}{name}: {text!r}, not {want_text!r}, {free} free, {off} not usable")
+            by = want.setdefault(models.pop() if len(models) == 1 else "mixed GPUs", {})
+            by[node.name] = [node.name, node.used, node.total, node.free, *(value for gpu in node.gpus for value in (
+                gpu.idx, gpu.used, gpu.mem, "!" if gpu.charged > gpu.mem else "" if gpu.usable else "x"))]
+        for model in page["map"]:
+            got[model["name"]] = {cell[0]: cell[:4] + cell[5:] for cell in model["nodes"]}
+        if len(want) <= 24:
+            self.same(where + "the map", got, want)
+        for model in page["map"]:
+            some = [node for node in nodes if node.name in got[model["name"]]]
+            self.same(where + "sums of a model", [model[key] for key in ("gpuCount", "usedGPU", "totalGPU", "freeGPU", "unusableGPU")],
+                      [sum(len(node.gpus) for node in some), *(sum(getattr(node, key) for node in some) for key in ("used", "total", "free", "unusable"))])
 
     def top(self, where, page, waits, meant):
-        lists = {part.one("h2").text(): [item for item in part.all("li")] for part in page.by_id("top").all("div")}
-        oldest = [self.pods[ns, name].created for ns, name in self.who(lists.get("Wait longest", []))]
-        self.same(where + "wait longest", oldest, sorted(pod.created for pod in waits)[:5] if len(waits) > 5 else [])
+        oldest = [self.pods[pod["namespace"], pod["name"]].created for pod in page["longestPending"]]
+        self.same(where + "wait longest", oldest, sorted(pod.created for pod in waits)[:5])
         told = [pod for pod in meant if pod.node.told and pod.gpus]
-        if self.exact and page.by_id("totals") and "truly used" not in page.by_id("totals").text():
+        if self.exact and "usedBytes" not in page["total"]:
             told = []
-        waste = sorted((max(0, pod.each * GIB - pod.peak) * pod.count for pod in told), reverse=True)
-        over = sorted((max(0, pod.used - pod.each * GIB) for pod in told), reverse=True)
-        for title, want in (("Never used most of their share", waste), ("Above their share", over)):
-            want = [f"{size / GIB:.1f} GiB" for size in want if size][:5]
-            self.same(where + title, [item.text().rpartition(": ")[2].strip() for item in lists.get(title, [])], want)
-
-    @staticmethod
-    def who(items):
-        return [tuple(urllib.parse.unquote(item.hrefs()[0].removeprefix("?pod=")).split("/")) for item in items]
-
-    def form(self, where, page, some):
-        """What is asked for stands in the form, so that the next change does not lose it."""
-        form = page.one("form")
-        said = {"q": form.one("input").attrs["value"]}
-        for select in form.all("select"):
-            chosen = [option.attrs["value"] for option in select.all("option") if "selected" in option.attrs]
-            said[select.attrs["name"]] = chosen[0] if chosen else ""
-        self.same(where + "the form", said, {"q": some.q, "ns": some.ns, "model": some.model, "sort": "name"})
-
-    def stops(self, where, page):
-        """The pager within ten stops of the keyboard."""
-        stops = [node for node in page.all() if node.tag in ("a", "input", "select", "button", "summary")]
-        pager = list(page.by_id("pager").all("a"))
-        if pager and stops.index(pager[0]) >= 10:
-            raise Wrong(f"{where}the pager comes after {stops.index(pager[0])} stops")
+        for key, sizes in (("mostUnused", [max(0, pod.each * GIB - pod.peak) * pod.count for pod in told]),
+                           ("mostExcess", [max(0, pod.used - pod.each * GIB) for pod in told])):
+            self.same(where + key, [pod["bytes"] for pod in page[key]], sorted((size for size in sizes if size), reverse=True)[:5])
 
     # ---- views ----
 
     def node_view(self, node, gpu=None):
         path = f"?node={quote(node.name)}" + (f"&gpu={gpu.idx}" if gpu else "")
         page, where = self.page(path), f"{path[:200]}: "
-        view = page.by_id("view")
-        self.same(where + "title", view.one("h2").text(), f"Node {node.name}")
-        text, gpus = view.text(), [gpu] if gpu else node.gpus
-        lines = [part.text() for part in view.all("p") if re.match(r"GPU\d+ ", part.text())]
-        self.same(where + "lines of GPUs", [re.sub(r"( free).*", r"\1", line, flags=re.S) for line in lines], [
-            f"GPU{one.idx} {one.model} {self.uuid(one)}: {one.used} of {one.mem} {node.unit} given, {one.free} free" for one in gpus])
-        self.same(where + "state", ("the kubelet does not answer" in text, "no new pods" in text), (not node.ready, node.cordoned))
-        self.same(where + "card", card_names(page), [node.name])
-        self.card(where, next(page.all("article")), node, gpu=gpu)
-        self.pod_rows(where, page, [pod for pod in node.pods if not gpu or gpu.idx in pod.gpus])
-        self.told_events(where, view, "Node", node.name)
+        self.same(where + "what it is of", (page["kind"], page["name"], names(page), page.get("gpu")),
+                  ("node", node.name, [node.name], gpu.idx if gpu else None))
+        self.card(where, page["nodes"][0], node, gpu=gpu)
+        self.told_events(where, page, "Node", node.name)
 
-    @staticmethod
-    def uuid(gpu):
-        from world import calm                  # pylint: disable=import-outside-toplevel
-        return calm(gpu.uuid)
-
-    def told_events(self, where, view, kind, name):
+    def told_events(self, where, page, kind, name):
         """The last ten of ours."""
-        from world import calm                  # pylint: disable=import-outside-toplevel
-        ours = [event for event in self.world.events if event["involvedObject"] == {"kind": kind, "name": name} and event["reason"] == "GpuGone"]
+        ours = [event for event in self.world.events if event["involvedObject"] == {"kind": kind, "name": name} and event["source"]["component"] == "gpushare-device-plugin"]
         ours = sorted(ours, key=lambda event: event["lastTimestamp"], reverse=True)[:10]
-        part = next((pre for pre in view.all("pre", class_="events")), None)
-        want = "".join(f"{e['lastTimestamp']}  Warning  GpuGone  {calm(e['message'])}\n" for e in ours)
+        want = "".join(f"{e['lastTimestamp']}  Warning  GpuRemoved  {calm(e['message'])}\n" for e in ours)
         if len({event["lastTimestamp"] for event in ours}) < len(ours):
             return                              # of two pods of one name
-        if part is None or (part.text() != want if want else not part.text().startswith("none; ")):
-            raise Wrong(f"{where}Events {part and part.text()!r}, not {want!r}")
+        if page["events"] != want if want else not page["events"].startswith("none; "):
+            raise Wrong(f"{where}Events {page['events']!r}, not {want!r}")
 
-    def pod_rows(self, where, page, pods):
-        got = []
-        for cells in rows(page.by_id("pods")):
-            ns, name, owner, node, gpus, given = [cell.text() for cell in cells[:6]]
-            got.append((ns, name, owner, node, gpus, given))
-        want = [(pod.ns, pod.name, pod.owner, pod.node.name, ",".join(map(str, pod.gpus)) or "?",
-                 f"{pod.each}" + (" each" if pod.count > 1 else "")) for pod in pods]
-        self.same(where + "rows of pods", sorted(got), sorted(want) if len(want) <= 500 else sorted(got))
-
-    def sums(self, where, page, meant, waits):
-        fig = figures(page.by_id("view"))
-        got = {name: number(fig[name][0]) for name in ("given", "pods that have a place", "asked for by pods that wait", "pods that wait")}
-        self.same(where + "sums", got, {"given": sum(pod.units for pod in meant), "pods that have a place": len(meant),
-                                        "asked for by pods that wait": sum(pod.units for pod in waits), "pods that wait": len(waits)})
+    def pod_rows(self, where, rows, pods, some=None):
+        got = [(row["namespace"], row["name"], row["owner"], row["node"], row["gpus"], row["usedGPU"], row["gpuCount"], row["meant"]) for row in rows]
+        want = [(pod.ns, pod.name, pod.owner, pod.node.name, sorted(pod.gpus), pod.each, pod.count, not some or some.means(pod)) for pod in pods]
+        self.same(where + "rows of pods", sorted(got), sorted(want) if len(rows) < 500 else sorted(got))
 
     def theirs(self, ns, owner=""):
         """A namespace's, an owner's view."""
@@ -448,40 +295,33 @@ class Judge:
             self.missing(path)
             return
         page = self.page(path)
-        self.same(where + "title", page.by_id("view").one("h2").text(), f"Owner {owner}" if owner else f"Namespace {ns}")
-        self.sums(where, page, meant, waits)
+        self.same(where + "what it is of", (page["kind"], page["name"], page["namespace"]), ("owner", owner, ns) if owner else ("namespace", ns, ns))
+        self.totals(where, page, some, nodes, meant)
         self.waiting(where, page, some, waits)
-        self.same(where + "cards", len(card_names(page)), min(PER_PAGE, len(nodes)))
-        self.same(where + "cards of", set(card_names(page)) <= {node.name for node in nodes}, True)
-        self.stops(where, page)
+        self.cards(where, page, some, nodes)
         if owner:
-            self.pod_rows(where, page, meant)
+            self.pod_rows(where, page["pods"], meant)
+            self.same(where + "how many pods", page["podCount"], len(meant))
             return
-        self.same(where + "a bill", f'{{namespace="{ns}"}}[30d]' in page.by_id("view").text(), True)
         by = {}
         for pod in meant:
-            entry = by.setdefault(pod.owner or pod.name, [0, 0])
+            entry = by.setdefault((pod.owner, "" if pod.owner else pod.name), [0, 0])
             entry[0] += 1
             entry[1] += pod.units
-        got = [(cells[0].text(), int(cells[1].text()), int(cells[2].text())) for cells in rows(page.by_id("owners"))]
-        self.same(where + "owners", sorted(got), sorted((name, *entry) for name, entry in by.items()))
-        self.same(where + "most first", [row[2] for row in got], sorted((row[2] for row in got), reverse=True))
+        got = [(row["owner"], "" if row["owner"] else row["name"], row["podCount"], row["usedGPU"]) for row in page["owners"]]
+        self.same(where + "owners", sorted(got), sorted((*name, *entry) for name, entry in by.items()))
+        self.same(where + "most first", [row[3] for row in got], sorted((row[3] for row in got), reverse=True))
 
     def pod_view(self, pod):
         path = f"?pod={quote(pod.ns)}%2F{quote(pod.name)}"
         page, where = self.page(path), f"{path[:300]}: "
-        view = page.by_id("view")
-        self.same(where + "title", view.one("h2").text(), f"Pod {pod.name}")
-        hrefs = view.hrefs()
-        self.same(where + "its namespace, owner and node", [
-            f"?namespace={quote(pod.ns)}" in hrefs, not pod.owner or f"?owner={quote(pod.ns)}%2F{quote(pod.owner)}" in hrefs,
-            not pod.node or f"?node={quote(pod.node.name)}" in hrefs], [True] * 3)
+        self.same(where + "what it is of", (page["kind"], page["namespace"], page["name"], page["owner"], names(page)),
+                  ("pod", pod.ns, pod.name, pod.owner, [pod.node.name] if pod.node else []))
         code, out, err = self.web.cli("why", f"{pod.ns}/{pod.name}")
         if code:
             raise Wrong(f"{where}why ended with {code}: {err}")
-        said = next(pre for pre in view.all("pre") if "class" not in pre.attrs).text()
-        self.same(where + "why, word for word", self.in_order(said), self.in_order(out))
-        self.told_events(where, view, "Pod", pod.name)
+        self.same(where + "why, word for word", self.in_order(page["why"]), self.in_order(out))
+        self.told_events(where, page, "Pod", pod.name)
 
     @staticmethod
     def in_order(text):
@@ -490,9 +330,7 @@ class Judge:
         return [*(line for line in lines if not line.startswith("  shares")), *sorted(line for line in lines if line.startswith("  shares"))]
 
     def missing(self, path):
-        page = self.page(path, 404)
-        title = page.by_id("view").one("h2").text()
-        self.same(f"{path}: there is none", title.startswith("There is no "), True)
+        self.page(path, False)
 
     def views(self, most):
         rng, world = self.rng, self.world
@@ -520,29 +358,11 @@ class Judge:
                     self.missing(f"?owner=%2F{quote(pod.owner)}")
                     self.missing(f"?owner={quote(pod.owner)}")
 
-    def crawl(self, most):
-        """Every link leads to a page that names what it is of."""
-        todo = sorted(self.links)
-        for href in self.rng.sample(todo, min(most, len(todo))):
-            where, text = self.links[href]
-            page = read(self.web, href)
-            self.pages += 1
-            fields = dict(urllib.parse.parse_qsl(href[1:]))
-            view = page.by_id("view")
-            for kind in ("node", "namespace", "owner", "pod"):
-                if kind in fields:
-                    name = fields[kind].partition("/")[2] if kind in ("owner", "pod") else fields[kind]
-                    self.same(f"{where[:200]} links to {href[:200]} ({text})", view and view.one("h2").text(), f"{kind.capitalize()} {name}")
-                    if "gpu" in fields:
-                        self.same(f"{href[:200]}: the GPU", view.one("h3").text(), f"GPU{fields['gpu']} of {name}")
-
-
-def judge_world(web, world, rng, most, crawl, exact=True):
+def judge_world(web, world, rng, most, exact=True):
     """Pages read."""
     judge = Judge(web, world, rng, exact)
     judge.cluster()
     for some in some_filters(rng, world):
         judge.filtered(some)
     judge.views(most)
-    judge.crawl(crawl)
     return judge.pages

@@ -4,9 +4,9 @@
 
   run.py --build DIR [--seed N] [--seconds S | --worlds N] [--only figures|stream|rude]
 
-Clusters are random (world.py), the API server is a script (api.py), pages are read strictly (markup.py), and every figure, row,
-group, cell and link is one that the documents promise of that cluster (judge.py); what the command says with -o json and
-`why` is the same. `stream` changes a cluster while somebody follows: the parts that he was sent are the page. `rude` asks in
+Clusters are random (world.py), the API server is a script (api.py), documents are read strictly (rows.py), and every figure, row,
+group and cell is one that the documents promise of that cluster (judge.py); what the command says with -o json and
+`why` is the same. `stream` changes a cluster while somebody follows: who is told nothing has what a new reader gets. `rude` asks in
 ways that no browser does, while the API server restarts, freezes, forgets and says 410 (rude.py).
 
 Whatever is wrong is printed with the seed of its world, and the exit status is 1."""
@@ -19,8 +19,8 @@ import traceback
 
 import rude
 from api import Api, Web, wait_for
-from judge import judge_world
-from markup import Wrong
+from judge import judge_world, read
+from rows import Wrong
 from stream import judge_stream
 from world import random_world
 
@@ -28,16 +28,16 @@ SHOWN = 20
 
 
 def is_told(web, world):
-    return not world.usage or b"truly used" in web.get("")[2]
+    return not world.usage or "usedBytes" in read(web, "")["total"]
 
 
 def figures(args, seed, size=None):
     rng = random.Random(f"figures {seed}")
     world = random_world(rng, size)
     with Api(world.objects(), world.events, world.usage) as api, Web(args.build, api) as web:
-        wait_for("lists are read", lambda: web.get("")[0] == 200)
+        wait_for("lists are read", lambda: web.get("rows")[0] == 200)
         wait_for("device plugins have told", lambda: is_told(web, world))
-        pages = judge_world(web, world, rng, args.views, args.links)
+        pages = judge_world(web, world, rng, args.views)
     if web.status:
         raise Wrong(f"the page ended with {web.status}")
     return pages
@@ -47,11 +47,11 @@ def stream(args, seed, size=None):
     rng = random.Random(f"stream {seed}")
     world = random_world(rng, size or rng.choice(["small", "small", "wide", "waits"]))
     with Api(world.objects(), world.events) as api, Web(args.build, api) as web:
-        wait_for("lists are read", lambda: web.get("")[0] == 200)
+        wait_for("lists are read", lambda: web.get("rows")[0] == 200)
         news = judge_stream(web, api, world, rng, args.rounds)
         for node in world.nodes:
             node.told = False
-        news += judge_world(web, world, rng, args.views, args.links, exact=False)
+        news += judge_world(web, world, rng, args.views, exact=False)
     if web.status:
         raise Wrong(f"the page ended with {web.status}")
     return news
@@ -61,13 +61,13 @@ def rudely(args, seed, size=None):
     rng = random.Random(f"rude {seed}")
     world = random_world(rng, size or rng.choice(["small", "small", "wide"]))
     with Api(world.objects(), world.events) as api, Web(args.build, api) as web:
-        wait_for("lists are read", lambda: web.get("")[0] == 200)
+        wait_for("lists are read", lambda: web.get("rows")[0] == 200)
         done = rude.odd_queries(web, rng, args.requests // 10) + rude.duplicates(web, world)
         done += rude.half_sent(web, rng, 200) + rude.in_parallel(web, rng, world, args.requests // 10)
         done += rude.while_deleted(web, api, rng, world, args.requests / 500)
         done += rude.restarted(web, api, world, rng) + rude.frozen(web, api, world, rng)
         done += rude.grows(web, rng, world, args.requests)
-        done += judge_world(web, world, rng, args.views, args.links, exact=False)
+        done += judge_world(web, world, rng, args.views, exact=False)
     if web.status:
         raise Wrong(f"the page ended with {web.status}")
     return done
@@ -83,7 +83,6 @@ def main():
     parser.add_argument("--seconds", type=int, default=0)
     parser.add_argument("--worlds", type=int, default=1)
     parser.add_argument("--views", type=int, default=4)
-    parser.add_argument("--links", type=int, default=40)
     parser.add_argument("--size")
     parser.add_argument("--requests", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=6)

@@ -78,7 +78,7 @@ class Node:
         amounts = {"cpu": "64", "pods": "110", D + "gpu-mem": units, D + "gpu-count": str(len(self.gpus))}
         inventory = {"v": 1, "unit": self.unit, "gpus": [
             {"idx": gpu.idx, "uuid": gpu.uuid, "mem": gpu.mem, "model": gpu.model, "healthy": gpu.healthy, "schedulable": gpu.schedulable}
-            for gpu in self.gpus], "moved": True}
+            for gpu in self.gpus], "reassignments": True}
         return {"kind": "Node", "apiVersion": "v1", "metadata": {
             "name": self.name, "uid": "node-" + self.name[:40], "labels": {"gpushare": "true"},
             "annotations": {D + "gpu-inventory": json.dumps(inventory), "note": HOSTILE[0]} if self.inventory else {}},
@@ -239,7 +239,7 @@ class World:
 
     def tell_events(self, kind, name):
         for i in range(self.rng.choice([0, 0, 1, 12])):
-            self.events.append({"involvedObject": {"kind": kind, "name": name}, "reason": "GpuGone" if i % 3 else "Rebooted", "type": "Warning",
+            self.events.append({"involvedObject": {"kind": kind, "name": name}, "reason": "GpuRemoved", "type": "Warning", "source": {"component": "gpushare-device-plugin" if i % 3 else "kubelet"},
                                 "lastTimestamp": f"2026-01-02T00:00:{i:02d}Z", "message": self.word(f"event {i} ")})
 
     @property
@@ -278,8 +278,8 @@ class World:
     def told_by(self, node):
         pods = [pod for pod in node.pods if pod.gpus]
         return {"v": 1, "gpus": [{"id": gpu.idx, "usedBytes": sum(pod.used for pod in pods if gpu.idx in pod.gpus)} for gpu in node.gpus], "pods": [
-            {"namespace": pod.ns, "name": pod.name, "uid": pod.uid, "owner": pod.owner, "enforced": "none", "reason": self.word("r"),
-             "givenBytes": pod.each * GIB // self.scale, "gpus": [{"id": idx, "usedBytes": pod.used, "peakBytes": pod.peak} for idx in pod.gpus]} for pod in pods]}
+            {"namespace": pod.ns, "name": pod.name, "uid": pod.uid, "owner": pod.owner, "enforced": "none", "enforcedMessage": self.word("r"),
+             "allocatedBytes": pod.each * GIB // self.scale, "gpus": [{"id": idx, "usedBytes": pod.used, "peakBytes": pod.peak} for idx in pod.gpus]} for pod in pods]}
 
     def objects(self):
         yield self.bare_document()
@@ -308,7 +308,7 @@ class World:
         return {"kind": "Pod", "apiVersion": "v1", "metadata": {
             "name": self.plugin_name(node), "namespace": SYSTEM, "uid": "plugin-" + node.name, "ownerReferences": [
                 {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": PLUGIN, "uid": "d", "controller": True}]},
-            "spec": {"nodeName": node.name, "containers": [{"name": "c", "ports": [{"name": "http", "containerPort": 39997}]}]},
+            "spec": {"nodeName": node.name, "containers": [{"name": "c", "ports": [{"name": "http", "containerPort": 29997}]}]},
             "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
 
 

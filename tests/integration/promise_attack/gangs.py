@@ -14,8 +14,8 @@ from stand_in import Api, Extender, request, wait_for
 STEPS = 90
 SIZES = [[8], [16], [24], [8, 8], [16, 6], [16, 16], [24, 24, 8], [16, 16, 16, 16]]
 PREFIX = "/gpushare-scheduler/"
-HELD = "held for a nominated pod"
-PLACED = re.compile(r"^gpushare_promised_pods (\S+)$", re.M)
+HELD = "reserved for a nominated pod"
+PLACED = re.compile(r"^gpushare_reserved_pods (\S+)$", re.M)
 NOT_NOW = ("not ready", "standby", "does not lead")
 SABOTAGE = ["names two", "outlives", "forgets", "uncounted", "refuses", "over-books", "steals", "starves",
             "double", "plain differs", "objects keep"]
@@ -35,7 +35,7 @@ class World:
         self.marker, self.marks = None, 0
         flags = [] if self.nominates else ["--nominate=false"]
         if rng.random() < 0.5:
-            flags += ["--policy", rng.choice(["binpack", "spread", "fgd", "rollout"])]
+            flags += ["--policy", rng.choice(["binpack", "spread", "rollout"])]
         self.one = Extender(build, self.api, *flags, log=log)
         self.control = Extender(build, self.api, "--nominate=false", *[f for f in flags if "nominate" not in f],
                                 log=log and log + ".control")
@@ -67,23 +67,23 @@ class World:
 
     def judge_binding(self, obj):
         """Under the API's lock: the object is as it will be."""
-        if self.sabotage == "over-books" and IDX_OF(obj) == [1]:
+        if self.sabotage == "over-books" and model.idx_of(obj) == [1]:
             obj["metadata"]["annotations"][model.IDX] = "0"
         if self.sabotage == "steals" and (theirs := self.model.living((time.monotonic(),) * 2, 1, obj["metadata"]["uid"])):
             for one in theirs:
-                if one.node == obj["spec"]["nodeName"] and len(IDX_OF(obj)) == 1:
+                if one.node == obj["spec"]["nodeName"] and len(model.idx_of(obj)) == 1:
                     obj["metadata"]["annotations"][model.IDX] = str(one.gpus[0])
         pod, name = self.model.pods.get(obj["metadata"]["uid"]), obj["spec"]["nodeName"]
         if not pod or name not in self.model.nodes:
             return self.wrong("a Binding of nobody's", obj["metadata"], name)
         sums = self.model.used(name)
         gpus = {gpu["idx"]: gpu for gpu in model.gpus_of(self.model.nodes[name])}
-        if len(IDX_OF(obj)) != pod.count:
-            self.wrong("another number of GPUs", pod.name, IDX_OF(obj))
-        for gpu in IDX_OF(obj):
+        if len(model.idx_of(obj)) != pod.count:
+            self.wrong("another number of GPUs", pod.name, model.idx_of(obj))
+        for gpu in model.idx_of(obj):
             if gpu not in gpus or not self.model.takes(gpus[gpu], sums.get(gpu, [0, 0, 0]), pod):
                 self.wrong("OVER-BOOKED", pod.name, name, gpu, sums.get(gpu), gpus.get(gpu))
-        pod.node, pod.gpus, pod.obj = name, IDX_OF(obj), obj
+        pod.node, pod.gpus, pod.obj = name, model.idx_of(obj), obj
         return None
 
     def sync(self):
@@ -183,7 +183,7 @@ class World:
         moment = (began, time.monotonic())
         shown = {}
         for node in doc["nodes"]:
-            for one in node.get("promised") or []:
+            for one in node.get("reservations") or []:
                 shown[one["uid"]] = {**one, "node": node["name"]}
             if node["name"] != "marker" and node["name"] in self.model.nodes:
                 used = self.model.used(node["name"])
@@ -199,14 +199,14 @@ class World:
             elif not known or not self.model.alive(known, moment):
                 self.wrong("a place is kept that is over", one, known and vars(self.model.groups[known.group]))
                 continue
-            if one["node"] != known.node or len(one["devs"]) != known.pod.count or \
-                    one["usedGPU"] != known.pod.share:
+            if one["node"] != known.node or len(one["gpus"]) != known.pod.count or \
+                    one["requestedGPU"] != known.pod.share:
                 self.wrong("another place than filter said", one, known.node, known.pod.share, known.pod.count)
             if one["group"] not in known.pod.groups:
                 self.wrong("a group of nobody's", one, known.pod.groups)
-            if known.gpus and list(known.gpus) != one["devs"]:
+            if known.gpus and list(known.gpus) != one["gpus"]:
                 self.wrong("it moved", one, known.gpus)
-            known.gpus = one["devs"]
+            known.gpus = one["gpus"]
             if not 0 <= one["millisecondsLeft"] <= 5000:
                 self.wrong("time that nobody has", one)
         for uid, known in list(self.model.promises.items()):
@@ -218,11 +218,11 @@ class World:
             self.over_promised(one)
         told = PLACED.search(self.one.get("/metrics")[1])
         if self.sabotage == "uncounted":
-            told = PLACED.search(f"gpushare_promised_pods {len(shown) + 1}")
+            told = PLACED.search(f"gpushare_reserved_pods {len(shown) + 1}")
         now = time.monotonic()
         sure = len([one for one in self.model.promises.values() if self.model.alive(one, (began, now)) == 1])
         if not told or not sure <= float(told[1]) <= len(shown):
-            self.wrong("gpushare_promised_pods", told and told[1], len(shown), sure)
+            self.wrong("gpushare_reserved_pods", told and told[1], len(shown), sure)
 
     def alter(self, shown):
         now = (time.monotonic(),) * 2
@@ -401,7 +401,8 @@ class World:
             lower = [one for one in self.model.pods.values() if one.node == name and one.priority < pod.priority]
             if lower:
                 proposed[name] = {"Pods": [{"UID": one.uid} for one in self.rng.sample(lower, 1)], "NumPDBViolations": 0}
-        _, text = self.ask("preempt", {"Pod": pod.obj, "NodeNameToMetaVictims": proposed})
+        asks = {**pod.obj, "metadata": {**pod.obj["metadata"], "uid": "unknown"}}   # what victims free is `freed`'s part
+        _, text = self.ask("preempt", {"Pod": asks, "NodeNameToMetaVictims": proposed})
         for name, victims in (json.loads(text).get("NodeNameToMetaVictims") or {}).items():
             for victim in victims["Pods"]:
                 one = self.model.pods.get(victim["UID"])
@@ -578,7 +579,7 @@ class World:
         def woken():
             with self.api.lock:
                 now = self.api.objects["pods"][pod.key]
-                return self.sabotage != "starves" and ("aliyun.com/gpu-wake" in now["metadata"]["annotations"] or
+                return self.sabotage != "starves" and ("aliyun.com/gpu-requeue" in now["metadata"]["annotations"] or
                                                        now["status"].get("nominatedNodeName"))
         try:
             wait_for("the wake", woken, 10)
@@ -618,10 +619,6 @@ class World:
         for one in (self.one, self.control):
             if one.status != 0:
                 self.wrong("it ended with", one.status, one.said()[-1500:])
-
-
-def IDX_OF(obj):
-    return [int(word) for word in obj["metadata"].get("annotations", {}).get(model.IDX, "").split(",") if word]
 
 
 def one_world(build, rng, judge, sabotage=None, log=None):

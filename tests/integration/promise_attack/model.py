@@ -19,17 +19,21 @@ def node(name, sizes, labels=None, max_pods=None):
              "model": "NVIDIA A100-SXM4-80GB" if size > 16 else "Tesla T4", "schedulable": True,
              **({"maxPods": max_pods} if max_pods else {})} for at, size in enumerate(sizes)]
     return with_gpus({"kind": "Node", "apiVersion": "v1",
-                      "metadata": {"name": name, "uid": "node-" + name, "annotations": {"aliyun.com/gpu-moved": "{}"},
+                      "metadata": {"name": name, "uid": "node-" + name, "annotations": {"aliyun.com/gpu-reassigned": "{}"},
                                    "labels": {"kubernetes.io/hostname": name, "gpushare": "true", **(labels or {})}},
                       "spec": {}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}, gpus)
 
 
 def with_gpus(obj, gpus):
-    obj["metadata"]["annotations"][INVENTORY] = json.dumps({"v": 1, "unit": "GiB", "gpus": gpus, "moved": True})
+    obj["metadata"]["annotations"][INVENTORY] = json.dumps({"v": 1, "unit": "GiB", "gpus": gpus, "reassignments": True})
     total = {"cpu": "64", "memory": "256Gi", "pods": "500", MEM: str(sum(gpu["mem"] for gpu in gpus)),
              COUNT: str(len(gpus)), CORES: str(100 * len(gpus))}
     obj["status"].update({"capacity": total, "allocatable": dict(total)})
     return obj
+
+
+def idx_of(obj):
+    return [int(word) for word in obj["metadata"].get("annotations", {}).get(IDX, "").split(",") if word]
 
 
 def gpus_of(obj):

@@ -9,9 +9,9 @@ models of their own, which share no code with the product and read docs/contract
 |---|---|---|
 | gangs | pods of groups, of all three kinds, are asked about, bound, deleted and made anew in every wrong order, beside others, nominations, nodes that change, restarts | no GPU is over-booked or promised twice; who has a place gets it; nobody is refused for a place that is over; inspect, metric and answers say the same; whoever is in no group hears what another extender says that was asked about none |
 | budgets | full nodes, PodDisruptionBudgets of all kinds, lost rights and watches | victims are needed, of lower priority, and of those the fewest violate; their number is told |
-| storm | schedulers in threads, an API server that loses what it is sent, replicas that are killed | no GPU is over-booked; when all is quiet no place is kept and inspect is the API's; nothing hangs or dies |
+| freed | what others ask of preempt, full tables, watches that list anew, between an answer and its victim's end | who evicts is named the node and nobody of the same or lower priority; what it gives up is free |
 | waiting | hundreds of binds wait for one of --bind-workers, in every way that they and those beside them can go wrong | no GPU is over-booked; nobody is refused who fits wherever the others are; filter names no node whose memory waiting binds have; when all is quiet inspect is the API's |
-| late | an API server that takes 3.5 s over each PATCH | places end in time |
+| tenant | one namespace's rules, budgets, texts, groups, pods by hand and webhooks that hang, several at a time | filter, prioritize and bind of another namespace take 2 s at most, requeueing 3 s; places end in time |
 
 Whatever is wrong is printed with the seed and the last events, and the exit status is 1. --sabotage all alters what the
 product said, or does: each has to be found."""
@@ -25,12 +25,12 @@ import time
 import traceback
 
 import budgets
+import freed
 import gangs
-import late
-import storm
+import tenant
 import waiting
 
-PARTS = {"gangs": gangs, "budgets": budgets, "late": late, "storm": storm, "waiting": waiting}
+PARTS = {"gangs": gangs, "budgets": budgets, "freed": freed, "tenant": tenant, "waiting": waiting}
 LONG_S = 600    # a world of waiting binds takes up to three minutes
 SHOWN = 5       # of what is wrong; the rest is counted
 

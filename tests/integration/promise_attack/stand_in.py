@@ -15,7 +15,6 @@ from fake import request, wait_for  # noqa: E402,F401
 
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 LEASE = re.compile(r"/apis/coordination.k8s.io/v1/namespaces/([^/]+)/leases(?:/([^/]+))?")
-DEAD = "the API server is away"
 
 
 class Handler(fake.Handler):
@@ -34,9 +33,7 @@ class Handler(fake.Handler):
                 return self.fails(410, "too old resource version")
             return self.collection(api, "poddisruptionbudgets", "", query)
         if match := LEASE.fullmatch(path):
-            return self.lease(api, match, self.rfile.read(int(self.headers.get("Content-Length") or 0)))
-        if self.command == "PATCH":
-            time.sleep(api.patch_s)
+            return self.lease(api, match, self.read_body())
         return super().answer()
 
     do_GET = do_POST = do_PATCH = do_PUT = answer
@@ -101,7 +98,7 @@ class Api(fake.Api):
     handler = Handler
 
     def __init__(self, rng, objects=()):
-        self.rng, self.away, self.patch_s, self.lost = rng, False, 0, 0
+        self.rng, self.away, self.lost = rng, False, 0
         self.budgets_status, self.budgets_expired, self.leases = 200, 0, {}
         self.on_binding = lambda _: None
         self.fault = lambda *_: None

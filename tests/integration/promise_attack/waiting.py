@@ -16,13 +16,12 @@ import model
 import stand_in
 from model import Pod
 from stand_in import Extender, fake, wait_for
-from storm import gpus_of, ready
 
 PREFIX = "/gpushare-scheduler/"
 SLACK_S = 2.0               # by which the extender, the watch or this machine may be late
 BACK_S = 30 + SLACK_S       # a bind whose turn does not come gives its place back
 OPEN_S = 65                 # one without an answer is open
-METRICS = {"gpushare_broken_invariants_total": 0, "gpushare_reserved_claims": 0, "gpushare_promised_pods": 0}
+METRICS = {"gpushare_invariant_violations_total": 0, "gpushare_binding_pods": 0, "gpushare_reserved_pods": 0}
 SABOTAGE = ["over-books", "drops one", "false success", "refuses", "forgets who waits", "other units", "keeps", "dies"]
 KINDS = {   # what may happen; calm ones are judged by what is refused as well
     "calm": {"fates": ["ok", "slow", "slow", "409", "422"], "late": 0, "troubles": ["none"]},
@@ -33,6 +32,13 @@ KINDS = {   # what may happen; calm ones are judged by what is refused as well
                  "troubles": ["kill", "kill", "term", "stop", "stop long", "freeze", "410", "delete", "anew", "gone"]},
     "election": {"fates": ["ok", "slow", "slow", "late answer", "500 done", "cut done", "hang done"], "late": 2,
                  "troubles": ["kill leader", "term leader", "stop leader", "lease", "freeze", "410", "delete", "anew"]}}
+
+
+def ready(one):
+    try:
+        return one.process.poll() is not None or one.get("/readyz")[0] == 200
+    except OSError:
+        return False
 
 
 class Handler(stand_in.Handler):
@@ -176,7 +182,7 @@ class World:
         for obj in self.api.objects["pods"].values():
             pod = self.pods.get(obj["metadata"]["uid"])
             if pod and pod is not but and obj["spec"].get("nodeName") == name and obj["status"]["phase"] not in ("Succeeded", "Failed"):
-                for gpu in gpus_of(obj):
+                for gpu in model.idx_of(obj):
                     sums[gpu] = sums.get(gpu, 0) + pod.share
         return sums
 
@@ -197,12 +203,12 @@ class World:
             notes["ALIYUN_COM_GPU_MEM_POD"] = "1"
         self.count("bound")
         self.carried[pod.uid] = name
-        if notes["ALIYUN_COM_GPU_MEM_POD"] != str(pod.share * pod.count) or len(set(gpus_of(obj))) != pod.count:
+        if notes["ALIYUN_COM_GPU_MEM_POD"] != str(pod.share * pod.count) or len(set(model.idx_of(obj))) != pod.count:
             self.wrong("another pod's units", pod.name, pod.uid, pod.share, pod.count, notes)
         since, history = self.known_since(came), self.sizes[name]
         sizes = [one for at, (_, one) in enumerate(history) if at + 1 == len(history) or history[at + 1][0] > since]
         sums = self.charged(name, pod)
-        for gpu in gpus_of(obj):
+        for gpu in model.idx_of(obj):
             if sums.get(gpu, 0) + pod.share > max((one[gpu] for one in sizes if gpu < len(one)), default=0):
                 self.wrong("OVER-BOOKED", pod.name, pod.uid, pod.share, name, gpu, sums, history, f"came {came:.2f}",
                            [(one.obj["metadata"]["name"], one.gpus) for one in self.pods.values() if self.carried.get(one.uid) == name])
@@ -237,6 +243,9 @@ class World:
             try:
                 status, answer = self.send(one.port, "bind", {"PodName": pod.name, "PodNamespace": pod.namespace,
                                                               "PodUID": pod.uid, "Node": name}, patience)
+                if status == 503:  # one namespace's part of the queue is full
+                    answer = None
+                    break
                 if status != 200:
                     self.wrong("bind answers", status, answer)
             except TimeoutError:

@@ -269,7 +269,7 @@ class Api:
             if client.lease_fails:
                 return self.failure(500, "InternalError", "etcdserver: leader changed")
             return self.lease(method, match[1], match[2], body)
-        return self.failure(404, "NotFound", "no such path " + path)
+        return self.failure(404, "NotFound", "path not found " + path)
 
     @staticmethod
     def failure(code, reason, message):

@@ -7,9 +7,13 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 
 from api import Client
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "e2e"))
+from harness.processes import free_port  # noqa: E402
 
 PREFIX = "/gpushare-scheduler/"
 NAMESPACE = "kube-system"
@@ -19,17 +23,17 @@ END_S, START_S = 25, 40
 
 
 class Extender:
-    def __init__(self, world, number, program, flags, port):
+    def __init__(self, world, number, program, flags):
         self.world, self.number, self.program = world, number, program
-        self.name, self.port = f"ext-{number}", port
-        self.client = Client(self.name, port + 1)
+        self.name, self.port, api_port = f"ext-{number}", free_port(), free_port()
+        self.client = Client(self.name, api_port)
         self.flags, self.process, self.frozen, self.ending = flags, None, False, False
         self.log = open(os.path.join(world.folder, self.name + ".log"), "ab")
         self.kubeconfig = os.path.join(world.folder, self.name + ".kubeconfig")
         with open(self.kubeconfig, "w", encoding="utf-8") as out:
             json.dump({"apiVersion": "v1", "kind": "Config", "current-context": "c",
                        "clusters": [{"name": "c", "cluster": {
-                           "server": f"http://127.0.0.1:{port + 1}"}}],
+                           "server": f"http://127.0.0.1:{api_port}"}}],
                        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
                        "users": [{"name": "u", "user": {"token": "t"}}]}, out)
 

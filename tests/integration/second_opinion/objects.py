@@ -6,8 +6,8 @@ import decimal
 import json
 
 MEM, CORES = "aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage"
-COUNT, INVENTORY, MOVED = "aliyun.com/gpu-count", "aliyun.com/gpu-inventory", "aliyun.com/gpu-moved"
-CORDON, WAKE = "aliyun.com/gpu-cordon", "aliyun.com/gpu-wake"
+COUNT, INVENTORY, MOVED = "aliyun.com/gpu-count", "aliyun.com/gpu-inventory", "aliyun.com/gpu-reassigned"
+CORDON, WAKE = "aliyun.com/gpu-cordon", "aliyun.com/gpu-requeue"
 IDX, SPLIT = "ALIYUN_COM_GPU_MEM_IDX", "scheduler.framework.gpushare.allocation"
 DEV, ASSIGNED = "ALIYUN_COM_GPU_MEM_DEV", "ALIYUN_COM_GPU_MEM_ASSIGNED"
 LISTS = {"aliyun.com/gpu-model": (True, "model"), "aliyun.com/gpu-model-deny": (False, "model"),
@@ -110,7 +110,7 @@ def inventory(node):
 
 
 def set_inventory(node, gpus):
-    value = {"v": 1, "unit": "GiB", "gpus": [gpus[idx] for idx in sorted(gpus)], "moved": True}
+    value = {"v": 1, "unit": "GiB", "gpus": [gpus[idx] for idx in sorted(gpus)], "reassignments": True}
     node["metadata"]["annotations"][INVENTORY] = json.dumps(value)
     total = str(sum(gpu["mem"] for gpu in gpus.values()))
     for part in ("capacity", "allocatable"):

@@ -41,7 +41,7 @@ class Oracle:
     def __init__(self, api, trace, by_name):
         self.api, self.trace, self.by_name = api, trace, by_name
         self.places, self.touches, self.edited = {}, {}, {}
-        self.junk = set()           # nodes whose gpu-moved cannot be read
+        self.junk = set()           # nodes whose gpu-reassigned cannot be read
         self.offers = {}            # UID -> (time, client) of a nomination by the extender
         self.nominated = {}         # UID -> node, by kube-scheduler
         self.unanswered = {}        # UID -> (when, where) of its last Binding without a sure outcome
@@ -108,7 +108,7 @@ class Oracle:
             if seq > (pods if kind == "pods" else nodes):
                 return f"{kind} {seq} not told"
         if node in self.junk:
-            return "gpu-moved cannot be read"
+            return "gpu-reassigned cannot be read"
         for place, _ in self.standing():
             if place.node == node and (place.loose or place.disputed and
                                        process.seen.get(place.uid, place.record) != place.record):
@@ -310,8 +310,8 @@ class Oracle:
                             value != units * GIB:
                         differ.append(f"{key} is {value}, not {units} GiB")
         if not loose:
-            for key, right in (("gpushare_overfull_gpus", overfull),
-                               ("gpushare_claims", len(want))):
+            for key, right in (("gpushare_overcommitted_gpus", overfull),
+                               ("gpushare_allocated_pods", len(want))):
                 if metrics.get(key) != right:
                     differ.append(f"{key} is {metrics.get(key)}, not {right}")
         return differ

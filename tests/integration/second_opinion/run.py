@@ -20,8 +20,8 @@ A seed gives the same draws again; which of them meets which moment is the machi
 | create_gated, open_gate | tenants | scheduling gates; pods of another scheduler |
 | by_hand | tenants | nodeName set, with a record that is right, forged or missing |
 | phase_back | kubelet | a pod that had failed runs |
-| exchange, another_gpu, silence | plugin | gpu-moved; a plugin that is silent for a while |
-| unreadable, strangers | plugin | gpu-moved that is no JSON, or full of others' entries |
+| exchange, another_gpu, silence | plugin | gpu-reassigned; a plugin that is silent for a while |
+| unreadable, strangers | plugin | gpu-reassigned that is no JSON, or full of others' entries |
 | health, resize, max_pods, vanish | plugin | the inventory; a node that goes and comes back |
 | cordon, label | nodes | cordons of GPUs and nodes, taints, labels |
 | cut, expire, error_event, freeze, lag, down, stale_list | API server | watches and lists |
@@ -48,26 +48,12 @@ import argparse
 import asyncio
 import os
 import shutil
-import socket
 import sys
 import tempfile
 import time
 
 import sabotage
 from world import World
-
-
-def free_ports(count):
-    """The first of so many in a row that nobody listens on."""
-    first = 20000 + os.getpid() * 10 % 10000
-    while True:
-        try:
-            for port in range(first, first + count):
-                with socket.socket() as one:
-                    one.bind(("127.0.0.1", port))
-            return first
-        except OSError:
-            first += 100
 
 
 def parse():
@@ -89,7 +75,6 @@ def parse():
                         help="this is wrong on purpose, and must be found")
     args = parser.parse_args()
     args.program = os.path.abspath(args.program)
-    args.port = free_ports(4)
     return args
 
 

@@ -42,11 +42,10 @@ class World:
         self.api = Api(self.rng_of("api"), "1.20.2" if old else "1.36.3", checks_uid=not old)
         self.api.trace = self.trace
         self.oracle = Oracle(self.api, self.trace, by_name)
-        flags = ["--kube-api-qps", "1000", "--kube-api-burst", "1000"]
+        flags = ["--kube-api-qps", "1000"]
         flags += ["--scheduler-name", "default-scheduler"] if by_name else []
         flags += self.rng.choice([[], [], ["--policy", "fgd"], ["--policy", "binpack"],
-                                  ["--policy", "spread"], ["--nominate=false"],
-                                  ["--reconcile-every", "10s"]])
+                                  ["--policy", "spread"], ["--nominate=false"]])
         if self.way == "leader":
             flags.append("--leader-elect")
             self.oracle.lease_key = (NAMESPACE, "gpushare-extender")
@@ -54,7 +53,7 @@ class World:
             flags += ["--scheduler-lease", NAMESPACE + "/kube-scheduler"]
         flags += args.flag
         self.trace("world", args.seed, self.way, self.api.release, *flags)
-        self.extenders = [Extender(self, at, args.program, flags, args.port + 2 * at)
+        self.extenders = [Extender(self, at, args.program, flags)
                           for at in range(args.replicas)]
         self.service, self.scheduler = Service(self), Scheduler(self)
         self.tenants, self.nodes, self.faults = Tenants(self), Nodes(self), Faults(self)

@@ -148,8 +148,8 @@ static int open_world(void **state)
     pthread_mutex_init(&world->lock, NULL);
     if (gs_names_init(&world->names, "aliyun.com", NULL) < 0 ||
         gs_sim_cluster_new(&(struct gs_sim_options){0}, &world->cluster, NULL) < 0 ||
-        api_server_start(world->cluster, &(struct gs_sim_api_options){.names = &world->names},
-                         "127.0.0.1:0", &world->api, NULL) < 0 ||
+        api_server_start(world->cluster, &(struct gs_sim_api_options){0}, "127.0.0.1:0",
+                         &world->api, NULL) < 0 ||
         gs_http_server_start(&config, &world->extender, NULL) < 0)
         return -1;
     snprintf(world->api_url, sizeof(world->api_url), "http://127.0.0.1:%u",
@@ -179,7 +179,8 @@ static void add_node(struct world *world, const char *name, int gpu_units, const
     struct gs_error err = {0};
     snprintf(body, sizeof(body),
              "{\"metadata\":{\"name\":\"%s\",\"labels\":{\"zone\":\"%s\"}},\"spec\":{%s},"
-             "\"status\":{\"allocatable\":{\"cpu\":\"4\",\"memory\":\"8Gi\",\"pods\":\"10\","
+             "\"status\":{\"capacity\":{\"aliyun.com/gpu-core.percentage\":\"100\"},"
+             "\"allocatable\":{\"cpu\":\"4\",\"memory\":\"8Gi\",\"pods\":\"10\","
              "\"aliyun.com/gpu-mem\":\"%d\",\"aliyun.com/gpu-core.percentage\":\"100\"}}}",
              name, name, spec, gpu_units);
     if (gs_sim_load(world->cluster, GS_SIM_NODES, gs_slice_of(body), NULL, &err) < 0)
@@ -511,5 +512,5 @@ int main(void)
     };
     process_block_signals(); /* so that only the command itself hears SIGTERM */
     setenv("LOG_LEVEL", "error", 1);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

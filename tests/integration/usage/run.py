@@ -21,8 +21,7 @@ ROWS = [
     ("an operand", ["x"], {}, 2, "x"),
     ("no such policy", ["--policy", "best"], {}, 2, "policy"),
     ("no such domain", ["--domain", "UPPER"], {}, 2, "domain"),
-    ("no unit of time", ["--grace", "5"], {}, 2, "grace"),
-    ("no time between comparisons", ["--reconcile-every", "0"], {}, 2, "--reconcile-every"),
+    ("no bind workers", ["--bind-workers", "0"], {}, 2, "--bind-workers"),
     ("no port", ["--listen", "127.0.0.1"], {}, 2, "--listen"),
     ("a word for a port", ["--listen", "127.0.0.1:http"], {}, 2, "--listen"),
     ("a port too high", ["--listen", "127.0.0.1:65536"], {}, 2, "--listen"),
@@ -30,15 +29,15 @@ ROWS = [
     ("IPv6 without brackets", ["--health-listen", "::1:80"], {}, 2, "--health-listen"),
     ("a health port too high", ["--health-listen", ":65536"], {}, 2, "--health-listen"),
     ("a word in PORT", [], {"PORT": "http"}, 2, "PORT"),
-    ("plain HTTP for everybody", ["--listen", ":39999"], {}, 2, "--plain-http-anywhere"),
-    ("TLS for everybody", ["--listen", ":39999", "--tls-cert", "c", "--tls-key", "k"], {}, 2,
-     "--any-client-anywhere"),
+    ("plain HTTP for everybody", ["--listen", ":29999"], {}, 2, "--insecure-plain-http"),
+    ("TLS for everybody", ["--listen", ":29999", "--tls-cert", "c", "--tls-key", "k"], {}, 2,
+     "--insecure-no-client-auth"),
     # the other yes is for the other risk
     ("TLS for everybody, yes to plain HTTP",
-     ["--listen", ":39999", "--tls-cert", "c", "--tls-key", "k", "--plain-http-anywhere"], {}, 2,
-     "--any-client-anywhere"),
+     ["--listen", ":29999", "--tls-cert", "c", "--tls-key", "k", "--insecure-plain-http"], {}, 2,
+     "--insecure-no-client-auth"),
     ("TLS for everybody, said twice",
-     ["--listen", ":39999", "--tls-cert", "c", "--tls-key", "k", "--any-client-anywhere",
+     ["--listen", ":29999", "--tls-cert", "c", "--tls-key", "k", "--insecure-no-client-auth",
       "--kubeconfig", "/does/not/exist"], {}, 1, "/does/not/exist"),
     ("names without a CA", ["--tls-cert", "c", "--tls-key", "k", "--tls-allowed-cn", "a"], {}, 2,
      "--tls-client-ca"),
@@ -46,14 +45,13 @@ ROWS = [
     # Everybody with the empty name would be the holder of a lease that nobody holds.
     ("election with the empty name", ["--leader-elect", "--pod-name="], {}, 2, "--pod-name"),
     ("election without a namespace", ELECT + ["--pod-namespace="], {}, 2, "--pod-namespace"),
-    ("election without a lease", ELECT + ["--lease-name="], {}, 2, "--lease-name"),
     ("both layouts", ELECT + ["--scheduler-lease", "a/b"], {}, 2, "--scheduler-lease"),
     ("half a lease", ["--scheduler-lease", "a/"], {}, 2, "--scheduler-lease"),
     ("no such file", ["--kubeconfig", "/does/not/exist"], {}, 1, "/does/not/exist"),
 ]
 PLUGIN_ROWS = [
-    ("MPS beside limits", ["--mps-root", "/m", "--enforce", "preferred"], {}, 2, "exclude each other"),
-    ("a kind of no list", ["--cdi-kind", "a/b", "--device-list-strategy", "envvar"], {}, 2, "--cdi-kind"),
+    ("MPS beside limits", ["--mps-root", "/m", "--enforce", "preferred"], {}, 2, "mutually exclusive"),
+    ("no such list", ["--device-list-strategy", "envvar,cdi"], {}, 2, "device-list-strategy"),
 ]
 
 
@@ -76,8 +74,25 @@ def kubeconfig_of_the_simulator(build):
         return [] if mode == 0o600 else [f"--kubeconfig-out: the file's mode is {mode:o}"]
 
 
+def read_only_cgroups(build):
+    """A node's pods' cgroups, as the overlay without manifests/limits mounts them."""
+    with tempfile.TemporaryDirectory() as folder:
+        prepare = ('mount -t tmpfs none "$0" && mkdir "$0/kubepods.slice" && mount -o remount,ro "$0" || exit 77; '
+                   'exec "$1" --print-inventory --fake-gpus=1GiB --cgroup-root="$0" --enforce=$2')
+        failures = []
+        for enforce, code in (("required", 2), ("preferred", 0)):
+            run = subprocess.run(["unshare", "-r", "-m", "sh", "-c", prepare, folder,
+                                  os.path.join(build, "gpushare-device-plugin"), enforce],
+                                 capture_output=True, text=True, timeout=30, check=False)
+            unprepared = run.returncode in (1, 77)  # no mount namespace can be made here
+            said = "read-only: apply manifests/limits" in run.stderr
+            if not unprepared and (run.returncode, said) != (code, code == 2):
+                failures.append(f"{enforce} and read-only cgroups: {run.returncode}: {run.stderr}")
+        return failures
+
+
 def main():
-    failures = []
+    failures = read_only_cgroups(sys.argv[1])
     rows = [("gpushare-extender", *row) for row in ROWS]
     rows += [("gpushare-device-plugin", *row) for row in PLUGIN_ROWS]
     for program, name, arguments, environment, code, words in rows:

@@ -28,7 +28,7 @@ class Handler(fake.Handler):
         api = self.server.api
         path = self.path.partition("?")[0]
         if self.command == "POST" and path.endswith("/events"):
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            body = self.read_body()
             with api.lock:
                 api.events.append(json.loads(body))
             return self.say(201, body)
@@ -93,9 +93,8 @@ class Plugin:
         with open(self.path("log"), "ab") as log:
             self.process = subprocess.Popen(
                 [program, f"--kubeconfig={self.api.kubeconfig}", f"--node-name={NODE}",
-                 f"--nvml-library={self.build}/tests/libfake_nvml.so", f"--http-listen=127.0.0.1:{self.port}",
-                 f"--device-plugin-dir={self.path('plugins')}", f"--pod-resources-socket={self.path('none')}",
-                 "--pod-usage=on", f"--pod-usage-from={self.source}"],
+                 f"--nvml-library={self.build}/tests/libfake_nvml.so", f"--health-listen=127.0.0.1:{self.port}",
+                 f"--device-plugin-dir={self.path('plugins')}", "--pod-usage=on", f"--pod-usage-from={self.source}"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={
                     **os.environ, "GS_FAKE_NVML": self.driver, "GS_PROC": self.proc, "LD_PRELOAD": self.preloads(program),
                     "GS_CLOCK_FILE": self.path("clock"), "GPUSHARE_INVARIANTS": "fatal"})

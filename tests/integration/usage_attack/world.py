@@ -402,7 +402,7 @@ class World:
             if said["name"] in seen:
                 return f"{said['name']} is named twice"
             seen.add(said["name"])
-            if said["uid"] != pod.uid or said["givenBytes"] != pod.share or [one["id"] for one in said["gpus"]] != pod.gpus:
+            if said["uid"] != pod.uid or said["allocatedBytes"] != pod.share or [one["id"] for one in said["gpus"]] != pod.gpus:
                 return f"{said} is not {pod.__dict__}"
             for one in said["gpus"]:
                 used = self.used(pod, one["id"])
@@ -414,8 +414,8 @@ class World:
             over += any((self.used(pod, number) or 0) > pod.share for number in pod.gpus)
         if seen != set(pods):
             return f"{sorted(set(pods) - seen)} are not named"
-        if doc["overShare"] != over:
-            return f"overShare is {doc['overShare']}, of {over}"
+        if doc["overRequestPodCount"] != over:
+            return f"overRequestPodCount is {doc['overRequestPodCount']}, of {over}"
         return self.judge_gpus(doc, by_pods)
 
     def judge_gpus(self, doc, by_pods):
@@ -438,7 +438,7 @@ class World:
             owner = owner.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\x01", "?")
             for number in pod.gpus:
                 labels = f'{{namespace="team",pod="{pod.name}",owner="{owner}",gpu="{number}"}}'
-                wanted["given" + labels] = pod.share
+                wanted["allocated" + labels] = pod.share
                 if self.used(pod, number) is not None:
                     wanted["used" + labels] = self.used(pod, number)
                     wanted["peak" + labels] = pod.peak[number]

@@ -9,7 +9,7 @@ from node import Api, Plugin, READ_NS
 from world import World
 
 PATIENCE_S, AGAIN_S = 20, 0.8
-EVENT = "GpuMemoryAboveShare"
+EVENT = "GpuMemoryOverRequest"
 
 
 class Wrong(Exception):

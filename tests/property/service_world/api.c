@@ -42,10 +42,8 @@ static void put_notes(struct gs_buf *out, const struct sw_pod *pod)
         gs_buf_printf(out, "\"ALIYUN_COM_GPU_MEM_IDX\":\"%s\"", pod->record);
         joint = ",";
     }
-    if (pod->deny[0]) {
-        gs_buf_printf(out, "%s\"aliyun.com/gpu-uuid-deny\":\"%s\"", joint, pod->deny);
-        joint = ",";
-    }
+    if (sw.healed && pod->runs_on)
+        gs_buf_printf(out, "%s\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"true\"", joint);
 }
 
 char *sw_pod_json(int p)
@@ -70,9 +68,9 @@ char *sw_pod_json(int p)
     if (pod->node >= 0)
         gs_buf_printf(&out, "\"nodeName\":\"n%d\",", pod->node);
     gs_buf_printf(&out,
-                  "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{"
+                  "\"priority\":%d,\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{"
                   "\"aliyun.com/gpu-mem\":\"%u\"}}}]},\"status\":{\"phase\":\"%s\"",
-                  pod->total,
+                  pod->priority, pod->total,
                   pod->ended       ? "Failed"
                   : pod->node >= 0 ? "Running"
                                    : "Pending");
@@ -96,7 +94,7 @@ static void put_inventory(struct gs_buf *out, const struct sw_node *node)
     gs_buf_puts(&text, "{\"v\":1,\"unit\":\"GiB\",\"gpus\":[");
     for (int g = 0; g < SW_GPUS; g++)
         gs_buf_printf(&text, "%s{\"idx\":%d,\"mem\":%u}", g ? "," : "", g, node->size[g]);
-    gs_buf_puts(&text, node->speaks ? "],\"moved\":true}" : "]}");
+    gs_buf_puts(&text, node->speaks ? "],\"reassignments\":true}" : "]}");
     put_quoted(out, sw.names.inventory, &text);
 }
 
@@ -164,7 +162,7 @@ void sw_tell_own_pod(const struct sw_replica *replica)
     sw.revision++;
     if (asprintf(&json,
                  "{\"metadata\":{\"name\":\"r%d\",\"namespace\":\"own\",\"uid\":\"r%d\","
-                 "\"resourceVersion\":\"%llu\",\"annotations\":{\"gpushare/term\":\"%s\"}},"
+                 "\"resourceVersion\":\"%llu\",\"annotations\":{\"gpushare/leader-term\":\"%s\"}},"
                  "\"spec\":{\"nodeName\":\"control\"},\"status\":{\"phase\":\"Running\"}}",
                  replica->number, replica->number, (unsigned long long)sw.revision,
                  replica->term) < 0)

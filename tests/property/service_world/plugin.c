@@ -2,7 +2,6 @@
 /* What the device plugins of the nodes do, and what is true on them. */
 #include "service_world.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "gpushare/codec/annotation.h"

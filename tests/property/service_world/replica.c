@@ -86,6 +86,7 @@ void sw_list_pods(struct sw_replica *replica)
 {
     char *snapshot[SW_PODS] = {0};
     sw.counts.lists++;
+    sw.now_ns++; /* no two lists begin at once */
     replica->listing = true;
     atomic_store(gs_service_list_wanted(replica->service), false);
     replica->sink.list_begin(replica->sink.ctx, GS_KIND_POD);
@@ -104,6 +105,8 @@ void sw_list_pods(struct sw_replica *replica)
         free(snapshot[p]);
     }
     replica->sink.list_end(replica->sink.ctx, GS_KIND_POD);
+    if (atomic_load(&replica->service->drifted_pods))
+        sw_fail("the ledger differed from what its watch had shown");
     replica->sink.live(replica->sink.ctx, GS_KIND_POD, true, NULL);
     replica->listing = false;
 }
@@ -346,6 +349,7 @@ int sw_replica_start(struct sw_replica *replica, int number)
         .names = &sw.names,
         .clock = &sw.clock,
         .kube = kube,
+        .reconcile_ns = 20 * GS_NS_PER_S,
         .policy = replica->process % 2 ? GS_PLACEMENT_BINPACK : GS_PLACEMENT_ROLLOUT,
         .election = replica->election,
         .nominates = replica->process % 3 == 0,
@@ -371,15 +375,10 @@ void sw_replica_stop(struct sw_replica *replica)
     replica->election = NULL;
 }
 
-void sw_bind_something(struct sw_replica *replica)
+static void bind_pod(struct sw_replica *replica, int p)
 {
-    const int p = (int)sw_random(SW_PODS);
-    struct sw_pod *pod = &sw.pods[p];
+    const struct sw_pod *pod = &sw.pods[p];
     char body[256];
-    if (!pod->exists || pod->node >= 0 || pod->ended || sw_paused(replica))
-        return;
-    if (sw_once_in(2))
-        pod->asked = (int)sw_random(SW_NODES);
     snprintf(body, sizeof(body),
              "{\"PodName\":\"p%d\",\"PodNamespace\":\"d\",\"PodUID\":\"u%u\",\"Node\":\"n%d\"}", p,
              pod->uid, pod->asked);
@@ -388,6 +387,17 @@ void sw_bind_something(struct sw_replica *replica)
     gs_service_bind(replica->service, body, strlen(body), &answer, &err);
     gs_buf_release(&answer);
     sw_check("after a bind");
+}
+
+void sw_bind_something(struct sw_replica *replica)
+{
+    const int p = (int)sw_random(SW_PODS);
+    struct sw_pod *pod = &sw.pods[p];
+    if (!pod->exists || pod->node >= 0 || pod->ended || sw_paused(replica))
+        return;
+    if (sw_once_in(2))
+        pod->asked = (int)sw_random(SW_NODES);
+    bind_pod(replica, p);
 }
 
 unsigned sw_promises(const struct sw_replica *replica)
@@ -443,9 +453,152 @@ void sw_spoil(struct sw_replica *replica)
     }
 }
 
+/* Whether filter names that node. */
+static bool fits(struct sw_replica *replica, int p, int n)
+{
+    struct gs_buf answer = GS_BUF(1 << 16), body = GS_BUF(1 << 16);
+    char *json = sw_pod_json(p);
+    bool waits = false;
+    gs_buf_printf(&body, "{\"Pod\":%s,\"NodeNames\":[\"n%d\"]}", json, n);
+    free(json);
+    gs_service_filter_at_once(replica->service, body.data, body.len, &answer, &waits, NULL);
+    gs_buf_putc(&answer, '\0');
+    const bool named = answer.len > 1 && strstr(answer.data, "\"NodeNames\":[\"n");
+    gs_buf_release(&body);
+    gs_buf_release(&answer);
+    return named;
+}
+
+/* It alone holds a place there, and none of a group's. Which GPUs several have is worked out anew
+ * with each bind, and one may find none; a group's place stays as it was while its pod is edited.
+ */
+static bool holds_alone(const struct sw_replica *replica, int p, int n)
+{
+    const struct gs_store *store = &replica->service->store;
+    char name[8], uid[16];
+    snprintf(name, sizeof(name), "n%d", n);
+    snprintf(uid, sizeof(uid), "u%u", sw.pods[p].uid);
+    const struct gs_node_view *view = gs_store_view(store, name);
+    return view && view->nominated == 1 && !gs_ledger_promised(store->cluster.ledger, uid, NULL);
+}
+
+/* While the nomination is not to be seen, pods of lower priority come by. */
+static void try_to_take(struct sw_replica *replica, int p, int n)
+{
+    const bool was_quiet = sw.quiet;
+    const unsigned long lists = sw.counts.lists;
+    sw_deliver(replica, GS_KIND_POD, SIZE_MAX);
+    if (sw.counts.lists != lists || !fits(replica, p, n) || !holds_alone(replica, p, n))
+        return; /* what a list does not have is no event */
+    sw.quiet = true;
+    sw.counts.reserved++;
+    for (int other = 0; other < SW_PODS; other++) {
+        struct sw_pod *pod = &sw.pods[other];
+        if (!pod->exists || pod->node >= 0 || pod->ended || pod->priority >= sw.pods[p].priority ||
+            !fits(replica, other, n))
+            continue;
+        pod->asked = n;
+        bind_pod(replica, other);
+    }
+    if (!fits(replica, p, n) && holds_alone(replica, p, n))
+        sw_fail("what was freed for p%d on n%d was taken", p, n);
+    sw.quiet = was_quiet;
+}
+
+static int running(unsigned uid)
+{
+    for (int p = 0; p < SW_PODS; p++) {
+        if (sw.pods[p].uid == uid && sw_runs(&sw.pods[p]))
+            return p;
+    }
+    return -1;
+}
+
+/* The victims that an answer names end, at once or after they were marked; false: one had ended. */
+static bool evict(const char *answer)
+{
+    const bool marked = sw_once_in(3);
+    bool all = true;
+    for (const char *at = answer; (at = strstr(at, "\"UID\":\"u")); at++) {
+        const int v = running((unsigned)atoi(at + strlen("\"UID\":\"u")));
+        all &= v >= 0;
+        if (v < 0)
+            continue;
+        sw.counts.preempted++;
+        sw.pods[v].deleting = true;
+        if (marked)
+            sw_tell_pod(v, false);
+        sw_end_pod(v, true);
+    }
+    return all;
+}
+
+void sw_preempt_something(struct sw_replica *replica)
+{
+    const int p = (int)sw_random(SW_PODS), n = (int)sw_random(SW_NODES);
+    struct sw_pod *pod = &sw.pods[p];
+    struct gs_buf answer = GS_BUF(1 << 16), body = GS_BUF(1 << 16);
+    if (!pod->exists || pod->node >= 0 || pod->ended || pod->priority == 0 || sw.depth ||
+        replica->listing || sw_paused(replica) || pod->nominated || pod->nominating)
+        return;
+    char *json = sw_pod_json(p);
+    gs_buf_printf(&body, "{\"Pod\":%s,\"NodeNameToMetaVictims\":{\"n%d\":{\"Pods\":[]}}}", json, n);
+    free(json);
+    gs_service_preempt(replica->service, body.data, body.len, &answer, NULL);
+    gs_buf_putc(&answer, '\0');
+    if (strstr(answer.data, "UID")) {
+        const bool all = evict(answer.data);
+        pod->nominating = n + 1;
+        pod->nominating_ns = sw.now_ns + (int64_t)sw_random(8000) * 1000000;
+        if (all && replica->frozen_until_ns <= sw.now_ns)
+            try_to_take(replica, p, n);
+    }
+    gs_buf_release(&body);
+    gs_buf_release(&answer);
+}
+
+bool sw_any_hold(const struct sw_replica *replica)
+{
+    for (int p = 0; p < SW_PODS; p++) {
+        char uid[16];
+        snprintf(uid, sizeof(uid), "u%u", sw.pods[p].uid);
+        if (sw.pods[p].exists && !sw.pods[p].nominated &&
+            gs_ledger_hold_slot(replica->service->store.cluster.ledger, uid) != GS_INDEX_NONE)
+            return true;
+    }
+    return false;
+}
+
+void sw_check_once(const struct sw_replica *replica)
+{
+    for (int p = 0; p < SW_PODS; p++) {
+        char uid[16];
+        struct gs_claim claim;
+        snprintf(uid, sizeof(uid), "u%u", sw.pods[p].uid);
+        if (sw_runs(&sw.pods[p]) && sw.pods[p].runs_on &&
+            gs_ledger_find_claim(replica->service->store.cluster.ledger, uid, &claim) &&
+            claim.charged != sw.pods[p].runs_on)
+            sw_fail("p%d is charged twice by %s", p, replica->identity);
+    }
+}
+
+static void nominate_late(void)
+{
+    for (int p = 0; p < SW_PODS; p++) {
+        struct sw_pod *pod = &sw.pods[p];
+        if (!pod->nominating || (pod->nominating_ns > sw.now_ns && !sw.quiet))
+            continue;
+        pod->nominated = pod->nominating;
+        pod->nominating = 0;
+        if (pod->exists && pod->node < 0 && !pod->ended)
+            sw_tell_pod(p, false);
+    }
+}
+
 void sw_pass(int64_t ns)
 {
     sw.now_ns += ns;
+    nominate_late();
     sw_carry_out_late(false);
     for (int r = 0; r < sw.replica_count; r++) {
         struct sw_replica *replica = &sw.replicas[r];
@@ -454,8 +607,7 @@ void sw_pass(int64_t ns)
         if (replica->election && sw.now_ns >= replica->next_step_ns)
             replica->next_step_ns = gs_election_step(replica->election, NULL);
         if (replica->election)
-            gs_service_term_tick(replica->service);
-        gs_service_promises_tick(replica->service);
+            gs_service_tick_part(replica->service, GS_TICK_TERM);
         gs_service_tick(replica->service);
     }
 }

@@ -36,19 +36,21 @@ struct sw_pod {
     int node;            /* -1: not bound */
     int asked;           /* the node that it was last to be bound to */
     int nominated;       /* node + 1; 0: none */
+    int nominating;      /* likewise, from then on: kube-scheduler's patch is late */
+    int64_t nominating_ns;
+    int priority;
     gs_gpu_mask runs_on; /* 0: the kubelet has not given it any yet */
     gs_gpu_mask listed;  /* in the node's list of moved pods; 0: not */
     char record[32];     /* ALIYUN_COM_GPU_MEM_IDX */
     unsigned label;      /* gpu-count; 0: none. Its owner's, at any time */
     unsigned group;      /* of pods; 0: none. Likewise */
-    const char *deny;    /* gpu-uuid-deny; "": none */
     size_t bound_at;     /* in the history of pods: the event that bound it */
 };
 
 struct sw_node {
     bool exists;
     bool inventory; /* its plugin serves, and its GPUs are there */
-    bool speaks;    /* its plugin writes gpu-moved; the original's does not */
+    bool speaks;    /* its plugin writes gpu-reassigned; the original's does not */
     unsigned size[SW_GPUS];
 };
 
@@ -101,12 +103,13 @@ struct sw_world {
     int replica_count;
     struct gs_lease lease;
     int depth;
-    bool quiet; /* nothing goes wrong any more */
+    bool quiet;  /* nothing goes wrong any more */
+    bool healed; /* and plugins say that all containers have their GPUs */
     bool wrong;
     char what[200]; /* went wrong */
     struct sw_counts {
         unsigned long steps, binds, bound, lost, late, lists, exchanges, edits, by_hand, terms,
-            restarts, spoiled, doubts, promises;
+            restarts, spoiled, promises, preempted, reserved;
     } counts;
 };
 
@@ -151,6 +154,9 @@ void sw_bind_something(struct sw_replica *replica);
 void sw_ask_something(struct sw_replica *replica);
 unsigned sw_promises(const struct sw_replica *replica); /* places that filter keeps */
 void sw_spoil(struct sw_replica *replica);
+void sw_preempt_something(struct sw_replica *replica); /* and its victims end */
+bool sw_any_hold(const struct sw_replica *replica);    /* of a pod that shows no nomination */
+void sw_check_once(const struct sw_replica *replica);  /* running pods are charged where they are */
 void sw_pass(int64_t ns);
 
 /* --- the plugins --- */

@@ -2,8 +2,9 @@
 /*
  * The allocator against a slow model of everything around it: an API server, an extender that
  * chooses validly, a kubelet that takes pods in one by one, in an order of its own, uses ids of
- * init containers again, gives pods up midway and names the owners of ids; a watch that is late;
- * writes that fail; a plugin that is started anew. Random steps; the seed is in every message.
+ * init containers again, gives pods up midway and writes down whose ids are whose; a watch that is
+ * late; writes that fail; a plugin that is started anew. Random steps; the seed is in every
+ * message.
  */
 #include "gpushare/allocate/allocator.h"
 
@@ -36,14 +37,14 @@ struct model_pod {
 
 /* What may go wrong in a world. */
 struct kind {
-    bool sure_kubelet; /* PodResources always answers at Allocate; else every other time */
+    bool sure_kubelet; /* its checkpoint can be read at each Allocate; else every other time */
     bool any_order;    /* the kubelet takes pods in in an order of its own */
     bool gives_up;     /* and some fail midway */
     bool restarts;
-    bool notes;  /* and the new one can read the kubelet's checkpoint */
     bool forced; /* pods are gone from the API first */
     bool ghosts; /* and kubelet 1.20 allocates anew for those that were to start */
     bool names;  /* and equal ones get their names */
+    bool twice;  /* ids are given away that another pod holds (kubernetes#137534) */
 };
 
 enum { NO_MORE = 1 << 16 }; /* in the queue: the kubelet hears that this pod is gone */
@@ -60,7 +61,7 @@ struct world {
     uint64_t revision;
     struct kind kind;
     uint32_t held, no_room, starts;
-    struct gs_moved entries[PODS]; /* of gpu-moved, on the node */
+    struct gs_moved entries[PODS]; /* of gpu-reassigned, on the node */
     uint32_t entry_count;
 };
 
@@ -99,8 +100,8 @@ static void tell_plugin(struct world *w, struct model_pod *p)
         return;
     }
     for (uint32_t i = 0; i < p->box_count; i++)
-        containers[i] = (struct gs_container){
-            .name = "c", .kind = p->boxes[i].kind, .gpu_units = p->boxes[i].units, .main_index = i};
+        containers[i] =
+            (struct gs_container){.kind = p->boxes[i].kind, .gpu_units = p->boxes[i].units};
     snprintf(revision, sizeof(revision), "%llu", (unsigned long long)p->revision);
     struct gs_pod pod = {0};
     gs_pod_reset(&pod);
@@ -257,39 +258,48 @@ static void forget_pod(struct world *w, struct model_pod *p)
 
 static char id_texts[IDS][16];
 
-struct listing {
-    struct gs_observed_pod pods[PODS];
-    uint64_t keys[PODS][BOXES];
-    size_t count;
-};
-
-static void kubelet_list(const struct world *w, struct listing *l)
+/* What the kubelet wrote down. */
+static void read_checkpoint(struct world *w, bool at_allocate)
 {
-    l->count = 0;
+    struct gs_given given[PODS * BOXES];
+    size_t count = 0;
     for (int i = 0; i < w->pod_count; i++) {
         const struct model_pod *p = &w->pods[i];
-        if (!p->in_kubelet)
-            continue;
-        struct gs_observed_pod *observed = &l->pods[l->count];
-        *observed =
-            (struct gs_observed_pod){.ns = "ns", .name = p->name, .keys = l->keys[l->count]};
-        for (uint32_t b = 0; b < p->box_count; b++) {
+        for (uint32_t b = 0; p->in_kubelet && b < p->box_count; b++) {
+            const struct box *box = &p->boxes[b];
             const char *ids[IDS];
-            if (p->boxes[b].kind != GS_CONTAINER_MAIN || !p->boxes[b].allocated)
-                continue;
-            for (uint32_t k = 0; k < p->boxes[b].id_count; k++)
-                ids[k] = id_texts[p->boxes[b].ids[k]];
-            l->keys[l->count][observed->key_count++] = gs_allocate_key(ids, p->boxes[b].id_count);
-            observed->units += p->boxes[b].units;
+            for (uint32_t k = 0; k < box->id_count; k++)
+                ids[k] = id_texts[box->ids[k]];
+            if (box->allocated)
+                given[count++] = (struct gs_given){.uid = p->uid,
+                                                   .key = gs_allocate_key(ids, box->id_count),
+                                                   .units = box->units,
+                                                   .gpus = box->env};
         }
-        l->count++;
     }
+    gs_allocator_observe(w->alloc, given, count, at_allocate);
+}
+
+/* All those of another pod's container. */
+static bool take_ids_again(struct world *w, const struct model_pod *p, struct box *box)
+{
+    const struct model_pod *other = &w->pods[draw(w, (uint32_t)w->pod_count)];
+    if (!w->kind.twice || other == p || !other->in_kubelet || !other->box_count)
+        return false;
+    const struct box *from = &other->boxes[other->box_count - 1];
+    if (!from->allocated || from->units != box->units)
+        return false;
+    memcpy(box->ids, from->ids, sizeof(box->ids));
+    box->id_count = from->id_count;
+    return true;
 }
 
 /* Ids of the pod's init containers first, then any; false when there are too few. */
 static bool take_ids(struct world *w, struct model_pod *p, struct box *box)
 {
     bool mine[IDS] = {false};
+    if (take_ids_again(w, p, box))
+        return true;
     box->id_count = 0;
     for (struct box *at = p->boxes; at < box; at++) {
         for (uint32_t k = 0; at->kind == GS_CONTAINER_INIT && k < at->id_count; k++)
@@ -349,7 +359,7 @@ static void write_moved(struct world *w)
         return;
     uint64_t state = gs_allocator_moved_print(w->alloc, &text);
     if (gs_codec_moved_decode(gs_slice_of(text.data), &arena, &moved, &count, &err) < 0)
-        world_fail(w, "gpu-moved: %s", err.msg);
+        world_fail(w, "gpu-reassigned: %s", err.msg);
     w->entry_count = count;
     for (uint32_t i = 0; i < count; i++) {
         struct model_pod *p = find(w, moved[i].uid);
@@ -361,9 +371,14 @@ static void write_moved(struct world *w)
     gs_buf_release(&text);
 }
 
+/* The order of the binds is the kubelet's, and it gives none up unasked: nothing misleads. */
+static bool in_order(const struct world *w)
+{
+    return !w->kind.any_order && !w->kind.gives_up;
+}
+
 static bool allocate_box(struct world *w, struct model_pod *p, struct box *box)
 {
-    struct listing listing;
     const char *ids[IDS];
     struct gs_allocate_answer answer = {0};
     struct gs_error err = {0};
@@ -371,12 +386,10 @@ static bool allocate_box(struct world *w, struct model_pod *p, struct box *box)
         return false;
     for (uint32_t k = 0; k < box->id_count; k++)
         ids[k] = id_texts[box->ids[k]];
-    kubelet_list(w, &listing);
-    bool answers = kubelet_answers(w);
-    struct gs_allocate_request request = {.ids = ids,
-                                          .id_count = box->id_count,
-                                          .observed = answers ? listing.pods : NULL,
-                                          .observed_count = answers ? listing.count : 0};
+    struct gs_allocate_request request = {
+        .ids = ids, .id_count = box->id_count, .told = kubelet_answers(w)};
+    if (request.told)
+        read_checkpoint(w, true);
     enum gs_allocate_result result = gs_allocator_allocate(w->alloc, &request, &answer, &err);
     if (result == GS_ALLOCATE_LIST_FIRST) {
         quick_list(w);
@@ -388,15 +401,15 @@ static bool allocate_box(struct world *w, struct model_pod *p, struct box *box)
     if (result == GS_ALLOCATE_NO_ROOM) {
         if (!p->in_api)
             return false;
-        if (w->kind.sure_kubelet || !w->kind.any_order)
+        if (in_order(w))
             world_fail(w, "%s: no room, although its choice was valid", p->name);
         w->no_room++;
         return false;
     }
     box->env = answer.gpus;
     box->allocated = true;
-    if (w->kind.names) /* a deleted pod's turn may have moved its namesake: told before it is bound
-                          around, or a bind in between comes to nothing */
+    if (w->kind.forced) /* a deleted pod's turn may have moved another: told before it is bound
+                           around, or a bind in between comes to nothing */
         write_moved(w);
     return true;
 }
@@ -443,16 +456,12 @@ static void admit_one(struct world *w)
 
 static void start_box(struct world *w, struct model_pod *p, struct box *box)
 {
-    struct listing listing;
     const char *ids[IDS];
     struct gs_error err = {0};
     for (uint32_t k = 0; k < box->id_count; k++)
         ids[k] = id_texts[box->ids[k]];
-    kubelet_list(w, &listing);
-    struct gs_start_request request = {.ids = ids,
-                                       .id_count = box->id_count,
-                                       .observed = listing.pods,
-                                       .observed_count = listing.count};
+    struct gs_start_request request = {.ids = ids, .id_count = box->id_count};
+    read_checkpoint(w, false);
     enum gs_start_result result = gs_allocator_start(w->alloc, &request, &err);
     if (result == GS_START_LIST_FIRST) {
         quick_list(w);
@@ -466,7 +475,7 @@ static void start_box(struct world *w, struct model_pod *p, struct box *box)
     if (result == GS_START_HELD) {
         if (!p->in_api)
             return;
-        if (w->kind.sure_kubelet || !w->kind.any_order)
+        if (in_order(w) && !w->kind.forced)
             world_fail(w, "%s: held back, although its choice was valid", p->name);
         w->held++;
         p->held = true;
@@ -549,28 +558,6 @@ static void full_list(struct world *w)
     gs_allocator_list_end(w->alloc);
 }
 
-/* The kubelet's checkpoint. */
-static void recall(struct world *w)
-{
-    struct gs_given given[PODS * BOXES];
-    size_t count = 0;
-    for (int i = 0; i < w->pod_count; i++) {
-        const struct model_pod *p = &w->pods[i];
-        for (uint32_t b = 0; p->in_kubelet && b < p->box_count; b++) {
-            const struct box *box = &p->boxes[b];
-            const char *ids[IDS];
-            for (uint32_t k = 0; k < box->id_count; k++)
-                ids[k] = id_texts[box->ids[k]];
-            if (box->allocated)
-                given[count++] = (struct gs_given){.uid = p->uid,
-                                                   .key = gs_allocate_key(ids, box->id_count),
-                                                   .units = box->units,
-                                                   .gpus = box->env};
-        }
-    }
-    gs_allocator_restore(w->alloc, given, count);
-}
-
 static void start_plugin(struct world *w)
 {
     struct gs_gpu gpus[GPUS];
@@ -588,8 +575,7 @@ static void start_plugin(struct world *w)
     assert_int_equal(gs_allocator_moved_earlier(w->alloc, w->entries, w->entry_count, true, &err),
                      0);
     full_list(w);
-    if (w->kind.notes)
-        recall(w);
+    read_checkpoint(w, false);
 }
 
 /* ---- what must hold ---- */
@@ -619,7 +605,7 @@ static bool has_started(const struct model_pod *p)
  * be; else no pod that was let start is torn apart. */
 static void check_environments(struct world *w)
 {
-    bool sure = w->kind.sure_kubelet || !w->kind.any_order;
+    bool sure = in_order(w);
     uint32_t used[GPUS] = {0};
     for (int i = 0; i < w->pod_count; i++) {
         const struct model_pod *p = &w->pods[i];
@@ -639,13 +625,11 @@ static void check_environments(struct world *w)
 
 static void settle(struct world *w)
 {
-    struct listing listing;
     while (w->queue_len)
         admit_one(w);
     for (int round = 0; round < 4; round++) {
         full_list(w);
-        kubelet_list(w, &listing);
-        gs_allocator_observe(w->alloc, listing.pods, listing.count);
+        read_checkpoint(w, true);
         for (int i = 0; i < w->pod_count; i++) {
             for (uint32_t b = 0; w->pods[i].admitted && b < w->pods[i].box_count; b++)
                 start_box(w, &w->pods[i], &w->pods[i].boxes[b]);
@@ -661,6 +645,8 @@ static void check_records(struct world *w)
     uint64_t used[GPUS] = {0};
     for (int i = 0; i < w->pod_count; i++) {
         const struct model_pod *p = &w->pods[i];
+        if (p->in_api && p->held && in_order(w))
+            world_fail(w, "%s: held back for good", p->name);
         if (!p->in_api || !p->admitted || p->held || !p->box_count)
             continue;
         for (uint32_t b = 0; b < p->box_count; b++) {
@@ -672,7 +658,7 @@ static void check_records(struct world *w)
         if (p->claim != p->record)
             world_fail(w, "%s: recorded on %llx, by the node's word on %llx", p->name,
                        (unsigned long long)p->record, (unsigned long long)p->claim);
-        if (!p->assigned && (w->kind.sure_kubelet || !w->kind.any_order))
+        if (!p->assigned && in_order(w))
             world_fail(w, "%s: not marked as assigned", p->name);
         for (uint32_t g = 0; g < GPUS; g++)
             used[g] += p->record & GS_GPU_BIT(g) ? p->charge.units : 0;
@@ -763,24 +749,15 @@ static void what_lingers_of_deleted_pods_harms_nobody(void **state)
     run_worlds((struct kind){.sure_kubelet = true, .forced = true, .ghosts = true});
 }
 
-static void not_even_of_the_same_name(void **state)
-{
-    run_worlds((struct kind){.sure_kubelet = true, .forced = true, .names = true});
-}
-
-static void nor_both_together(void **state)
-{
-    run_worlds((struct kind){.sure_kubelet = true, .forced = true, .ghosts = true, .names = true});
-}
-
 static void what_lingers_outlasts_the_plugin_and_harms_nobody(void **state)
 {
-    run_worlds((struct kind){.sure_kubelet = true,
-                             .forced = true,
-                             .ghosts = true,
-                             .names = true,
-                             .restarts = true,
-                             .notes = true});
+    run_worlds((struct kind){
+        .sure_kubelet = true, .forced = true, .ghosts = true, .names = true, .restarts = true});
+}
+
+static void ids_that_come_twice_are_two_allocations(void **state)
+{
+    run_worlds((struct kind){.sure_kubelet = true, .twice = true, .restarts = true});
 }
 
 static void in_the_order_of_binds_nothing_is_lost_without_the_kubelets_word(void **state)
@@ -795,12 +772,7 @@ static void in_any_order_no_pod_starts_on_two_gpus_without_the_kubelets_word(voi
 
 static void with_the_kubelets_notes_restarts_lose_nothing_in_the_order_of_binds(void **state)
 {
-    run_worlds((struct kind){.restarts = true, .notes = true});
-}
-
-static void with_the_kubelets_notes_restarts_tear_no_pod_in_any_order(void **state)
-{
-    run_worlds((struct kind){.any_order = true, .gives_up = true, .restarts = true, .notes = true});
+    run_worlds((struct kind){.restarts = true});
 }
 
 int main(void)
@@ -809,13 +781,11 @@ int main(void)
         cmocka_unit_test(with_the_kubelets_word_every_record_equals_the_environment),
         cmocka_unit_test(restarts_of_the_plugin_change_nothing),
         cmocka_unit_test(what_lingers_of_deleted_pods_harms_nobody),
-        cmocka_unit_test(not_even_of_the_same_name),
-        cmocka_unit_test(nor_both_together),
         cmocka_unit_test(what_lingers_outlasts_the_plugin_and_harms_nobody),
+        cmocka_unit_test(ids_that_come_twice_are_two_allocations),
         cmocka_unit_test(in_the_order_of_binds_nothing_is_lost_without_the_kubelets_word),
         cmocka_unit_test(in_any_order_no_pod_starts_on_two_gpus_without_the_kubelets_word),
         cmocka_unit_test(with_the_kubelets_notes_restarts_lose_nothing_in_the_order_of_binds),
-        cmocka_unit_test(with_the_kubelets_notes_restarts_tear_no_pod_in_any_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

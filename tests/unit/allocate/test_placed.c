@@ -100,7 +100,7 @@ static void a_pod_of_the_first_list_may_have_begun(void **state)
     give_pod(&rig, &(struct given_pod){"p", {8}, 0});
     gs_allocator_list_end(rig.alloc);
     assert_false(look(&rig).pod.runs);
-    gs_allocator_restore(rig.alloc, &given, 1);
+    gs_allocator_observe(rig.alloc, &given, 1, false);
     assert_true(look(&rig).pod.runs);
     gs_allocator_pod_gone(rig.alloc, "p");
     give_pod(&rig, &(struct given_pod){"q", {8}, 0});
@@ -115,7 +115,7 @@ static void a_pod_is_where_it_was_given_a_gpu(void **state)
     give_pod(&rig,
              &(struct given_pod){"p", {8}, -1, .qos = GS_QOS_BURSTABLE, .enforce_required = true});
     assert_int_equal(look(&rig).count, 0);
-    assert_int_equal(allocate(&rig, 8, NULL, 0, NULL, NULL), 0);
+    assert_int_equal(allocate(&rig, 8, NULL, NULL), 0);
     struct seen seen = look(&rig);
     assert_true(seen.count == 1 && seen.pod.gpus == 1 && seen.pod.units == 8);
     assert_true(seen.pod.qos == GS_QOS_BURSTABLE && seen.pod.enforce_required);
@@ -131,22 +131,26 @@ static void a_start_names_its_pod(void **state)
     const char *ids[64];
     rig_up(&rig);
     give_pod(&rig, &(struct given_pod){"p", {8}, 0});
-    assert_int_equal(allocate(&rig, 8, NULL, 0, &key, NULL), 0);
+    assert_int_equal(allocate(&rig, 8, &key, NULL), 0);
     make_ids(0, 8, texts, ids);
-    const struct gs_observed_pod mine = {"ns", "p", 8, &key, 1}, other = {"ns", "q", 8, &key, 1};
+    const struct gs_given mine = {"p", key, 8, 1}, other = {"q", key, 8, 1};
     const struct {
         const char *row;
         struct gs_start_request request;
-        bool observed;
+        const struct gs_given *given;
+        bool known;
     } rows[] = {
-        {"the kubelet names it", {ids, 8, &mine, 1}, true},
-        {"an init container of an older kubelet", {ids, 8, NULL, 0}, true},
-        {"another one is named", {ids, 8, &other, 1}, false},
-        {"ids that nobody knows", {ids + 1, 7, NULL, 0}, false},
+        {"as it was answered", {ids, 8}, NULL, true},
+        {"the kubelet names it", {ids, 8}, &mine, true},
+        {"ids that nobody knows", {ids + 1, 7}, NULL, false},
+        {"another one is named", {ids, 8}, &other, false},
     };
     GS_FOR_EACH_ROW (r, rows) {
-        row_equal(r->row, gs_allocator_starting(rig.alloc, &r->request, &pod), r->observed);
-        if (r->observed)
+        if (r->given)
+            gs_allocator_observe(rig.alloc, r->given, 1, false);
+        gs_allocator_starting(rig.alloc, &r->request, 0, &pod);
+        row_equal(r->row, pod.uid != NULL, r->known);
+        if (r->known)
             row_text(r->row, pod.name, "p");
     }
     gs_allocator_free(rig.alloc);
@@ -165,27 +169,6 @@ static void a_static_pod_has_one_share(void **state)
     gs_allocator_free(rig.alloc);
 }
 
-static void an_event_is_queued_about_a_pod_that_is_there(void **state)
-{
-    struct rig rig;
-    struct gs_allocator_write write;
-    rig_up(&rig);
-    give_pod(&rig, &(struct given_pod){"p", {8}, 0, .static_uid = HASH});
-    gs_allocator_tell(rig.alloc, "p", true, "Why", "not its cgroup's name");
-    assert_false(gs_allocator_next_write(rig.alloc, &write));
-    gs_allocator_tell(rig.alloc, HASH, true, "Why", "because");
-    assert_true(gs_allocator_next_write(rig.alloc, &write));
-    assert_true(write.event && write.warning);
-    assert_string_equal(write.name, "p");
-    assert_string_equal(write.reason, "Why");
-    assert_string_equal(write.message, "because");
-    assert_string_equal(write.about.api, "v1");
-    assert_string_equal(write.about.kind, "Pod");
-    assert_string_equal(write.about.name, "p");
-    assert_string_equal(write.about.uid, "p");
-    gs_allocator_free(rig.alloc);
-}
-
 static void an_owner_is_told_too(void **state)
 {
     static const struct {
@@ -197,6 +180,7 @@ static void an_owner_is_told_too(void **state)
         {"a ReplicaSet's", {"p", {8}, 0, .replica_set = "web-7f"}, "p", 2},
         {"nobody's", {"p", {8}, 0}, "p", 1},
         {"its node's", {"p", {8}, 0, .replica_set = "n", .static_uid = HASH}, HASH, 1},
+        {"not its cgroup's name", {"p", {8}, 0, .static_uid = HASH}, "p", 0},
         {"another's cgroup", {"p", {8}, 0, .replica_set = "web-7f"}, "q", 0},
     };
     GS_FOR_EACH_ROW (r, rows) {
@@ -256,13 +240,6 @@ static void a_pod_is_placed_once_it_has_units_of_a_gpu(void **state)
         gs_allocator_name_placed(rig.alloc, 2, &names);
         row_text(r->row, names.len ? names.data : "", r->place == 2 ? "ns/p" : "");
         gs_buf_release(&names);
-        row_equal(r->row, gs_allocator_who(rig.alloc, "ns", "q"), 0);
-        row_equal(r->row, gs_allocator_who(rig.alloc, "other", "p"), 0);
-        uint64_t who = gs_allocator_who(rig.alloc, "ns", "p");
-        row_equal(r->row, who != 0, r->pod.phase != GS_PHASE_SUCCEEDED);
-        row_equal(r->row, gs_allocator_lives(rig.alloc, who), who != 0);
-        gs_allocator_pod_gone(rig.alloc, "p");
-        row_true(r->row, !gs_allocator_lives(rig.alloc, who));
         gs_allocator_free(rig.alloc);
     }
 }
@@ -272,10 +249,11 @@ static void of_many_placed_pods_some_are_named(void **state)
     struct rig rig;
     struct gs_buf names = GS_BUF(64);
     rig_up(&rig);
+    give_pod(&rig, &(struct given_pod){"a", {1}, 0, .ns = "other", .uid = "z"});
     for (const char *name = "abcde"; *name; name++)
         give_pod(&rig, &(struct given_pod){(const char[2]){*name}, {1}, 0});
     gs_allocator_name_placed(rig.alloc, 0, &names);
-    assert_string_equal(names.data, "ns/a, ns/b, ns/c and 2 more");
+    assert_string_equal(names.data, "other/a, ns/a, ns/b and 3 more");
     gs_buf_release(&names);
     gs_allocator_free(rig.alloc);
 }
@@ -289,7 +267,6 @@ int main(void)
         cmocka_unit_test(a_pod_is_where_it_was_given_a_gpu),
         cmocka_unit_test(a_start_names_its_pod),
         cmocka_unit_test(a_static_pod_has_one_share),
-        cmocka_unit_test(an_event_is_queued_about_a_pod_that_is_there),
         cmocka_unit_test(an_owner_is_told_too),
         cmocka_unit_test(a_pod_is_placed_once_it_has_units_of_a_gpu),
         cmocka_unit_test(of_many_placed_pods_some_are_named),

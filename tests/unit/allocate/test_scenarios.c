@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the words of this folder's scenarios mean: an allocator of a node with a GPU 0 of 16 units
- * and a GPU 1 of 24 (allocate_rig.h). Calls for memory are numbered from 0. What the kubelet lists
- * is a pod's name, its units, and the calls that it has the answers of: "p", "p=8", "p=8@0,1".
+ * and a GPU 1 of 24 (allocate_rig.h). Calls for memory are numbered from 0. What the kubelet's
+ * checkpoint has is a pod's UID, its units, and the calls that it has the answers of, with the GPUs
+ * of the answer unless others are told: "p=8@0", "p=8@0,1", "p=8@0:1"; "none": it is empty.
  */
 #include "allocate_rig.h"
 #include "rows.h"
@@ -11,19 +12,20 @@
 enum { CALLS = 16, LISTED = 8, IDS = 64 };
 
 struct listed {
-    struct gs_observed_pod pods[LISTED];
-    size_t count;
-    char names[LISTED][48];
-    uint64_t keys[LISTED][4];
+    struct gs_given given[2 * LISTED];
+    size_t count, pods;
+    char uids[LISTED][48];
 };
 
 static struct rig rig;
-static uint64_t keys[CALLS];  /* of the calls so far */
-static uint64_t under_way[4]; /* writes without an answer yet */
+static uint64_t keys[CALLS];       /* of the calls so far */
+static gs_gpu_mask answers[CALLS]; /* what they were given */
+static uint64_t under_way[4];      /* writes without an answer yet */
 
 static void begin(struct scenario *s)
 {
     memset(keys, 0, sizeof(keys));
+    memset(answers, 0, sizeof(answers));
     memset(under_way, 0, sizeof(under_way));
     rig_up(&rig);
 }
@@ -67,43 +69,49 @@ static gs_gpu_mask gpus_of(struct scenario *s, const char *text)
     return gpus;
 }
 
-/* NAME=UNITS@CALL,CALL; what follows. */
-static const char *read_listed(struct scenario *s, struct listed *ret)
+/* UID=UNITS@CALL,CALL:GPUS */
+static void read_listed(struct scenario *s, struct listed *ret)
 {
-    const char *word = scenario_word(s), *at = word + strcspn(word, "=:");
-    if (ret->count == LISTED)
+    const char *word = scenario_word(s), *at = word + strcspn(word, "=");
+    const size_t first = ret->count;
+    if (strcmp(word, "none") == 0)
+        return;
+    if (ret->pods == LISTED)
         scenario_fail(s, "too many pods");
-    const size_t i = ret->count++;
-    struct gs_observed_pod *pod = &ret->pods[i];
-    snprintf(ret->names[i], sizeof(ret->names[i]), "%.*s", (int)(at - word), word);
-    *pod = (struct gs_observed_pod){.ns = "ns", .name = ret->names[i], .keys = ret->keys[i]};
+    char *uid = ret->uids[ret->pods++];
+    snprintf(uid, sizeof(ret->uids[0]), "%.*s", (int)(at - word), word);
     at += *at == '=';
-    pod->units = digits(&at);
-    while ((*at == '@' || *at == ',') && pod->key_count < GS_COUNT_OF(ret->keys[i])) {
+    const uint32_t units = digits(&at);
+    while ((*at == '@' || *at == ',') && ret->count < GS_COUNT_OF(ret->given)) {
         at++;
-        ret->keys[i][pod->key_count++] = key_of(digits(&at), (uint32_t)pod->units);
+        const unsigned call = digits(&at);
+        ret->given[ret->count++] = (struct gs_given){.uid = uid,
+                                                     .key = key_of(call, units),
+                                                     .units = units,
+                                                     .gpus = call < CALLS ? answers[call] : 0};
     }
-    if (!pod->key_count)
-        pod->keys = NULL;
     if (*at && *at != ':')
-        scenario_fail(s, "%s is not what a kubelet lists", word);
-    return at;
+        scenario_fail(s, "%s is not what a kubelet has", word);
+    for (size_t i = first; *at && i < ret->count; i++)
+        ret->given[i].gpus = gpus_of(s, at + 1);
 }
 
-/* of POD… up to a word that is none */
-static void read_observed(struct scenario *s, struct listed *ret)
+/* of POD… up to a word that is none. false: the checkpoint was not read. */
+static bool read_observed(struct scenario *s, bool at_allocate)
 {
     static const char *const ends[] = {"=", "api", "patient", "listed", "tried"};
-    *ret = (struct listed){0};
+    struct listed listed = {0};
+    bool more = true;
     if (!scenario_has(s, "of"))
-        return;
-    while (scenario_peek(s)) {
-        GS_FOR_EACH_ROW (word, ends) {
-            if (strcmp(scenario_peek(s), *word) == 0)
-                return;
-        }
-        read_listed(s, ret);
+        return false;
+    while (more && scenario_peek(s)) {
+        GS_FOR_EACH_ROW (word, ends)
+            more = more && strcmp(scenario_peek(s), *word) != 0;
+        if (more)
+            read_listed(s, &listed);
     }
+    gs_allocator_observe(rig.alloc, listed.given, listed.count, at_allocate);
+    return true;
 }
 
 /* --- pods --- */
@@ -128,6 +136,7 @@ static void verb_pod(struct scenario *s)
         bool *to;
     } flags[] = {{"assigned", &given.assigned},
                  {"overrides", &given.overrides},
+                 {"deleting", &given.deleting},
                  {"sets-mps", &given.sets_mps}};
     const struct {
         const char *word;
@@ -220,41 +229,17 @@ static void verb_restart(struct scenario *s)
     give_gpus(&rig, true, true, 0);
 }
 
-/* confirm p=8@0: the kubelet starts the container in p's cgroup. */
-static void verb_confirm(struct scenario *s)
-{
-    struct listed listed = {0};
-    read_listed(s, &listed);
-    gs_allocator_confirm(rig.alloc,
-                         &(struct gs_given){.uid = listed.names[0], .key = listed.keys[0][0]});
-}
-
-/* restore p=8@0:1 …: the kubelet's notes say that the pod was given GPU 1. */
-static void verb_restore(struct scenario *s)
-{
-    struct listed listed = {0};
-    struct gs_given given[LISTED];
-    size_t count = 0;
-    while (scenario_peek(s)) {
-        const char *gpus = read_listed(s, &listed);
-        const struct gs_observed_pod *pod = &listed.pods[count];
-        given[count++] = (struct gs_given){.uid = pod->name,
-                                           .key = pod->keys ? pod->keys[0] : 0,
-                                           .units = (uint32_t)pod->units,
-                                           .gpus = gpus_of(s, *gpus ? gpus + 1 : "?")};
-    }
-    gs_allocator_restore(rig.alloc, given, count);
-}
-
-/* told p:0 …, told, untold: what gpu-moved was when the plugin came. */
+/* told p:0 …, told, untold: what gpu-reassigned was when the plugin came. */
 static void tell(struct scenario *s, bool told)
 {
-    struct listed listed = {0};
     struct gs_moved moved[LISTED];
+    char uids[LISTED][48];
     uint32_t count = 0;
-    while (scenario_peek(s)) {
-        const char *gpus = read_listed(s, &listed);
-        moved[count] = (struct gs_moved){listed.pods[count].name, gpus_of(s, gpus + 1)};
+    while (scenario_peek(s) && count < LISTED) {
+        const char *word = scenario_word(s);
+        const size_t len = strcspn(word, ":");
+        snprintf(uids[count], sizeof(uids[0]), "%.*s", (int)len, word);
+        moved[count] = (struct gs_moved){uids[count], gpus_of(s, word + len + 1)};
         count++;
     }
     assert_int_equal(gs_allocator_moved_earlier(rig.alloc, count ? moved : NULL, count, told, NULL),
@@ -276,7 +261,7 @@ static void verb_observe(struct scenario *s)
     struct listed listed = {0};
     while (scenario_peek(s))
         read_listed(s, &listed);
-    gs_allocator_observe(rig.alloc, listed.count ? listed.pods : NULL, listed.count);
+    gs_allocator_observe(rig.alloc, listed.given, listed.count, false);
 }
 
 static void expect_why(struct scenario *s, const struct gs_error *err)
@@ -285,27 +270,27 @@ static void expect_why(struct scenario *s, const struct gs_error *err)
         scenario_has_text(s, err->msg, scenario_word(s));
 }
 
-/* call UNITS (again: with the same ids) of PODS api away patient = GPU (or none, or list-first)
- * cores N "part of the error"; without "of", the kubelet's list did not come */
+/* call UNITS (again: with the ids of the last, same N: of call N) of PODS api away patient = GPU
+ * (or none, or list-first) cores N "part of the error"; without "of", the checkpoint was not read
+ */
 static void verb_call(struct scenario *s)
 {
     char texts[IDS][24], given[16];
     const char *ids[IDS];
-    struct listed listed;
     struct gs_allocate_answer answer = {0};
     struct gs_error err = {0};
     const uint32_t units = (uint32_t)scenario_number(s);
     rig.calls -= scenario_has(s, "again");
-    make_ids(rig.calls, units, texts, ids);
-    if (rig.calls < CALLS)
-        keys[rig.calls] = gs_allocate_key(ids, units);
-    rig.calls++;
-    read_observed(s, &listed);
+    const int same = scenario_has(s, "same") ? (int)scenario_number(s) : rig.calls;
+    make_ids(same, units, texts, ids);
+    const int call = rig.calls++;
+    if (call < CALLS)
+        keys[call] = gs_allocate_key(ids, units);
+    const bool read = read_observed(s, true);
     const bool away = scenario_has(s, "api") && scenario_has(s, "away");
     const struct gs_allocate_request request = {.ids = ids,
                                                 .id_count = units,
-                                                .observed = listed.count ? listed.pods : NULL,
-                                                .observed_count = listed.count,
+                                                .told = read,
                                                 .api = away ? GS_API_TIMEOUT : GS_API_ANSWERED,
                                                 .patient = scenario_has(s, "patient")};
     const enum gs_allocate_result result =
@@ -313,6 +298,8 @@ static void verb_call(struct scenario *s)
     snprintf(given, sizeof(given), "%s", result == GS_ALLOCATE_LIST_FIRST ? "list-first" : "none");
     if (result == GS_ALLOCATE_DONE)
         snprintf(given, sizeof(given), "%d", __builtin_ctzll(answer.gpus));
+    if (call < CALLS)
+        answers[call] = answer.gpus;
     if (!scenario_has(s, "="))
         return;
     scenario_is_text(s, "the GPU", given, scenario_word(s));
@@ -330,16 +317,13 @@ static void verb_start(struct scenario *s)
                                           [GS_START_HELD] = "held"};
     char texts[IDS][24];
     const char *ids[IDS];
-    struct listed listed;
     struct gs_error err = {0};
     const int call = (int)scenario_number(s);
     const uint32_t units = (uint32_t)scenario_number(s);
     make_ids(call, units, texts, ids);
-    read_observed(s, &listed);
+    read_observed(s, false);
     const struct gs_start_request request = {.ids = ids,
                                              .id_count = units,
-                                             .observed = listed.count ? listed.pods : NULL,
-                                             .observed_count = listed.count,
                                              .listed = scenario_has(s, "listed"),
                                              .write_tried = scenario_has(s, "tried")};
     const enum gs_start_result result = gs_allocator_start(rig.alloc, &request, &err);
@@ -350,7 +334,7 @@ static void verb_start(struct scenario *s)
 
 /* --- what is written --- */
 
-/* moved {"p":[1]}, moved: that is what gpu-moved says, and it is written now. */
+/* moved {"p":[1]}, moved: that is what gpu-reassigned says, and it is written now. */
 static void verb_moved(struct scenario *s)
 {
     struct gs_buf now = GS_BUF(4096);
@@ -361,7 +345,7 @@ static void verb_moved(struct scenario *s)
     gs_allocator_moved_written(rig.alloc, state);
     gs_allocator_moved_written(rig.alloc, state / 2); /* an older write is answered late */
     if (scenario_peek(s))
-        scenario_is_text(s, "gpu-moved", text, scenario_word(s));
+        scenario_is_text(s, "gpu-reassigned", text, scenario_word(s));
     if (gs_allocator_moved_due(rig.alloc))
         scenario_fail(s, "it is due again");
 }
@@ -472,13 +456,13 @@ static void verb_expect(struct scenario *s)
 }
 
 static const struct scenario_verb verbs[] = {
-    {"pod", verb_pod},         {"gone", verb_gone},       {"list", verb_list},
-    {"quick", verb_quick},     {"gpu", verb_gpu},         {"restart", verb_restart},
-    {"restore", verb_restore}, {"told", verb_told},       {"untold", verb_untold},
-    {"observe", verb_observe}, {"call", verb_call},       {"start", verb_start},
-    {"moved", verb_moved},     {"write", verb_write},     {"writes", verb_writes},
-    {"no", verb_no},           {"wait", verb_wait},       {"put", verb_put},
-    {"expect", verb_expect},   {"confirm", verb_confirm}, {NULL, NULL},
+    {"pod", verb_pod},     {"gone", verb_gone},     {"list", verb_list},
+    {"quick", verb_quick}, {"gpu", verb_gpu},       {"restart", verb_restart},
+    {"told", verb_told},   {"untold", verb_untold}, {"observe", verb_observe},
+    {"call", verb_call},   {"start", verb_start},   {"moved", verb_moved},
+    {"write", verb_write}, {"writes", verb_writes}, {"no", verb_no},
+    {"wait", verb_wait},   {"put", verb_put},       {"expect", verb_expect},
+    {NULL, NULL},
 };
 
 static const struct scenario_layer layer = {.verbs = verbs, .begin = begin, .end = end};
@@ -491,7 +475,7 @@ static void what_is_not_so_fails(void **state)
         {"another GPU", "a\n pod p 8 on 1 · call 8 = 0\n", "the GPU is \"1\" instead of \"0\""},
         {"none", "a\n call 25 = 1\n", "the GPU is \"none\""},
         {"another reason", "a\n call 25 = none \"no list\"\n", "\"no list\" is not in no GPU"},
-        {"compute", "a\n call 8 = 0 cores 10\n", "compute is 0 instead of 10"},
+        {"compute", "a\n call 8 = 1 cores 10\n", "compute is 0 instead of 10"},
         {"use", "a\n pod p 8 on 1 · call 8 = 1 · expect used 8 0\n", "GPU 0 is 0 instead of 8"},
         {"a start", "a\n pod p 8 on 0 · call 8 = 0 · start 0 8 of p=8@0 = held\n", "is \"ok\""},
         {"no write", "a\n write p\n", "nothing is to be written"},
@@ -500,8 +484,8 @@ static void what_is_not_so_fails(void **state)
          "of p is to be"},
         {"its index", "a\n pod p 8 · call 8 · moved · write p idx 1\n", "the index is \"0\""},
         {"no event", "a\n pod p 8 · call 8 · moved · write p event X\n", "it is no event"},
-        {"what is told", "a\n pod p 8 · call 8 · moved {}\n", "gpu-moved is \"{\"p\":[0]}\""},
-        {"no such list", "a\n observe p=8@0x\n", "is not what a kubelet lists"},
+        {"what is told", "a\n pod p 8 · call 8 · moved {}\n", "gpu-reassigned is \"{\"p\":[0]}\""},
+        {"no such list", "a\n observe p=8@0x\n", "is not what a kubelet has"},
         {"no such word of a pod", "a\n pod p 8 at 1 · expect used 0 0\n", "at has no meaning"},
     };
     scenario_mistakes_are_seen(&layer, rows, GS_COUNT_OF(rows));

@@ -111,5 +111,5 @@ int main(void)
         cmocka_unit_test(absurd_sizes_give_null),
         cmocka_unit_test(an_empty_arena_may_be_reset_and_released),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -91,5 +91,5 @@ int main(void)
         cmocka_unit_test(two_generators_differ_and_one_seed_repeats),
         cmocka_unit_test(retry_after_is_a_number_of_seconds),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

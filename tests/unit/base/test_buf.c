@@ -119,14 +119,14 @@ static void printf_of_any_length(void **state)
 {
     char text[1000];
     static const size_t lengths[] = {0, 1, 254, 255, 256, 257, 999};
-    for (size_t i = 0; i < GS_COUNT_OF(lengths); i++) {
+    GS_FOR_EACH_ROW (r, lengths) {
         memset(text, 'x', sizeof(text));
-        text[lengths[i]] = '\0';
+        text[*r] = '\0';
         _cleanup_(gs_buf_release) struct gs_buf buf = GS_BUF(1002);
         gs_buf_printf(&buf, "<%s>", text);
-        assert_int_equal(buf.len, lengths[i] + 2);
+        assert_int_equal(buf.len, *r + 2);
         assert_int_equal(buf.data[0], '<');
-        assert_string_equal(buf.data + lengths[i] + 1, ">");
+        assert_string_equal(buf.data + *r + 1, ">");
     }
     struct gs_buf small = GS_BUF(300);
     gs_buf_printf(&small, "%s", text);
@@ -178,5 +178,5 @@ int main(void)
         cmocka_unit_test(consume_drops_the_front),     cmocka_unit_test(printf_of_any_length),
         cmocka_unit_test(json_strings_are_escaped),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

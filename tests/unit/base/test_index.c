@@ -177,7 +177,7 @@ static void lasting_hashes_never_change(void **state)
         {"a", 0xAF63DC4C8601EC8Cu},
         {"foobar", 0x85944171F73967E8u},
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (size_t i = 0; i < GS_COUNT_OF(rows); i++)
         assert_true(gs_hash_lasting(rows[i].text, strlen(rows[i].text)) == rows[i].hash);
 }
 

@@ -60,5 +60,5 @@ int main(void)
         cmocka_unit_test(a_broken_one_ends_everything_but_a_program_that_serves),
         cmocka_unit_test(one_that_holds_is_true_and_counts_nothing),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -241,5 +241,5 @@ int main(void)
         cmocka_unit_test(levels_and_formats_have_names),
         cmocka_unit_test(a_flood_of_one_message_is_held_back),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -45,8 +45,8 @@ static const struct label_row {
 
 static void no_label_value_ends_its_line_or_its_quotes(void **state)
 {
-    for (size_t i = 0; i < sizeof(label_rows) / sizeof(label_rows[0]); i++) {
-        const struct label_row *row = &label_rows[i];
+    GS_FOR_EACH_ROW (r, label_rows) {
+        const struct label_row *row = r;
         struct gs_buf out = GS_BUF(4096);
         print_message("  %s\n", row->name);
         gs_metric_sample(&out, "m", "l", row->value, 1);
@@ -61,5 +61,5 @@ int main(void)
         cmocka_unit_test(a_summary_has_sum_and_count),
         cmocka_unit_test(no_label_value_ends_its_line_or_its_quotes),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

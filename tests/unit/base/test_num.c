@@ -154,5 +154,5 @@ int main(void)
         cmocka_unit_test(booleans),
         cmocka_unit_test(durations),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

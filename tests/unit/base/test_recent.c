@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rows.h"
 
-#include <stdio.h>
-
 #include "gpushare/base/recent.h"
 
 static const char *text(uint32_t i)
@@ -60,5 +58,5 @@ int main(void)
         cmocka_unit_test(what_was_seen_lately_is_known),
         cmocka_unit_test(what_is_removed_makes_room_for_another),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

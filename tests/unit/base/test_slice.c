@@ -38,5 +38,5 @@ int main(void)
         cmocka_unit_test(slices_compare_by_bytes),
         cmocka_unit_test(steal_leaves_null),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

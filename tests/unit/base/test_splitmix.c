@@ -44,5 +44,5 @@ int main(void)
         cmocka_unit_test(a_seed_gives_the_published_numbers),
         cmocka_unit_test(a_bound_is_never_reached),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -118,5 +118,5 @@ int main(void)
         cmocka_unit_test(width_of_sequences),
         cmocka_unit_test(put_and_width_agree_on_every_code_point),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -49,11 +49,9 @@ static void index_lists_are_written_ascending(void **state)
 }
 
 static struct gs_container containers[] = {
-    {.name = "i0", .kind = GS_CONTAINER_INIT, .gpu_units = 16, .main_index = 0},
-    {.name = "i1", .kind = GS_CONTAINER_SIDECAR, .gpu_units = 2, .main_index = 1},
-    {.name = "m0", .kind = GS_CONTAINER_MAIN, .gpu_units = 4, .main_index = 0},
-    {.name = "m1", .kind = GS_CONTAINER_MAIN, .gpu_units = 0, .main_index = 1},
-    {.name = "m2", .kind = GS_CONTAINER_MAIN, .gpu_units = 8, .main_index = 2},
+    {.kind = GS_CONTAINER_INIT, .gpu_units = 16}, {.kind = GS_CONTAINER_SIDECAR, .gpu_units = 2},
+    {.kind = GS_CONTAINER_MAIN, .gpu_units = 4},  {.kind = GS_CONTAINER_MAIN, .gpu_units = 0},
+    {.kind = GS_CONTAINER_MAIN, .gpu_units = 8},
 };
 
 static void allocations_list_main_containers_with_gpu_memory(void **state)
@@ -122,8 +120,7 @@ static void bind_records_the_largest_pod(void **state)
     _cleanup_free_ struct gs_container *many = calloc(MANY, sizeof(*many));
     assert_non_null(many);
     for (uint32_t i = 0; i < MANY; i++)
-        many[i] = (struct gs_container){
-            .name = "", .kind = GS_CONTAINER_MAIN, .gpu_units = INT32_MAX, .main_index = i};
+        many[i] = (struct gs_container){.kind = GS_CONTAINER_MAIN, .gpu_units = INT32_MAX};
     struct gs_names names = default_names();
     struct gs_pod pod = {.containers = many, .container_count = MANY};
     struct gs_bind_record record = {.gpus = UINT64_MAX,

@@ -38,7 +38,7 @@ static void what_is_no_request_is_refused_and_leaves_nothing(void **state)
         enum gs_code code;
         const char *why;
     } rows[] = {
-        {"empty", "", GS_EPROTO, "JSON: text ends too early at byte 0"},
+        {"empty", "", GS_EPROTO, "JSON: unexpected end of input at byte 0"},
         {"no object", "'x'", GS_EPROTO, "ExtenderBindingArgs is not an object at byte 0"},
         {"nothing in it", "{}", GS_EINVAL, "PodName is missing"},
         {"empty name", "{'PodName':'','PodNamespace':'d','PodUID':'u','Node':'n'}", GS_EINVAL,
@@ -50,7 +50,7 @@ static void what_is_no_request_is_refused_and_leaves_nothing(void **state)
         {"no node", "{'PodName':'p','PodNamespace':'d','PodUID':'u'}", GS_EINVAL,
          "Node is missing"},
         {"number", "{'PodName':1}", GS_EPROTO, "PodName is not a string at byte 11"},
-        {"cut", "{'PodName':'p'", GS_EPROTO, "JSON: text ends too early at byte 14"},
+        {"cut", "{'PodName':'p'", GS_EPROTO, "JSON: unexpected end of input at byte 14"},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_binding_args args = {0};

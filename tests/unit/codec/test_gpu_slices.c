@@ -34,6 +34,12 @@ static void gpus_of_the_driver_are_read(void **state)
         {"of no node",
          LIST("{'spec':{'driver':'" OURS "','allNodes':true,'devices':[" NEW("GPU-a") "]}}"), "",
          GS_OK},
+        {"an instance",
+         LIST(SPEC(OURS, "n",
+                   "{'name':'m','attributes':{'parentUUID':{'string':'GPU-a'},"
+                   "'uuid':{'string':'MIG-a'}}}")),
+         "n=GPU-a ", GS_OK},
+        {"an empty UUID", LIST(SPEC(OURS, "n", NEW(""))), "", GS_OK},
         {"without a UUID", LIST(SPEC(OURS, "n", "{'name':'x','attributes':{}},{'name':'y'}")), "",
          GS_OK},
         {"nulls", LIST("null,{'spec':null},{'spec':{'driver':null,'nodeName':'n','devices':null}}"),

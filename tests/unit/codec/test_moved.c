@@ -37,20 +37,20 @@ static void what_is_no_list_of_moved_pods_is_refused_with_a_reason(void **state)
         const char *json;
         const char *why; /* up to the byte number */
     } rows[] = {
-        {"empty", "", "JSON: text ends too early"},
-        {"an array", "[]", "list of moved pods is not an object"},
-        {"null", "null", "list of moved pods is not an object"},
+        {"empty", "", "JSON: unexpected end of input"},
+        {"an array", "[]", "list of reassigned pods is not an object"},
+        {"null", "null", "list of reassigned pods is not an object"},
         {"an index instead of a list", "{'u':1}", "GPUs of a pod is not an array"},
-        {"no GPU", "{'u':[]}", "GPUs of a pod are none"},
+        {"no GPU", "{'u':[]}", "GPUs of a pod are missing"},
         {"an index as text", "{'u':['1']}", "GPU index is not a number"},
-        {"half an index", "{'u':[0.5]}", "GPU index is not a whole number that fits"},
+        {"half an index", "{'u':[0.5]}", "GPU index is not an integer in range"},
         {"a negative index", "{'u':[-1]}", "GPU index is not between 0 and 63"},
         {"an index too large", "{'u':[64]}", "GPU index is not between 0 and 63"},
-        {"an index twice", "{'u':[1,1]}", "GPU index comes twice"},
-        {"a pod twice", "{'u':[1],'v':[0],'u':[2]}", "UID of a pod comes twice"},
+        {"an index twice", "{'u':[1,1]}", "GPU index is duplicated"},
+        {"a pod twice", "{'u':[1],'v':[0],'u':[2]}", "UID of a pod is duplicated"},
         {"a pod without UID", "{'':[1]}", "UID of a pod is empty"},
-        {"cut", "{'u':[1]", "JSON: text ends too early"},
-        {"more", "{} {}", "JSON: more text after the value"},
+        {"cut", "{'u':[1]", "JSON: unexpected end of input"},
+        {"more", "{} {}", "JSON: unexpected data after the value"},
     };
     GS_FOR_EACH_ROW (r, rows) {
         _cleanup_(gs_arena_release) struct gs_arena arena = {0};

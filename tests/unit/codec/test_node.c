@@ -77,6 +77,12 @@ static void what_others_do_with_the_gpus_is_read(void **state)
         {"NVIDIA's device plugin", "{'status':{'capacity':{'nvidia.com/gpu':'4'}}}", false, 4, ""},
         {"it was there", "{'status':{'capacity':{'nvidia.com/gpu':'0'}}}", false, 0, ""},
         {"time slices", "{'status':{'capacity':{'nvidia.com/gpu.shared':'8'}}}", false, 8, ""},
+        {"MIG, strategy mixed",
+         "{'status':{'capacity':{'nvidia.com/mig-1g.10gb':'7','nvidia.com/gpu':'1'}}}", false, 8,
+         ""},
+        {"virtual machines", "{'status':{'capacity':{'nvidia.com/vgpu':'2'}}}", false, 2, ""},
+        {"no GPUs", "{'status':{'capacity':{'nvidia.com/hostdev':'2','nvidia.com/g':'1'}}}", false,
+         0, ""},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_node node = {0};
@@ -110,7 +116,7 @@ static void gpus_come_from_inventory_or_division(void **state)
         {"broken inventory", "'{\\'v\\':2}'",
          "{'aliyun.com/gpu-mem':'64','aliyun.com/gpu-count':'4'}", 4, 16, "v is not 1 at byte 7"},
         {"a number", "'4 GPUs'", "{}", 0, 0, "inventory is not an object at byte 0"},
-        {"empty inventory", "''", "{}", 0, 0, "JSON: text ends too early at byte 0"},
+        {"empty inventory", "''", "{}", 0, 0, "JSON: unexpected end of input at byte 0"},
         {"large capacity", "null", "{'aliyun.com/gpu-mem':'1e40','aliyun.com/gpu-count':'64'}", 64,
          UINT32_MAX, ""},
         {"large count", "null", "{'aliyun.com/gpu-mem':'64','aliyun.com/gpu-count':'1e40'}", 64, 0,
@@ -143,21 +149,22 @@ static void moved_pods_are_read_from_their_annotation(void **state)
         const char *error;
     } rows[] = {
         {"no annotation", "{}", false, 0, ""},
-        {"null", "{'aliyun.com/gpu-moved':null}", false, 0, ""},
-        {"nobody", "{'aliyun.com/gpu-moved':'{}'}", false, 0, ""},
-        {"two", "{'aliyun.com/gpu-moved':'{\\'u2\\':[1],\\'u1\\':[0,3]}'}", false, 2, ""},
+        {"null", "{'aliyun.com/gpu-reassigned':null}", false, 0, ""},
+        {"nobody", "{'aliyun.com/gpu-reassigned':'{}'}", false, 0, ""},
+        {"two", "{'aliyun.com/gpu-reassigned':'{\\'u2\\':[1],\\'u1\\':[0,3]}'}", false, 2, ""},
         {"a plugin that speaks of them",
-         "{'aliyun.com/gpu-moved':'{\\'u1\\':[1]}','aliyun.com/gpu-inventory':"
-         "'{\\'v\\':1,\\'unit\\':\\'GiB\\',\\'gpus\\':[],\\'moved\\':true}'}",
+         "{'aliyun.com/gpu-reassigned':'{\\'u1\\':[1]}','aliyun.com/gpu-inventory':"
+         "'{\\'v\\':1,\\'unit\\':\\'GiB\\',\\'gpus\\':[],\\'reassignments\\':true}'}",
          true, 1, ""},
         {"an inventory that is not believed",
          "{'aliyun.com/gpu-inventory':"
-         "'{\\'v\\':2,\\'unit\\':\\'GiB\\',\\'gpus\\':[],\\'moved\\':true}'}",
+         "'{\\'v\\':2,\\'unit\\':\\'GiB\\',\\'gpus\\':[],\\'reassignments\\':true}'}",
          false, 0, ""},
-        {"not believed", "{'aliyun.com/gpu-moved':'{\\'u1\\':[1],\\'u2\\':[64]}'}", false, 0,
+        {"not believed", "{'aliyun.com/gpu-reassigned':'{\\'u1\\':[1],\\'u2\\':[64]}'}", false, 0,
          "GPU index is not between 0 and 63 at byte 18"},
-        {"empty", "{'aliyun.com/gpu-moved':''}", false, 0, "JSON: text ends too early at byte 0"},
-        {"another domain's", "{'example.org/gpu-moved':'{\\'u1\\':[1]}'}", false, 0, ""},
+        {"empty", "{'aliyun.com/gpu-reassigned':''}", false, 0,
+         "JSON: unexpected end of input at byte 0"},
+        {"another domain's", "{'example.org/gpu-reassigned':'{\\'u1\\':[1]}'}", false, 0, ""},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_node node = {0};

@@ -74,24 +74,28 @@ void *reallocarray(void *old, size_t count, size_t size)
 #define LONG                                                                                       \
     "\\u0030123456789012345678901234567890123456789012345678901234567890123456789012345678901234"  \
     "56789"
+#define NAME   LONG LONG LONG
 #define LONGER LONG LONG LONG LONG LONG LONG LONG LONG LONG LONG
 
 static const char pod_json[] =
     "{'metadata':{'name':'p','uid':'" LONGER "','namespace':'" LONGER "','annotations':{"
     "'aliyun.com/gpu-model':'" LONGER LONGER "','aliyun.com/gpu-uuid':'" LONGER LONGER LONGER "'},"
-    "'ownerReferences':[{'uid':'" LONGER LONGER "','controller':true}]},"
-    "'spec':{'nodeSelector':{'" LONGER "':'" LONGER "'},'tolerations':[{'key':'" LONGER "'}],"
+    "'ownerReferences':[{'uid':'" LONGER LONGER "','controller':true}],'labels':{'" LONGER
+    "':'" LONGER "'}},"
+    "'spec':{'nodeName':'n','nodeSelector':{'" LONGER "':'" LONGER
+    "'},'tolerations':[{'key':'" LONGER "'}],"
     "'affinity':{'nodeAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':{"
     "'nodeSelectorTerms':[{'matchExpressions':[{'key':'" LONGER
     "','operator':'In','values':['" LONGER "','" LONGER
-    "']}]}]}}},'initContainers':[{},{},{},{},{}],'containers':[{},{},{},{},{},{},{},{},{},{}]}}";
+    "']}]}]}}},'initContainers':[{},{},{},{},{}],'containers':[{'resources':{'limits':{'aliyun.com/"
+    "gpu-mem':'1'}}},{},{},{},{},{},{},{},{},{}]}}";
 
 static const char node_json[] =
     "{'spec':{'taints':[{'key':'" LONGER "','effect':'" LONGER "'}]},"
     "'metadata':{'name':'" LONGER "','labels':{'" LONGER "':'" LONGER "'},"
     "'annotations':{'aliyun.com/gpu-inventory':'{\\'v\\':1,"
     "\\'unit\\':\\'GiB\\',\\'gpus\\':[{\\'idx\\':0,\\'mem\\':1,\\'model\\':\\'" LONGER LONGER
-    "\\'},{\\'idx\\':9,\\'mem\\':1}]}','aliyun.com/gpu-moved':'{\\'" LONGER
+    "\\'},{\\'idx\\':9,\\'mem\\':1}]}','aliyun.com/gpu-reassigned':'{\\'" LONGER
     "\\':[1],\\'a\\':[0],\\'b\\':[0],"
     "\\'c\\':[0],\\'" LONGER "e\\':[0]}','aliyun.com/gpu-cordon':'" LONGER LONGER LONGER "'}},"
     "'status':{'addresses':[{'type':'InternalIP','address':'" LONGER LONGER "'}]}}";
@@ -181,15 +185,17 @@ static int attempt_status(struct gs_slice json, struct gs_error *err)
     return result;
 }
 
+static bool on_checkpoint(void *ctx, const struct gs_checkpoint_entry *entry, size_t done)
+{
+    *(uint32_t *)ctx += entry->id_count > 0;
+    return true;
+}
+
 static int attempt_checkpoint(struct gs_slice json, struct gs_error *err)
 {
-    struct gs_arena arena = {0};
-    struct gs_checkpoint_entry *entries = NULL;
-    uint32_t count = 77;
-    int result = gs_codec_checkpoint_decode(json, "gpu", &arena, &entries, &count, err);
-    assert_int_equal(count, result < 0 ? 77 : 1);
-    assert_true((entries != NULL) == (result == 0));
-    gs_arena_release(&arena);
+    uint32_t count = 0;
+    int result = gs_codec_checkpoint_decode(json, "gpu", on_checkpoint, &count, err);
+    assert_int_equal(count, result < 0 ? 0 : 1);
     return result;
 }
 
@@ -200,17 +206,6 @@ static int attempt_budgets(struct gs_slice json, struct gs_error *err)
     uint32_t count = 77;
     int result = budget_list(json, &arena, &all, &count, err);
     assert_int_equal(count, result < 0 ? 77 : 1);
-    gs_arena_release(&arena);
-    return result;
-}
-
-static int attempt_labels(struct gs_slice json, struct gs_error *err)
-{
-    struct gs_arena arena = {0};
-    struct gs_kv *labels = NULL;
-    uint32_t count = 77;
-    int result = gs_codec_labels(json, &arena, &labels, &count, err);
-    assert_int_equal(count, result < 0 ? 77 : 2);
     gs_arena_release(&arena);
     return result;
 }
@@ -240,7 +235,7 @@ static void every_failed_allocation_is_told_and_undone(void **state)
             "{'Data':{'PodDeviceEntries':[{'ResourceName':'gpu','PodUID':'" LONGER
             "','DeviceIDs':['" LONGER LONGER "','" LONGER LONGER
             "'],'AllocResp':'" LONGER LONGER LONGER LONGER "'}]}}",
-            3);
+            2);
     try_all(attempt_node, node_json, 3);
     try_all(attempt_filter,
             "{'Pod':{'metadata':{'name':'p'}},'NodeNames':['a','" LONGER LONGER "'],"
@@ -248,11 +243,11 @@ static void every_failed_allocation_is_told_and_undone(void **state)
             5);
     try_all(attempt_preempt,
             "{'Pod':{'metadata':{'name':'p'}},'NodeNameToMetaVictims':{'" LONGER LONGER
-            "':{'Pods':[{'UID':'" LONGER LONGER LONGER "'},{},{},{},{}]}}}",
+            "':{'Pods':[{'UID':'" NAME "'},{'UID':'" NAME "'},{},{},{}]}}}",
             3);
     try_all(attempt_bind,
-            "{'PodName':'" LONGER LONGER "','PodNamespace':'" LONGER LONGER LONGER
-            "','PodUID':'u','Node':'n'}",
+            "{'PodName':'" NAME "','PodNamespace':'" NAME "','PodUID':'" NAME "','Node':'" NAME
+            "'}",
             2);
     try_all(attempt_status, "{'message':'" LONGER LONGER "','code':404}", 1);
     try_all(attempt_budgets,
@@ -261,7 +256,6 @@ static void every_failed_allocation_is_told_and_undone(void **state)
             "'},'matchExpressions':[{'key':'" LONGER "','operator':'In','values':['" LONGER
             "']}]}},'status':{'disruptedPods':{'" LONGER "':''}}}]}",
             2);
-    try_all(attempt_labels, "{'" LONGER "':'" LONGER "','" LONGER "b':'" LONGER "'}", 1);
     try_all(attempt_record, "", 4);
 }
 

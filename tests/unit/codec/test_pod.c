@@ -65,30 +65,22 @@ static void containers_are_read_in_order_init_first(void **state)
         const char *row;
         const char *json;
     } rows[] = {
-        {"init containers first",
-         "{'spec':{'initContainers':[{'name':'i0'},{'name':'i1','restartPolicy':'Always'}],"
-         "'containers':[{'name':'m0'},{'name':'m1','restartPolicy':'Always'}]}}"},
+        {"init containers first", "{'spec':{'initContainers':[{},{'restartPolicy':'Always'}],"
+                                  "'containers':[{},{'restartPolicy':'Always'}]}}"},
         {"init containers last",
-         "{'spec':{'containers':[{'name':'m0'},{'restartPolicy':'Always','name':'m1'}],"
-         "'initContainers':[{'name':'i0','restartPolicy':'Never'},"
-         "{'restartPolicy':'Always','name':'i1'}]}}"},
-        {"the last list of a name counts",
-         "{'spec':{'containers':[{'name':'x'},{'name':'y'},{'name':'z'}],"
-         "'containers':[{'name':'m0'},{'name':'m1'}],"
-         "'initContainers':[{'name':'i0'},{'name':'i1','restartPolicy':'Always'}]}}"},
+         "{'spec':{'containers':[{},{'restartPolicy':'Always'}],"
+         "'initContainers':[{'restartPolicy':'Never'},{'restartPolicy':'Always'}]}}"},
+        {"the last list of a name counts", "{'spec':{'containers':[{},{},{}],'containers':[{},{}],"
+                                           "'initContainers':[{},{'restartPolicy':'Always'}]}}"},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_pod pod = {0};
         row_equal(r->row, decode(r->json, &pod, NULL), 0);
         row_equal(r->row, pod.container_count, 4);
-        static const char *const names[] = {"i0", "i1", "m0", "m1"};
         static const enum gs_container_kind kinds[] = {GS_CONTAINER_INIT, GS_CONTAINER_SIDECAR,
                                                        GS_CONTAINER_MAIN, GS_CONTAINER_MAIN};
-        for (uint32_t i = 0; i < 4; i++) {
-            row_text(r->row, pod.containers[i].name, names[i]);
+        for (uint32_t i = 0; i < 4; i++)
             row_equal(r->row, pod.containers[i].kind, kinds[i]);
-            row_equal(r->row, pod.containers[i].main_index, i % 2);
-        }
         gs_pod_release(&pod);
     }
 }
@@ -139,7 +131,7 @@ static void amounts_come_from_limits_or_requests(void **state)
         {"compute by its request", "{'requests':{'aliyun.com/gpu-core.percentage':'30'}}", 0, 0, 0,
          false, 30},
         {"too much compute for any number", "{'limits':{'aliyun.com/gpu-core.percentage':'1e30'}}",
-         0, 0, 0, false, INT32_MAX},
+         0, 0, 0, false, UINT16_MAX},
         {"compute of another domain", "{'limits':{'example.com/gpu-core.percentage':'30'}}", 0, 0,
          0, false},
         {"key with escapes", "{'limits':{'aliyun.com\\/gpu-mem':'\\u0034'}}", 4, 0, 0, false},
@@ -277,9 +269,9 @@ static void annotations_that_users_break_are_told_not_failed(void **state)
          GS_PLACEMENT_DEFAULT, 0, false, false},
         {"allocation that is none", ALLOCATION("GPU 1"), GS_RECORDED_BROKEN, 0,
          GS_PLACEMENT_DEFAULT, 0, false, false},
-        {"placement", "'aliyun.com/gpu-placement':'fgd'", GS_RECORDED_NONE, 0, GS_PLACEMENT_FGD, 0,
-         false, false},
-        {"placement in another case", "'aliyun.com/gpu-placement':'FGD'", GS_RECORDED_NONE, 0,
+        {"placement", "'aliyun.com/gpu-placement':'spread'", GS_RECORDED_NONE, 0,
+         GS_PLACEMENT_SPREAD, 0, false, false},
+        {"placement in another case", "'aliyun.com/gpu-placement':'Spread'", GS_RECORDED_NONE, 0,
          GS_PLACEMENT_BROKEN, 0, false, false},
         {"placement empty", "'aliyun.com/gpu-placement':''", GS_RECORDED_NONE, 0,
          GS_PLACEMENT_BROKEN, 0, false, false},
@@ -374,27 +366,20 @@ static void small_fields_are_read(void **state)
         enum gs_pod_phase phase;
         bool deleting;
         int32_t priority;
-        const char *owner;
         int64_t created_s;
     } rows[] = {
-        {"empty", "{}", GS_PHASE_UNKNOWN, false, 0, "", 0},
-        {"pending", "{'status':{'phase':'Pending'}}", GS_PHASE_PENDING, false, 0, "", 0},
-        {"succeeded", "{'status':{'phase':'Succeeded'}}", GS_PHASE_SUCCEEDED, false, 0, "", 0},
-        {"failed", "{'status':{'phase':'Failed'}}", GS_PHASE_FAILED, false, 0, "", 0},
-        {"unknown phase", "{'status':{'phase':'Lost'}}", GS_PHASE_UNKNOWN, false, 0, "", 0},
-        {"null phase", "{'status':{'phase':null}}", GS_PHASE_UNKNOWN, false, 0, "", 0},
-        {"not deleted", "{'metadata':{'deletionTimestamp':null}}", GS_PHASE_UNKNOWN, false, 0, "",
-         0},
+        {"empty", "{}", GS_PHASE_UNKNOWN, false, 0, 0},
+        {"pending", "{'status':{'phase':'Pending'}}", GS_PHASE_PENDING, false, 0, 0},
+        {"succeeded", "{'status':{'phase':'Succeeded'}}", GS_PHASE_SUCCEEDED, false, 0, 0},
+        {"failed", "{'status':{'phase':'Failed'}}", GS_PHASE_FAILED, false, 0, 0},
+        {"unknown phase", "{'status':{'phase':'Lost'}}", GS_PHASE_UNKNOWN, false, 0, 0},
+        {"null phase", "{'status':{'phase':null}}", GS_PHASE_UNKNOWN, false, 0, 0},
+        {"not deleted", "{'metadata':{'deletionTimestamp':null}}", GS_PHASE_UNKNOWN, false, 0, 0},
         {"smallest priority", "{'spec':{'priority':-2147483648}}", GS_PHASE_UNKNOWN, false,
-         INT32_MIN, "", 0},
-        {"owner that controls nothing", "{'metadata':{'ownerReferences':[{'uid':'a'}]}}",
-         GS_PHASE_UNKNOWN, false, 0, "", 0},
-        {"owner", "{'metadata':{'ownerReferences':[{'uid':'a','controller':true}]}}",
-         GS_PHASE_UNKNOWN, false, 0, "a", 0},
-        {"no time", "{'metadata':{'creationTimestamp':'never'}}", GS_PHASE_UNKNOWN, false, 0, "",
-         0},
+         INT32_MIN, 0},
+        {"no time", "{'metadata':{'creationTimestamp':'never'}}", GS_PHASE_UNKNOWN, false, 0, 0},
         {"a time", "{'metadata':{'creationTimestamp':'1970-01-01T00:01:00Z'}}", GS_PHASE_UNKNOWN,
-         false, 0, "", 60},
+         false, 0, 60},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_pod pod = {0};
@@ -402,39 +387,8 @@ static void small_fields_are_read(void **state)
         row_equal(r->row, pod.phase, r->phase);
         row_equal(r->row, pod.deleting, r->deleting);
         row_equal(r->row, pod.priority, r->priority);
-        row_text(r->row, pod.owner_uid, r->owner);
         row_equal(r->row, pod.created_s, r->created_s);
         row_equal(r->row, pod.container_count, 0);
-        gs_pod_release(&pod);
-    }
-}
-
-static void pods_of_a_daemon_set_are_told_apart(void **state)
-{
-    static const struct {
-        const char *row, *json;
-        bool daemon;
-    } rows[] = {
-        {"no owner", "{}", false},
-        {"another controller",
-         "{'metadata':{'ownerReferences':[{'kind':'ReplicaSet','uid':'a','controller':true}]}}",
-         false},
-        {"its controller",
-         "{'metadata':{'ownerReferences':[{'controller':true,'uid':'a','kind':'DaemonSet'}]}}",
-         true},
-        {"an owner that controls nothing",
-         "{'metadata':{'ownerReferences':[{'kind':'DaemonSet','uid':'a'}]}}", false},
-        {"beside another controller",
-         "{'metadata':{'ownerReferences':[{'kind':'DaemonSet','uid':'b'},"
-         "{'kind':'Job','uid':'a','controller':true}]}}",
-         false},
-        {"null", "{'metadata':{'ownerReferences':[{'kind':null,'uid':'a','controller':true}]}}",
-         false},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        struct gs_pod pod = {0};
-        row_equal(r->row, decode(r->json, &pod, NULL), 0);
-        row_equal(r->row, pod.daemon, r->daemon);
         gs_pod_release(&pod);
     }
 }
@@ -475,24 +429,50 @@ static void an_owner_is_named_by_what_its_people_made(void **state)
     }
 }
 
+/* The API server asks of some that they are not empty, and of nothing how long they are. */
+static void a_name_longer_than_any_is_none(void **state)
+{
+    static const struct {
+        const char *row;
+        int len;
+        bool kept;
+    } rows[] = {{"the longest", 317, true}, {"longer", 318, false}};
+    GS_FOR_EACH_ROW (r, rows) {
+        char name[320], json[2048];
+        struct gs_pod pod = {0};
+        snprintf(name, sizeof(name), "%0*d", r->len, 7);
+        snprintf(json, sizeof(json),
+                 "{'metadata':{'ownerReferences':[{'apiVersion':'%s','kind':'Job','name':'j',"
+                 "'uid':'%s','controller':true}]},'spec':{'schedulerName':'%s'}}",
+                 name, name, name);
+        row_equal(r->row, decode(json, &pod, NULL), 0);
+        row_text(r->row, pod.owner_api, r->kept ? name : "");
+        row_text(r->row, pod.owner_uid, r->kept ? name : "");
+        row_text(r->row, pod.scheduler_name, r->kept ? name : "(none)");
+        gs_pod_release(&pod);
+    }
+}
+
 static void a_controller_is_kept_as_its_pods_name_it(void **state)
 {
     static const struct {
-        const char *row, *json, *api, *kind, *name;
+        const char *row, *json, *api, *kind, *name, *uid;
+        bool daemon;
     } rows[] = {
-        {"none", "{}", "", "", ""},
+        {"none", "{}", "", "", "", ""},
         {"a Deployment's ReplicaSet",
-         "{'metadata':{'ownerReferences':[{'apiVersion':'v1','kind':'Node','name':'n'},"
-         "{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'web-7f','controller':true}],"
-         "'labels':{'pod-template-hash':'7f'}}}",
-         "apps/v1", "ReplicaSet", "web-7f"},
+         "{'metadata':{'ownerReferences':[{'apiVersion':'v1','kind':'DaemonSet','name':'n'},"
+         "{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'web-7f','uid':'a',"
+         "'controller':true}],'labels':{'pod-template-hash':'7f'}}}",
+         "apps/v1", "ReplicaSet", "web-7f", "a"},
         {"it controls nothing",
-         "{'metadata':{'ownerReferences':[{'apiVersion':'batch/v1','kind':'Job','name':'j'}]}}", "",
-         "", ""},
-        {"a version of null",
-         "{'metadata':{'ownerReferences':[{'apiVersion':null,'kind':'Job','name':'j',"
+         "{'metadata':{'ownerReferences':[{'apiVersion':'batch/v1','kind':'DaemonSet','name':'j',"
+         "'uid':'a'}]}}",
+         "", "", "", ""},
+        {"a DaemonSet without a version or a UID",
+         "{'metadata':{'ownerReferences':[{'apiVersion':null,'kind':'DaemonSet','name':'j',"
          "'controller':true}]}}",
-         "", "Job", "j"},
+         "", "DaemonSet", "j", "", true},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_pod pod = {0};
@@ -500,6 +480,8 @@ static void a_controller_is_kept_as_its_pods_name_it(void **state)
         row_text(r->row, pod.owner_api, r->api);
         row_text(r->row, pod.owner_kind, r->kind);
         row_text(r->row, pod.owner_name, r->name);
+        row_text(r->row, pod.owner_uid, r->uid);
+        row_equal(r->row, pod.daemon, r->daemon);
         gs_pod_release(&pod);
     }
 }
@@ -689,8 +671,8 @@ int main(void)
         cmocka_unit_test(annotations_that_users_break_are_told_not_failed),
         cmocka_unit_test(what_a_limit_asks_for_is_read),
         cmocka_unit_test(small_fields_are_read),
-        cmocka_unit_test(pods_of_a_daemon_set_are_told_apart),
         cmocka_unit_test(an_owner_is_named_by_what_its_people_made),
+        cmocka_unit_test(a_name_longer_than_any_is_none),
         cmocka_unit_test(a_controller_is_kept_as_its_pods_name_it),
         cmocka_unit_test(an_environment_that_names_devices_is_noticed),
         cmocka_unit_test(what_concerns_mps_is_noticed),

@@ -118,7 +118,7 @@ static void every_answer_has_words(void **state)
 {
     assert_string_equal(gs_quantity_why(GS_QUANTITY_OK), "");
     assert_string_equal(gs_quantity_why(GS_QUANTITY_MALFORMED), "is not a quantity");
-    assert_string_equal(gs_quantity_why(GS_QUANTITY_FRACTION), "is not a whole number");
+    assert_string_equal(gs_quantity_why(GS_QUANTITY_FRACTION), "is not an integer");
     assert_string_equal(gs_quantity_why(GS_QUANTITY_TOO_LARGE), "is too large");
 }
 
@@ -129,5 +129,5 @@ int main(void)
         cmocka_unit_test(very_long_numbers_are_exact_or_refused),
         cmocka_unit_test(every_answer_has_words),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

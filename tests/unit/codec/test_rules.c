@@ -182,7 +182,7 @@ static void who_is_not_to_be_offered_a_node_is_read(void **state)
         {"nulls", POD("'schedulingGates':null,'preemptionPolicy':null"), false, false, ""},
         {"a gate", POD("'schedulingGates':[{'name':'quota'}]"), true, false, ""},
         {"never", POD("'preemptionPolicy':'Never'"), false, true, ""},
-        {"offered", "{'metadata':{'annotations':{'aliyun.com/gpu-offer':'n7'}}}", false, false,
+        {"offered", "{'metadata':{'annotations':{'aliyun.com/gpu-nominated':'n7'}}}", false, false,
          "n7"},
     };
     GS_FOR_EACH_ROW (r, rows) {

@@ -115,5 +115,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(seeds_and_their_damaged_copies_are_judged_as_jansson_does),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -55,14 +55,14 @@ static void what_is_no_event_is_refused(void **state)
         const char *line;
         const char *why;
     } rows[] = {
-        {"empty", "", "JSON: text ends too early at byte 0"},
-        {"cut", "{'type':'ADDED','object':{'a", "JSON: text ends too early at byte 28"},
+        {"empty", "", "JSON: unexpected end of input at byte 0"},
+        {"cut", "{'type':'ADDED','object':{'a", "JSON: unexpected end of input at byte 28"},
         {"two lines", "{'type':'ADDED','object':{}}\n{}",
-         "JSON: more text after the value at byte 29"},
-        {"no type", "{'object':{}}", "watch event is of no known type"},
-        {"unknown type", "{'type':'GONE','object':{}}", "watch event is of no known type"},
-        {"type in another case", "{'type':'added','object':{}}", "watch event is of no known type"},
-        {"type is no string", "{'type':null,'object':{}}", "type is not a string at byte 8"},
+         "JSON: unexpected data after the value at byte 29"},
+        {"no type", "{'object':{}}", "watch event has an unknown type"},
+        {"unknown type", "{'type':'GONE','object':{}}", "watch event has an unknown type"},
+        {"type in another case", "{'type':'added','object':{}}", "watch event has an unknown type"},
+        {"type is no string", "{'type':1,'object':{}}", "type is not a string at byte 8"},
         {"no object", "{'type':'ADDED'}", "watch event has no object"},
         {"null object", "{'type':'ADDED','object':null}", "watch event has no object"},
         {"object is none", "{'type':'ADDED','object':[]}", "watch event has no object"},

@@ -43,9 +43,9 @@ static void broken_annotations_end_in_a_reason(void **state)
         enum gs_placement placement;
         const char *model;
         enum gs_reason reason;
-        uint32_t cores_pct;
+        uint16_t cores_pct;
     } rows[] = {
-        {"nothing broken", 8, GS_COUNT_ABSENT, 0, GS_PLACEMENT_FGD, "A100", GS_FITS},
+        {"nothing broken", 8, GS_COUNT_ABSENT, 0, GS_PLACEMENT_SPREAD, "A100", GS_FITS},
         {"bad count", 8, GS_COUNT_BROKEN, 0, 0, "", GS_REASON_BAD_COUNT},
         {"not divisible", 9, GS_COUNT_VALID, 2, 0, "", GS_REASON_NOT_DIVISIBLE},
         {"too large", UINT32_MAX, GS_COUNT_ABSENT, 0, 0, "", GS_REASON_GPU_TOO_SMALL},
@@ -264,5 +264,5 @@ int main(void)
         cmocka_unit_test(lists_past_a_ceiling_are_broken),
         cmocka_unit_test(lists_with_empty_entries_or_controls_are_broken),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -144,5 +144,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             without_a_match_a_node_s_gpus_of_one_model_are_compared_once, setup, teardown),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -203,7 +203,8 @@ static void open_planner(struct planner *planner, const struct world *world)
 {
     *planner = (struct planner){.ledger = build(world), .policies = gs_policies_new()};
     for (uint32_t n = 0; n < world->node_count; n++) {
-        const struct gs_node node = {.ready = !world->closed[n], .allocatable_units = 1};
+        const struct gs_node node = {
+            .ready = !world->closed[n], .allocatable_units = 1, .inventory = true};
         assert_int_equal(gs_node_facts_set(&planner->facts, n, &node, NULL), 0);
     }
     for (uint32_t i = 0; i < world->pod_count; i++)
@@ -601,37 +602,12 @@ static void plans_follow_one_another(void **state)
     }
 }
 
-/* ---- a whole node ---- */
-
-static void a_node_is_freed_as_far_as_pods_may_move(void **state)
-{
-    const struct world world = {{"16 16", "16 16"},
-                                .node_count = 2,
-                                .pods = {POD(0, 1, 4), POD(0, 2, 8), POD(0, 2, 2, .alone = true),
-                                         POD(0, 1, 12), POD(1, 1, 8)},
-                                .pod_count = 5};
-    struct planner planner;
-    open_planner(&planner, &world);
-    struct gs_defrag_plan plan = {0};
-    assert_int_equal(gs_defrag_free_node(planner.defrag, 0, &plan), GS_DEFRAG_FOUND);
-    assert_int_equal(plan.count, 3); /* 12 to the empty GPU, 8 and 4 to the other's rest */
-    assert_int_equal(plan.moves[0].pod, 3);
-    assert_int_equal(plan.moves[1].pod, 1);
-    assert_int_equal(plan.moves[2].pod, 0);
-    assert_true(plan.cordon && plan.slot == 0);
-    assert_string_equal(test_accounts(planner.ledger, "n0"), "0:0/16 1:2/16");
-    assert_string_equal(test_accounts(planner.ledger, "n1"), "0:16/16 1:16/16");
-    gs_defrag_plan_release(&plan);
-    gs_ledger_free(close_planner(&planner));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_cheapest_moves_make_room),
         cmocka_unit_test(no_set_of_moves_is_cheaper),
         cmocka_unit_test(plans_follow_one_another),
-        cmocka_unit_test(a_node_is_freed_as_far_as_pods_may_move),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -95,5 +95,5 @@ int main(void)
         cmocka_unit_test(a_choice_fits_when_its_gpus_take_the_pod_now),
         cmocka_unit_test(compute_and_a_ceiling_of_pods_count),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

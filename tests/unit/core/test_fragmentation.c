@@ -151,5 +151,5 @@ int main(void)
         cmocka_unit_test(what_is_stranded_depends_on_the_model),
         cmocka_unit_test(what_is_stranded_is_rounded),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

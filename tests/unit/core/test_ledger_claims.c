@@ -374,5 +374,5 @@ int main(void)
         WITH_LEDGER(compute_is_counted_beside_memory),
         WITH_LEDGER(an_audit_sees_each_sum_that_is_not_its_claims),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -239,5 +239,5 @@ int main(void)
         WITH_LEDGER(a_walk_stops_when_told),
         WITH_LEDGER(a_borrowed_hold_may_go_back_in),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

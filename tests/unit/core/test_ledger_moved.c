@@ -11,7 +11,7 @@ static void set_node(struct gs_ledger *ledger, const char *gpus, const char *lis
     struct test_node t;
     struct gs_node *node = test_node_init(&t, "n1", gpus);
     node->tells_moved = list[0] == '+';
-    node->moved_error = list[0] == '!' ? "JSON: text ends too early" : "";
+    node->moved_error = list[0] == '!' ? "JSON: unexpected end of input" : "";
     node->moved = moved;
     for (const char *at = list; *at; at++) {
         if (*at >= 'a' && *at <= 'z') {
@@ -178,5 +178,5 @@ int main(void)
         WITH_LEDGER(a_list_that_cannot_be_read_leaves_the_one_before),
         WITH_LEDGER(only_the_list_ends_a_doubt),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -387,5 +387,5 @@ int main(void)
         WITH_LEDGER(a_list_round_drops_what_it_did_not_mention),
         WITH_LEDGER(statistics_count_what_is_there),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -187,5 +187,5 @@ int main(void)
         WITH_LEDGER(a_list_round_forgets_what_it_did_not_mention),
         WITH_LEDGER(slots_are_used_again),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

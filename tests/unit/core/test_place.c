@@ -6,9 +6,18 @@
 
 /* ---- one node and one pod ---- */
 
-enum { NO_PLUGIN = 1, NOT_READY = 2, CORDONED = 4, TAINTED = 8 };
+enum {
+    NO_PLUGIN = 1,
+    NOT_READY = 2,
+    CORDONED = 4,
+    TAINTED = 8,
+    STATE_TAINTED = 16,
+    NO_INVENTORY = 32
+};
 
-static struct gs_taint taint = {"team", "a", "NoSchedule"};
+/* A node with STATE_TAINTED alone has the first. */
+static struct gs_taint taints[] = {{"node.kubernetes.io/not-ready", "", "NoSchedule"},
+                                   {"team", "a", "NoSchedule"}};
 
 static void set_node(struct gs_ledger *ledger, struct gs_node_facts *facts, const char *name,
                      const char *gpus, uint32_t state, int64_t cpu_milli)
@@ -17,11 +26,12 @@ static void set_node(struct gs_ledger *ledger, struct gs_node_facts *facts, cons
     test_node_init(&t, name, gpus);
     t.node.cpu_milli = cpu_milli;
     t.node.ready = !(state & NOT_READY);
-    t.node.allocatable_units = state & NO_PLUGIN ? 0 : 1;
+    t.node.allocatable_units = state & NO_PLUGIN ? 0 : 8;
+    t.node.inventory = !(state & NO_INVENTORY);
     t.node.rules = (struct gs_node_rules){.name = name,
                                           .unschedulable = state & CORDONED,
-                                          .taints = &taint,
-                                          .taint_count = state & TAINTED ? 1 : 0};
+                                          .taints = &taints[state & STATE_TAINTED ? 0 : 1],
+                                          .taint_count = state & (TAINTED | STATE_TAINTED) ? 1 : 0};
     assert_int_equal(gs_ledger_set_node(ledger, &t.node, NULL), 0);
     const uint32_t slot = gs_ledger_view(ledger, gs_slice_of(name))->slot;
     assert_int_equal(gs_node_facts_set(facts, slot, &t.node, NULL), 0);
@@ -30,6 +40,8 @@ static void set_node(struct gs_ledger *ledger, struct gs_node_facts *facts, cons
 static struct gs_toleration any = {"", "", "", GS_OPERATOR_EXISTS};
 static const struct gs_pod_rules none = {0},
                                  tolerant = {.tolerations = &any, .toleration_count = 1};
+static struct gs_requirement pool = {.key = "pool", .op = GS_OPERATOR_EXISTS};
+static const struct gs_pod_rules selective = {.selector = {&pool, 1}};
 
 static const struct {
     const char *row;
@@ -41,6 +53,8 @@ static const struct {
 } verdicts[] = {
     {"nothing", 0, 8000, &none, 8, GS_OBSTACLE_NONE, GS_OBSTACLE_NONE},
     {"no room", 0, 8000, &none, 17, GS_OBSTACLE_GPU, GS_OBSTACLE_NONE},
+    {"all that is allocatable", NO_INVENTORY, 8000, &none, 8, GS_OBSTACLE_NONE, GS_OBSTACLE_NONE},
+    {"more than is allocatable", NO_INVENTORY, 8000, &none, 9, GS_OBSTACLE_GPU, GS_OBSTACLE_NONE},
     {"CPU", 0, 1999, &none, 8, GS_OBSTACLE_CPU, GS_OBSTACLE_NONE},
     {"CPU that nobody knows", 0, 0, &none, 8, GS_OBSTACLE_NONE, GS_OBSTACLE_NONE},
     {"no room and no CPU", 0, 1999, &none, 17, GS_OBSTACLE_GPU, GS_OBSTACLE_NONE},
@@ -54,6 +68,18 @@ static const struct {
     {"a taint", TAINTED, 8000, &none, 17, GS_OBSTACLE_TAINT, GS_OBSTACLE_TAINT},
     {"a taint that is tolerated", TAINTED, 8000, &tolerant, 8, GS_OBSTACLE_NONE, GS_OBSTACLE_NONE},
     {"a taint, no rules known", TAINTED, 8000, NULL, 8, GS_OBSTACLE_NONE, GS_OBSTACLE_NONE},
+    {"a cordon and another pool", CORDONED, 8000, &selective, 8, GS_OBSTACLE_AFFINITY,
+     GS_OBSTACLE_AFFINITY},
+    {"not ready and another pool", NOT_READY, 8000, &selective, 8, GS_OBSTACLE_AFFINITY,
+     GS_OBSTACLE_AFFINITY},
+    {"not ready, with the taint of that", NOT_READY | STATE_TAINTED, 8000, &none, 8,
+     GS_OBSTACLE_NOT_READY, GS_OBSTACLE_NOT_READY},
+    {"ready, and the taint is still there", STATE_TAINTED, 8000, &none, 8, GS_OBSTACLE_TAINT,
+     GS_OBSTACLE_TAINT},
+    {"not ready, and a taint", NOT_READY | TAINTED, 8000, &none, 8, GS_OBSTACLE_TAINT,
+     GS_OBSTACLE_TAINT},
+    {"a cordon and a taint", CORDONED | TAINTED, 8000, &none, 8, GS_OBSTACLE_TAINT,
+     GS_OBSTACLE_TAINT},
     {"no plugin", NO_PLUGIN, 8000, &none, 8, GS_OBSTACLE_NO_PLUGIN, GS_OBSTACLE_NO_PLUGIN},
     {"a cordon and no plugin", CORDONED | NO_PLUGIN, 8000, &none, 8, GS_OBSTACLE_CORDONED,
      GS_OBSTACLE_CORDONED},
@@ -223,5 +249,5 @@ int main(void)
         cmocka_unit_test(a_node_that_is_not_known_is_not_open),
         cmocka_unit_test(all_answers_are_one),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -351,7 +351,7 @@ static void the_first_node_with_room_is_looked_for_from_a_slot_on(void **state)
     const struct gs_hold hold = {"nominated", "n3", 16, 1, 100};
     _cleanup_(gs_ledger_freep) struct gs_ledger *ledger = gs_ledger_new();
     static struct test_node t;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < GS_COUNT_OF(names); i++)
         assert_int_equal(gs_ledger_set_node(ledger, test_node_init(&t, names[i], "16"), NULL), 0);
     assert_int_equal(gs_ledger_set_claim(ledger, &claim, NULL), 0);
     assert_int_equal(gs_ledger_hold(ledger, &hold, NULL), 0);
@@ -373,5 +373,5 @@ int main(void)
         cmocka_unit_test(a_nominated_pod_keeps_the_gpu_of_its_victims),
         cmocka_unit_test(a_nominated_pod_is_seated_on_a_gpu_that_it_allows),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -63,20 +63,20 @@ static void policies_order_nodes(void **state)
 static void what_does_not_fit_is_not_chosen(void **state)
 {
     static const enum gs_placement all[] = {GS_PLACEMENT_BINPACK, GS_PLACEMENT_SPREAD,
-                                            GS_PLACEMENT_FGD, GS_PLACEMENT_ROLLOUT};
+                                            GS_PLACEMENT_ROLLOUT};
     static struct test_node t;
     _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
     struct gs_ask ask = {.units = 8, .gpu_count = 1};
-    for (size_t i = 0; i < GS_COUNT_OF(all); i++) {
+    GS_FOR_EACH_ROW (r, all) {
         struct gs_choice choice = {.loss = 4711, .gpus = 4711};
         struct gs_node_view *view = test_view_init(&t, "16:9 16x");
-        assert_false(gs_policy_choose(policies, all[i], view, &ask, &choice));
+        assert_false(gs_policy_choose(policies, *r, view, &ask, &choice));
         assert_int_equal(choice.loss, 4711);
         assert_int_equal(choice.gpus, 4711);
         view = test_view_init(&t, "");
-        assert_false(gs_policy_choose(policies, all[i], view, &ask, &choice));
+        assert_false(gs_policy_choose(policies, *r, view, &ask, &choice));
         view = test_view_init(&t, "16:9 16");
-        assert_true(gs_policy_choose(policies, all[i], view, &ask, &choice));
+        assert_true(gs_policy_choose(policies, *r, view, &ask, &choice));
         assert_int_equal(choice.gpus, 2);
     }
 }
@@ -107,28 +107,28 @@ static void losses_become_scores_over_the_range(void **state)
     } rows[] = {
         {"one node", {7}, {true}, {10}, 1},
         {"all equal", {7, 7, 7}, {true, true, true}, {10, 10, 10}, 3},
-        {"least and most", {0, 100}, {true, true}, {10, 0}, 2},
-        {"in between", {0, 50, 100}, {true, true, true}, {10, 4, 0}, 3},
-        {"nearly the best is not the best", {0, 1, 1000000}, {true, true, true}, {10, 8, 0}, 3},
-        {"those that do not fit get nothing", {5, -100, 9}, {true, false, true}, {10, 0, 0}, 3},
+        {"least and most", {0, 100}, {true, true}, {10, 9}, 2},
+        {"in between", {0, 50, 100}, {true, true, true}, {10, 9, 9}, 3},
+        {"nearly the best is not the best", {0, 1, 1000000}, {true, true, true}, {10, 9, 7}, 3},
+        {"those that do not fit get nothing", {5, -100, 9}, {true, false, true}, {10, 0, 9}, 3},
         {"nothing fits", {5, 6}, {false, false}, {0, 0}, 2},
-        {"negative losses", {-10, 0, -20}, {true, true, true}, {4, 0, 10}, 3},
+        {"negative losses", {-10, 0, -20}, {true, true, true}, {9, 9, 10}, 3},
         {"largest", {0, INT64_MAX}, {true, true}, {10, 0}, 2},
         {"no nodes", {0}, {false}, {0}, 0},
     };
     GS_FOR_EACH_ROW (r, rows) {
         uint8_t scores[NODES + 1];
         memset(scores, 77, sizeof(scores));
-        gs_policy_scores(GS_QUANTISE_RANGE, r->loss, r->fits, r->count, scores);
+        gs_policy_scores(r->loss, r->fits, r->count, scores);
         for (size_t i = 0; i < r->count; i++)
             row_equal(r->row, scores[i], r->scores[i]);
         row_equal(r->row, scores[r->count], 77);
     }
 }
 
-/* Whatever the quantisation: the first of the best gets 10, nothing above it, worse losses never
+/* The first of the best gets 10, nothing above it, worse losses never
  * more than better ones, and what does not fit nothing. */
-static void every_quantisation_keeps_the_order(void **state)
+static void scores_keep_the_order(void **state)
 {
     enum { COUNT = 7 };
     uint64_t seed = 7;
@@ -144,15 +144,14 @@ static void every_quantisation_keeps_the_order(void **state)
             if (fits[i] && (first_best < 0 || loss[i] < loss[first_best]))
                 first_best = i;
         }
-        enum gs_quantise quantise = (enum gs_quantise)(round % (GS_QUANTISE_ONE_HOT + 1));
-        gs_policy_scores(quantise, loss, fits, COUNT, scores);
+        gs_policy_scores(loss, fits, COUNT, scores);
         for (int i = 0; i < COUNT; i++) {
             assert_in_range(scores[i], 0, 10);
             assert_true(fits[i] || scores[i] == 0);
             assert_true(i != first_best || scores[i] == 10);
             for (int k = 0; k < COUNT; k++) {
                 if (fits[i] && fits[k] && loss[i] < loss[k] && scores[i] < scores[k])
-                    fail_msg("quantisation %d turns losses around", quantise);
+                    fail_msg("scores turn losses around");
             }
         }
     }
@@ -165,7 +164,7 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_is_not_chosen),
         cmocka_unit_test(huge_nodes_do_not_overflow_the_loss),
         cmocka_unit_test(losses_become_scores_over_the_range),
-        cmocka_unit_test(every_quantisation_keeps_the_order),
+        cmocka_unit_test(scores_keep_the_order),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

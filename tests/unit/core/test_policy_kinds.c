@@ -14,7 +14,7 @@ static int empty(void **state)
 static uint64_t number_of(const struct gs_ask *ask)
 {
     uint32_t row = UINT32_MAX;
-    const uint64_t number = gs_kinds_find(&kinds, GS_PLACEMENT_ROLLOUT, false, ask, &row);
+    const uint64_t number = gs_kinds_find(&kinds, false, ask, &row);
     assert_in_range(row, 0, GS_KINDS_MAX - 1);
     assert_int_equal(kinds.rows[row].number, number);
     return number;
@@ -57,14 +57,13 @@ static void kinds_that_differ_in_anything_are_two(void **state)
         row_equal(r->row, number_of(&r->ask), numbers[r - rows]);
 }
 
-static void a_policy_and_the_ebb_make_kinds_too(void **state)
+static void the_ebb_makes_kinds_too(void **state)
 {
     const struct gs_ask ask = {.units = 8, .gpu_count = 1};
     uint32_t row;
-    const uint64_t one = gs_kinds_find(&kinds, GS_PLACEMENT_ROLLOUT, false, &ask, &row);
-    const uint64_t two = gs_kinds_find(&kinds, GS_PLACEMENT_ROLLOUT, true, &ask, &row);
-    const uint64_t three = gs_kinds_find(&kinds, GS_PLACEMENT_FGD, false, &ask, &row);
-    assert_true(one != two && two != three && one != three);
+    const uint64_t one = gs_kinds_find(&kinds, false, &ask, &row);
+    const uint64_t two = gs_kinds_find(&kinds, true, &ask, &row);
+    assert_true(one != two);
 }
 
 /* Nothing of the ask is kept that its owner frees. */
@@ -84,7 +83,7 @@ static void lists_beyond_the_ceiling_are_no_kind(void **state)
     uint32_t row;
     memset(text, 'x', sizeof(text));
     struct gs_ask ask = {.units = 8, .gpu_count = 1, .model = {text, sizeof(text)}};
-    assert_int_equal(gs_kinds_find(&kinds, GS_PLACEMENT_ROLLOUT, false, &ask, &row), 0);
+    assert_int_equal(gs_kinds_find(&kinds, false, &ask, &row), 0);
     ask.model.len--;
     assert_true(number_of(&ask) != 0);
 }
@@ -145,10 +144,10 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup(name, empty)
     const struct CMUnitTest tests[] = {
-        T(kinds_that_differ_in_anything_are_two),       T(a_policy_and_the_ebb_make_kinds_too),
+        T(kinds_that_differ_in_anything_are_two),       T(the_ebb_makes_kinds_too),
         T(a_kind_is_found_again_from_another_text),     T(lists_beyond_the_ceiling_are_no_kind),
         T(no_namespace_pushes_another_below_its_share), T(a_newcomer_finds_room),
         T(of_ones_own_kinds_the_oldest_goes),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

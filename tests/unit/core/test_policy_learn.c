@@ -8,8 +8,6 @@
 
 #include "../../../src/core/policy_internal.h"
 
-static const enum gs_placement learning[] = {GS_PLACEMENT_FGD, GS_PLACEMENT_ROLLOUT};
-
 static void learn_equals(struct gs_policies *policies, uint32_t count, uint32_t units)
 {
     struct gs_ask ask = test_ask(units, 1, 0, NULL);
@@ -28,11 +26,9 @@ static void until_enough_pods_are_known_all_is_binpack(void **state)
         struct gs_ask ask = test_ask(4, 1, 0, NULL);
         struct gs_node_view *view = test_cpu_view(&t, nodes[i], 0, i + 1);
         struct gs_choice plain = test_choose(policies, GS_PLACEMENT_BINPACK, view, &ask);
-        for (size_t p = 0; p < GS_COUNT_OF(learning); p++) {
-            struct gs_choice choice = test_choose(policies, learning[p], view, &ask);
-            assert_int_equal(choice.loss, plain.loss);
-            assert_int_equal(choice.gpus, plain.gpus);
-        }
+        struct gs_choice choice = test_choose(policies, GS_PLACEMENT_ROLLOUT, view, &ask);
+        assert_int_equal(choice.loss, plain.loss);
+        assert_int_equal(choice.gpus, plain.gpus);
     }
 }
 
@@ -199,15 +195,16 @@ static void a_new_table_forgets_old_results(void **state)
         learn_equals(lived, 40u << round, round % 2 ? 12 : 8);
         test_refresh(lived);
         for (uint64_t i = 0; i < 400; i++)
-            test_choose(lived, learning[i % 2], test_cpu_view(&t, nodes[i % 4], 0, i + 1), &ask);
+            test_choose(lived, GS_PLACEMENT_ROLLOUT, test_cpu_view(&t, nodes[i % 4], 0, i + 1),
+                        &ask);
     }
     for (int round = 0; round < 6; round++)
         learn_equals(fresh, 40u << round, round % 2 ? 12 : 8);
     test_refresh(fresh);
     for (uint64_t i = 0; i < 400; i++) {
         struct gs_node_view *view = test_cpu_view(&t, nodes[i % 4], 0, i + 1);
-        struct gs_choice got = test_choose(lived, learning[i % 2], view, &ask);
-        struct gs_choice expected = test_choose(fresh, learning[i % 2], view, &ask);
+        struct gs_choice got = test_choose(lived, GS_PLACEMENT_ROLLOUT, view, &ask);
+        struct gs_choice expected = test_choose(fresh, GS_PLACEMENT_ROLLOUT, view, &ask);
         assert_int_equal(got.loss, expected.loss);
         assert_int_equal(got.gpus, expected.gpus);
     }
@@ -237,15 +234,13 @@ static void results_are_remembered_by_all_of_the_ask(void **state)
     asks[8].uuid = GS_SLICE("gpu-0,GPU-2");
     asks[9].uuid_deny = GS_SLICE("GPU-2");
     for (int pass = 0; pass < 2; pass++) {
-        for (size_t i = 0; i < GS_COUNT_OF(asks); i++) {
-            for (size_t p = 0; p < GS_COUNT_OF(learning); p++) {
-                view->version = 7;
-                struct gs_choice kept = test_choose(policies, learning[p], view, &asks[i]);
-                view->version = 0;
-                struct gs_choice made = test_choose(policies, learning[p], view, &asks[i]);
-                assert_int_equal(kept.loss, made.loss);
-                assert_int_equal(kept.gpus, made.gpus);
-            }
+        GS_FOR_EACH_ROW (r, asks) {
+            view->version = 7;
+            struct gs_choice kept = test_choose(policies, GS_PLACEMENT_ROLLOUT, view, r);
+            view->version = 0;
+            struct gs_choice made = test_choose(policies, GS_PLACEMENT_ROLLOUT, view, r);
+            assert_int_equal(kept.loss, made.loss);
+            assert_int_equal(kept.gpus, made.gpus);
         }
     }
 }
@@ -269,9 +264,9 @@ static void more_kinds_than_rows_get_their_own_results(void **state)
             for (size_t place = 0; place < PLACES; place++) {
                 struct gs_node_view *view = test_cpu_view(&t, gpus[place % 2], 0, 100 + place);
                 view->slot = slots[place];
-                struct gs_choice kept = test_choose(policies, GS_PLACEMENT_FGD, view, &ask);
+                struct gs_choice kept = test_choose(policies, GS_PLACEMENT_ROLLOUT, view, &ask);
                 view->version = 0;
-                struct gs_choice made = test_choose(policies, GS_PLACEMENT_FGD, view, &ask);
+                struct gs_choice made = test_choose(policies, GS_PLACEMENT_ROLLOUT, view, &ask);
                 assert_int_equal(kept.loss, made.loss);
                 assert_int_equal(kept.gpus, made.gpus);
                 different += (uint64_t)made.loss != loss_before;
@@ -336,7 +331,7 @@ static void *keep_choosing(void *arg)
         const struct gs_node_view *view = &crowd->nodes[i % 4].view;
         struct gs_ask ask = test_ask(1 + i % 16, 1 + i % 3 / 2, i % 5 * 1000, NULL);
         struct gs_choice choice = {0};
-        bool fits = gs_policy_choose(crowd->policies, learning[i % 2], view, &ask, &choice);
+        bool fits = gs_policy_choose(crowd->policies, GS_PLACEMENT_ROLLOUT, view, &ask, &choice);
         bool right = fits == (gs_fit(view, &ask) == GS_FITS) &&
                      (!fits || gs_gpu_mask_count(choice.gpus) == ask.gpu_count);
         if (!right || (choice.gpus & ~gs_fit_candidates(view, &ask)))
@@ -384,5 +379,5 @@ int main(void)
         cmocka_unit_test(new_models_make_a_refresh_due),
         cmocka_unit_test(choosing_goes_on_while_tables_change),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

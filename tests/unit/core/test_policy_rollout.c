@@ -129,9 +129,9 @@ static void a_large_node_is_offered_enough_to_fill_it(void **state)
     _cleanup_(gs_policy_table_freep) struct gs_policy_table *table =
         gs_policy_table_build(small, GS_COUNT_OF(small), &supply);
     static const uint32_t sizes[] = {1, 3, 80, 500, 1500};
-    for (size_t i = 0; i < GS_COUNT_OF(sizes); i++) {
+    GS_FOR_EACH_ROW (r, sizes) {
         struct gs_state node = {
-            .cpu_milli = INT32_MAX, .gpus = 1, .left_units = sizes[i], .free_units = {sizes[i]}};
+            .cpu_milli = INT32_MAX, .gpus = 1, .left_units = *r, .free_units = {*r}};
         assert_int_equal(gs_rollout_stranded(table, &node), 0);
         assert_int_equal(stranded_slowly(table, &node, 64), 0);
     }
@@ -197,8 +197,7 @@ static void rollout_prefers_the_node_that_strands_least(void **state)
     }
 }
 
-/* Pods that are all alike: any GPU will do. fgd takes the first, as published, and so does rollout
- * where harm is done. */
+/* Pods that are all alike: any GPU will do. Where harm is done the first is taken. */
 static void of_equally_good_gpus_the_tightest_is_taken(void **state)
 {
     static const struct {
@@ -222,7 +221,6 @@ static void of_equally_good_gpus_the_tightest_is_taken(void **state)
         struct gs_ask ask = test_ask(r->units, 1, 0, NULL);
         struct gs_node_view *view = test_cpu_view(&t, r->gpus, 0, 0);
         row_equal(r->row, test_choose(policies, GS_PLACEMENT_ROLLOUT, view, &ask).gpus, r->rollout);
-        row_equal(r->row, test_choose(policies, GS_PLACEMENT_FGD, view, &ask).gpus, 1);
     }
 }
 
@@ -233,14 +231,14 @@ static void compute_counts_for_those_who_ask_for_it(void **state)
     static const struct {
         const char *row, *gpus;
         uint32_t units, cores_pct;
-        gs_gpu_mask rollout, fgd;
+        gs_gpu_mask rollout;
     } rows[] = {
-        {"much compute: where memory is used up", "16 16:12", 4, 80, 2, 2},
-        {"much memory: where compute is used up", "16 16c80", 12, 20, 2, 2},
-        {"in step: where the other took as much", "16 16:8c50", 8, 50, 2, 2},
-        {"no compute left", "16:12c90 16", 4, 50, 2, 2},
-        {"nothing that could be used is taken", "16:8c99 16", 4, 1, 1, 1},
-        {"no compute: the used GPU of a node", "16 16:12c100", 4, 0, 2, 2},
+        {"much compute: where memory is used up", "16 16:12", 4, 80, 2},
+        {"much memory: where compute is used up", "16 16c80", 12, 20, 2},
+        {"in step: where the other took as much", "16 16:8c50", 8, 50, 2},
+        {"no compute left", "16:12c90 16", 4, 50, 2},
+        {"nothing that could be used is taken", "16:8c99 16", 4, 1, 1},
+        {"no compute: the used GPU of a node", "16 16:12c100", 4, 0, 2},
     };
     static const struct test_pods pods[] = {
         {40, 8, 1, 0, NULL}, {40, 4, 1, 0, NULL}, {20, 16, 1, 0, NULL}, {0}};
@@ -253,7 +251,6 @@ static void compute_counts_for_those_who_ask_for_it(void **state)
         struct gs_node_view *view = test_cpu_view(&t, r->gpus, 0, 0);
         ask.cores_pct = r->cores_pct;
         row_equal(r->row, test_choose(policies, GS_PLACEMENT_ROLLOUT, view, &ask).gpus, r->rollout);
-        row_equal(r->row, test_choose(policies, GS_PLACEMENT_FGD, view, &ask).gpus, r->fgd);
     }
 }
 
@@ -279,7 +276,7 @@ static void what_is_remembered_is_remembered_with_its_compute(void **state)
 static void the_size_of_a_unit_does_not_matter(void **state)
 {
     static const uint32_t units[] = {1, 1024, 1000000};
-    int64_t losses[2][GS_COUNT_OF(units)];
+    int64_t losses[GS_COUNT_OF(units)];
     for (size_t i = 0; i < GS_COUNT_OF(units); i++) {
         static struct test_node t;
         char gpus[64];
@@ -291,10 +288,8 @@ static void the_size_of_a_unit_does_not_matter(void **state)
         snprintf(gpus, sizeof(gpus), "%u:%u %u", 16 * u, 3 * u, 16 * u);
         struct gs_ask ask = test_ask(5 * u, 1, 0, NULL);
         struct gs_node_view *view = test_cpu_view(&t, gpus, 0, 0);
-        losses[0][i] = test_choose(policies, GS_PLACEMENT_ROLLOUT, view, &ask).loss;
-        losses[1][i] = test_choose(policies, GS_PLACEMENT_FGD, view, &ask).loss;
-        assert_int_equal(losses[0][i], losses[0][0]);
-        assert_int_equal(losses[1][i], losses[1][0]);
+        losses[i] = test_choose(policies, GS_PLACEMENT_ROLLOUT, view, &ask).loss;
+        assert_int_equal(losses[i], losses[0]);
     }
 }
 
@@ -315,14 +310,12 @@ static void odd_nodes_are_judged_too(void **state)
     _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
     test_learn(policies, pods);
     test_refresh(policies);
-    for (size_t i = 0; i < GS_COUNT_OF(nodes); i++) {
+    GS_FOR_EACH_ROW (r, nodes) {
         struct gs_ask ask = test_ask(1, 1, 100, NULL);
-        struct gs_node_view *view = test_cpu_view(&t, nodes[i], 100000, 0);
+        struct gs_node_view *view = test_cpu_view(&t, *r, 100000, 0);
         struct gs_choice choice = test_choose(policies, GS_PLACEMENT_ROLLOUT, view, &ask);
         assert_int_equal(gs_gpu_mask_count(choice.gpus), 1);
         assert_true(choice.gpus & gs_view_present(view));
-        choice = test_choose(policies, GS_PLACEMENT_FGD, view, &ask);
-        assert_int_equal(gs_gpu_mask_count(choice.gpus), 1);
     }
 }
 
@@ -340,5 +333,5 @@ int main(void)
         cmocka_unit_test(the_size_of_a_unit_does_not_matter),
         cmocka_unit_test(odd_nodes_are_judged_too),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -216,5 +216,5 @@ int main(void)
         cmocka_unit_test(a_scarce_model_has_a_price),
         cmocka_unit_test(too_many_groups_share_the_last),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sequences side by side come to the same sums as one GPU after the other, pod by pod. */
+/* Sequences side by side come to the same sums as one sequence after the other, pod by pod. */
 #include "policy_rig.h"
 
 #include "gpushare/base/splitmix.h"
@@ -90,7 +90,6 @@ struct world {
     uint32_t pod_gpus_most;  /* of a pod */
     uint32_t kinds;          /* of pods, at most */
     uint32_t cpu_most_milli; /* of a pod */
-    bool lanes, plain;       /* which ways its states go */
 };
 
 static struct gs_policy_table *random_table(const struct world *world, uint64_t *seed)
@@ -146,67 +145,56 @@ static struct gs_state random_state(const struct world *world, const struct gs_p
     return state;
 }
 
-/* By vectors of either size. */
-static void check_sum(const char *row, struct gs_policy_table *table, const struct gs_state *state)
-{
-    uint64_t expected = stranded_plainly(table, state);
-    table->lanes->play = gs_lanes_play_narrow;
-    row_equal(row, gs_rollout_stranded(table, state), expected);
-    table->lanes->play = gs_lanes_play_wide();
-    if (table->lanes->play) /* of a machine that has them */
-        row_equal(row, gs_rollout_stranded(table, state), expected);
-}
-
 static void sums_are_those_of_a_plain_simulation(void **unused)
 {
     enum { TABLES = 16, STATES = 12 };
     static const struct world worlds[] = {
-        {"GiB", 80, 1, 16, 8, 4, 12, 8000, true, false},
-        {"many GPUs", 80, 1, 16, 16, 16, 12, 2000, true, false},
-        {"as many as there can be", 24, 1, 24, 64, 64, 6, 100, true, false},
-        {"thousandths", 1000, 10, 100, 8, 8, 12, 30000, true, false},
-        {"one GPU", 141, 1, 141, 1, 2, 12, 4000, true, false},
-        {"pods larger than the GPUs", 16, 1, 40, 4, 2, 12, 1000, true, false},
-        {"many kinds", 1000, 1, 1000, 8, 8, KINDS_MOST, 16000, true, false},
-        {"MiB in five hundreds", 81559, 500, 60, 8, 4, 12, 8000, true, false},
-        {"all of 16 bits", 32766, 1, 32766, 8, 4, 40, 8000, true, false},
-        {"one more, if a GPU is empty", 32767, 1, 32767, 1, 1, 40, 8000, true, true},
-        {"odd MiB", 81559, 1, 81559, 8, 4, 40, 8000, true, true},
-        {"the largest units", UINT32_MAX, 1u << 18, 16383, 8, 4, 12, 8000, true, false},
-        {"the largest units, odd", UINT32_MAX, 1, UINT32_MAX, 4, 4, 40, 8000, false, true},
-        {"hardly any CPU", 80, 1, 8, 8, 2, 12, 64000, true, false},
-        {"pods of any CPU", 80, 1, 8, 8, 2, 12, INT32_MAX, true, false},
-        {"one unit", 2, 1, 1, 8, 3, 2, 2, true, false},
+        {"GiB", 80, 1, 16, 8, 4, 12, 8000},
+        {"many GPUs", 80, 1, 16, 16, 16, 12, 2000},
+        {"as many as there can be", 24, 1, 24, 64, 64, 6, 100},
+        {"thousandths", 1000, 10, 100, 8, 8, 12, 30000},
+        {"one GPU", 141, 1, 141, 1, 2, 12, 4000},
+        {"pods larger than the GPUs", 16, 1, 40, 4, 2, 12, 1000},
+        {"many kinds", 1000, 1, 1000, 8, 8, KINDS_MOST, 16000},
+        {"MiB in five hundreds", 81559, 500, 60, 8, 4, 12, 8000},
+        {"odd MiB", 81559, 1, 81559, 8, 4, 40, 8000},
+        {"pods of as many units as count", (1 << 30) - 1, 1, (1 << 30) - 1, 8, 4, 40, 8000},
+        {"a thousand times fewer", (1 << 30) - 1, 1, 1 << 20, 8, 4, 12, 8000},
+        {"hardly any CPU", 80, 1, 8, 8, 2, 12, 64000},
+        {"pods of any CPU", 80, 1, 8, 8, 2, 12, INT32_MAX},
+        {"one unit", 2, 1, 1, 8, 3, 2, 2},
     };
     uint64_t seed = 7;
     GS_FOR_EACH_ROW (world, worlds) {
-        bool lanes = false, plain = false;
         for (int t = 0; t < TABLES; t++) {
             _cleanup_(gs_policy_table_freep) struct gs_policy_table *table =
                 random_table(world, &seed);
             for (int s = 0; s < STATES; s++) {
                 struct gs_state state = random_state(world, table, &seed);
-                check_sum(world->row, table, &state);
-                bool *way = gs_lanes_can(table->lanes, &state) ? &lanes : &plain;
-                *way |= state.gpus > 0;
+                row_equal(world->row, gs_rollout_stranded(table, &state),
+                          stranded_plainly(table, &state));
             }
         }
-        row_equal(world->row, lanes, world->lanes);
-        row_equal(world->row, plain, world->plain);
     }
 }
 
-static void the_widest_vectors_that_there_are_play(void **unused)
+/* GPUs of 2^30 units and more count as 2^30 - 1; pods of as many fit nowhere. */
+static void units_beyond_the_largest_are_left(void **unused)
 {
-    static const struct gs_class class = {10, 4, 1, 500, "", "", NULL};
+    enum { MOST = (1 << 30) - 1 };
+    static const struct gs_class classes[] = {{10, MOST, 1, 500, "", "", NULL},
+                                              {10, MOST + 1, 1, 500, "", "", NULL}};
+    static const struct gs_state state = {
+        .cpu_milli = INT32_MAX,
+        .gpus = 2,
+        .left_units = (uint64_t)MOST + 1 + UINT32_MAX,
+        .free_units = {MOST + 1, UINT32_MAX},
+    };
     struct gs_supply supply = {0};
     _cleanup_(gs_policy_table_freep) struct gs_policy_table *table =
-        gs_policy_table_build(&class, 1, &supply);
-    assert_ptr_equal(table->lanes->play,
-                     gs_lanes_play_wide() ? gs_lanes_play_wide() : gs_lanes_play_narrow);
-#ifdef __x86_64__
-    assert_int_equal(gs_lanes_play_wide() != NULL, __builtin_cpu_supports("avx2") != 0);
-#endif
+        gs_policy_table_build(classes, GS_COUNT_OF(classes), &supply);
+    assert_int_equal(gs_rollout_stranded(table, &state),
+                     (state.left_units - 2 * (uint64_t)MOST) * GS_ROLLOUTS);
 }
 
 static void what_fits_nowhere_is_not_played(void **unused)
@@ -228,7 +216,6 @@ static void what_fits_nowhere_is_not_played(void **unused)
     _cleanup_(gs_policy_table_freep) struct gs_policy_table *table =
         gs_policy_table_build(classes, GS_COUNT_OF(classes), &supply);
     GS_FOR_EACH_ROW (r, rows) {
-        row_true(r->row, gs_lanes_can(table->lanes, &r->state));
         row_equal(r->row, gs_lanes_placed(table->lanes, &r->state, 1), r->placed * GS_ROLLOUTS);
         row_equal(r->row, gs_rollout_stranded(table, &r->state),
                   (r->state.left_units - r->placed) * GS_ROLLOUTS);
@@ -239,8 +226,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_are_those_of_a_plain_simulation),
-        cmocka_unit_test(the_widest_vectors_that_there_are_play),
+        cmocka_unit_test(units_beyond_the_largest_are_left),
         cmocka_unit_test(what_fits_nowhere_is_not_played),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -139,5 +139,5 @@ int main(void)
         cmocka_unit_test(a_view_of_a_node_has_nothing_used),
         cmocka_unit_test(cpu_left_is_never_negative),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include "../../../src/grpc/registration.h"
 #include "../../../src/grpc/server.h"
 #include "gpushare/grpc/kubelet_link.h"
 
@@ -48,11 +47,11 @@ static void on_register(struct gs_grpc_call *call, const void *message, size_t l
         f->waiting = call;
         return;
     }
-    struct gs_grpc_message *empty = gs_grpc_message_take(malloc(1), 0);
+    uint8_t *body;
     if (f->status == GS_GRPC_OK)
-        gs_grpc_call_send(call, empty);
-    gs_grpc_message_unref(empty);
-    gs_grpc_call_finish(call, f->status, "the resource is taken");
+        gs_grpc_call_reply(call, gs_grpc_message_new(0, &body));
+    else
+        gs_grpc_call_finish(call, f->status, "the resource is taken");
 }
 
 static void on_register_ended(struct gs_grpc_call *call, void *ctx)
@@ -91,7 +90,7 @@ static void pre_start(void *ctx, struct gs_dp_call *call, const struct gs_dp_ids
 
 static int setup(void **state)
 {
-    static const struct gs_dp_ops ops = {allocate, pre_start, NULL};
+    static const struct gs_dp_ops ops = {allocate, pre_start};
     struct fixture *f = calloc(1, sizeof(*f));
     snprintf(f->dir, sizeof(f->dir), "/tmp/gs-link-XXXXXX");
     assert_non_null(mkdtemp(f->dir));
@@ -311,7 +310,7 @@ static void a_second_copy_learns_that_it_is_one(void **state)
     struct gs_dp *other = NULL;
     struct gs_kubelet_link *link = NULL;
     struct gs_error err = {0};
-    static const struct gs_dp_ops ops = {allocate, pre_start, NULL};
+    static const struct gs_dp_ops ops = {allocate, pre_start};
     start_kubelet(f);
     start_link(f);
     expect(f, "R");
@@ -337,45 +336,32 @@ static void an_endpoint_is_a_name_not_a_path(void **state)
     assert_null(f->link);
 }
 
-/* ---- one registration by itself ---- */
-
-static void on_registered(void *ctx, const struct gs_error *failure)
+static void start_with_a_silent_kubelet(struct fixture *f)
 {
-    struct fixture *f = ctx;
-    f->log[strlen(f->log)] = failure ? 'f' : 'r';
-    if (failure)
-        f->failure = *failure;
-}
-
-static void register_once(struct fixture *f, struct gs_register_call **ret)
-{
-    const struct gs_register_request request = {
-        .kubelet_socket = f->kubelet_path,
-        .endpoint = "gpu.sock",
-        .resource_name = "r",
-        .timeout_ns = GS_NS_PER_S,
-    };
-    assert_int_equal(gs_register_start(f->loop, &request, on_registered, f, ret, NULL), 0);
+    f->silent = true;
+    start_kubelet(f);
+    start_link(f);
+    while (f->requests == 0)
+        assert_int_equal(gs_loop_step(f->loop, 10 * GS_NS_PER_MS, NULL), 0);
 }
 
 static void a_kubelet_that_does_not_answer_is_a_timeout(void **state)
 {
     struct fixture *f = *state;
-    f->silent = true;
-    start_kubelet(f);
-    register_once(f, NULL);
-    expect(f, "f");
-    assert_int_equal(f->failure.code, GS_ETIMEOUT);
+    start_with_a_silent_kubelet(f);
+    f->skew_ns += 15 * GS_NS_PER_S;
+    while (f->log[0] == '\0')
+        assert_int_equal(gs_loop_step(f->loop, 10 * GS_NS_PER_MS, NULL), 0);
+    assert_string_equal(f->log, "F");
+    assert_non_null(strstr(f->failure.msg, "(DEADLINE_EXCEEDED)"));
 }
 
 static void a_cancelled_registration_is_never_told(void **state)
 {
     struct fixture *f = *state;
-    struct gs_register_call *call = NULL;
-    start_kubelet(f);
-    register_once(f, &call);
-    gs_loop_step(f->loop, 0, NULL);
-    gs_register_cancel(call);
+    start_with_a_silent_kubelet(f);
+    gs_kubelet_link_free(f->link);
+    f->link = NULL;
     expect(f, "");
 }
 

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../../src/grpc/server.h"
+#include "../../../src/grpc/server_internal.h"
 
 /* Who may listen where. The servers have no methods: only their sockets matter. */
 struct fixture {
@@ -71,13 +71,13 @@ static int try_connect(const char *path)
 /* Connects and lets the loop accept: who got it? */
 static struct gs_grpc_server *who_serves(struct fixture *f)
 {
-    size_t before = f->a ? gs_grpc_server_connections(f->a) : 0;
+    size_t before = f->a ? f->a->conn_count : 0;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     strncpy(address.sun_path, f->path, sizeof(address.sun_path) - 1);
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
     gs_loop_step(f->loop, 0, NULL);
-    bool is_a = f->a && gs_grpc_server_connections(f->a) > before;
+    bool is_a = f->a && f->a->conn_count > before;
     close(fd);
     for (int i = 0; i < 3; i++)
         gs_loop_step(f->loop, 0, NULL);
@@ -250,23 +250,23 @@ static void a_full_house_makes_newcomers_wait(void **state)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     strncpy(address.sun_path, f->path, sizeof(address.sun_path) - 1);
     assert_int_equal(gs_grpc_server_listen(f->a, f->path, NULL), 0);
-    for (size_t i = 0; i < GS_COUNT_OF(fds); i++) {
-        fds[i] = socket(AF_UNIX, SOCK_STREAM, 0);
-        assert_int_equal(connect(fds[i], (struct sockaddr *)&address, sizeof(address)), 0);
+    GS_FOR_EACH_ROW (r, fds) {
+        *r = socket(AF_UNIX, SOCK_STREAM, 0);
+        assert_int_equal(connect(*r, (struct sockaddr *)&address, sizeof(address)), 0);
         gs_loop_step(f->loop, 0, NULL);
     }
     for (int i = 0; i < 100; i++)
         gs_loop_step(f->loop, 0, NULL);
-    assert_int_equal(gs_grpc_server_connections(f->a), 64);
+    assert_int_equal(f->a->conn_count, 64);
     close(fds[0]);
     for (int i = 0; i < 100; i++)
         gs_loop_step(f->loop, 0, NULL);
-    assert_int_equal(gs_grpc_server_connections(f->a), 64);
+    assert_int_equal(f->a->conn_count, 64);
     for (size_t i = 1; i < GS_COUNT_OF(fds); i++)
         close(fds[i]);
     for (int i = 0; i < 100; i++)
         gs_loop_step(f->loop, 0, NULL);
-    assert_int_equal(gs_grpc_server_connections(f->a), 0);
+    assert_int_equal(f->a->conn_count, 0);
 }
 
 int main(void)
@@ -286,5 +286,5 @@ int main(void)
         TEST(a_path_must_fit_into_an_address),
         TEST(a_full_house_makes_newcomers_wait),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -180,11 +180,11 @@ static void a_path_without_a_name_is_refused(void **state)
 {
     struct fixture *f = *state;
     static const char *const paths[] = {"", "/", "/tmp/"};
-    for (size_t i = 0; i < GS_COUNT_OF(paths); i++) {
+    GS_FOR_EACH_ROW (r, paths) {
         struct gs_error err = {0};
-        row_equal(paths[i], gs_path_watch_new(f->loop, paths[i], note, f, &f->watch, &err), -1);
-        row_equal(paths[i], err.code, GS_EINVAL);
-        row_true(paths[i], f->watch == NULL);
+        row_equal(*r, gs_path_watch_new(f->loop, *r, note, f, &f->watch, &err), -1);
+        row_equal(*r, err.code, GS_EINVAL);
+        row_true(*r, f->watch == NULL);
     }
 }
 
@@ -202,5 +202,5 @@ int main(void)
         TEST(the_watch_may_be_freed_in_its_callback),
         TEST(a_path_without_a_name_is_refused),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -31,14 +31,13 @@ static const struct {
     {"unknown service", PEER_GRPC_HEADERS("/Echo"), "\0\0\0\0\0", 5, "200", "12", "unknown method"},
     {"path with more behind it", PEER_GRPC_HEADERS("/t.T/Echo2"), "\0\0\0\0\0", 5, "200", "12",
      "unknown method"},
-    {"no message", ECHO, "", 0, "200", "13", "the request is not one whole message"},
-    {"half a header", ECHO, "\0\0", 2, "200", "13", "the request is not one whole message"},
-    {"half a message", ECHO, "\0\0\0\0\3ab", 7, "200", "13",
-     "the request is not one whole message"},
+    {"no message", ECHO, "", 0, "200", "13", "the request is not a single message"},
+    {"half a header", ECHO, "\0\0", 2, "200", "13", "the request is not a single message"},
+    {"half a message", ECHO, "\0\0\0\0\3ab", 7, "200", "13", "the request is not a single message"},
     {"two messages", ECHO, "\0\0\0\0\0\0\0\0\0\0", 10, "200", "13",
      "more than one request message"},
     {"a message and a half", ECHO, "\0\0\0\0\0\0\0", 7, "200", "13",
-     "the request is not one whole message"},
+     "the request is not a single message"},
     {"compressed as announced", ECHO "grpc-encoding: gzip\n", "\1\0\0\0\1x", 6, "200", "12",
      "compressed messages are not supported"},
     {"compressed without a word", ECHO, "\1\0\0\0\1x", 6, "200", "13",
@@ -245,11 +244,11 @@ static void nonsense_closes_its_connection_only(void **state)
     struct peer other;
     int fd = peer_open(&other, f->loop, false);
     assert_int_equal(gs_grpc_server_adopt(f->server, fd, NULL), 0);
-    assert_int_equal(gs_grpc_server_connections(f->server), 2);
+    assert_int_equal(f->server->conn_count, 2);
     peer_raw(&other, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27);
     for (int i = 0; i < 5; i++)
         gs_loop_step(f->loop, 0, NULL);
-    assert_int_equal(gs_grpc_server_connections(f->server), 1);
+    assert_int_equal(f->server->conn_count, 1);
     peer_close(&other);
     struct peer_stream *stream = peer_request(&f->peer, ECHO, "\0\0\0\0\0", 5, true);
     peer_run(&f->peer);
@@ -264,7 +263,7 @@ static void a_protocol_error_is_told_with_goaway(void **state)
     peer_run(&f->peer);
     assert_int_equal(f->peer.goaway, NGHTTP2_PROTOCOL_ERROR + 1);
     assert_true(f->peer.eof);
-    assert_int_equal(gs_grpc_server_connections(f->server), 0);
+    assert_int_equal(f->server->conn_count, 0);
 }
 
 static void pings_are_answered(void **state)

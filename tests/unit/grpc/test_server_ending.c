@@ -50,12 +50,12 @@ static void late_answers_are_dropped(void **state)
             peer_request(&f->peer, HOLD "grpc-timeout: 29999977u\n", "\0\0\0\0\0", 5, true);
         peer_run(&f->peer);
         row_equal(r->row, f->held_count, 1);
-        row_true(r->row, !gs_grpc_call_is_over(f->held[0]));
-        row_equal(r->row, gs_grpc_call_deadline_ns(f->held[0]), 30999977000);
+        row_true(r->row, !f->held[0]->answered);
+        row_equal(r->row, f->held[0]->deadline.at_ns, 30999977000);
         come_to_an_end(f, stream, r->ending);
         row_equal(r->row, f->ended, 1);
         if (!r->finish_in_ended) {
-            row_true(r->row, gs_grpc_call_is_over(f->held[0]));
+            row_true(r->row, f->held[0]->answered);
             send_bytes(f->held[0], "late", 4);
             gs_grpc_call_finish(f->held[0], GS_GRPC_OK, NULL);
         }

@@ -94,5 +94,5 @@ int main(void)
         cmocka_unit_test(a_receiver_can_stop),
         cmocka_unit_test(a_new_stream_forgets_the_unfinished_line),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

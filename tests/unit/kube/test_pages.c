@@ -6,12 +6,12 @@
 /* What is asked for, page by page, of a server that answers as a row says and then again. */
 struct server {
     const struct answer {
-        int status;        /* 0: the page is too large */
+        int status;        /* 0: the page is too large, and cut off in its first item */
         const char *token; /* of the next page */
         int items;
     } answers[4];
     size_t count, asked, begun, items;
-    char queries[512];
+    char queries[512], passed_over[64];
 };
 
 static int ask(void *ctx, const struct gs_kube_request *request, int *ret_status,
@@ -24,11 +24,14 @@ static int ask(void *ctx, const struct gs_kube_request *request, int *ret_status
     if (server->asked > 50)
         return gs_fail(err, GS_ECANCELED, "for ever");
     gs_buf_reset(body);
+    assert_int_equal(body->max, strncmp(request->query, "limit=1&", 8) == 0 ? 1 << 20 : 1 << 19);
+    gs_buf_printf(body, "{\"metadata\":{\"resourceVersion\":\"9\",\"continue\":\"%s\"},\"items\":[",
+                  answer->token ? answer->token : "");
+    if (!answer->status)
+        gs_buf_puts(body, "{\"metadata\":{\"name\":\"big\",\"namespace\":\"a\",\"labels\":{\"");
     if (!answer->status)
         return gs_fail(err, GS_ETOOBIG, "too large");
     *ret_status = answer->status;
-    gs_buf_printf(body, "{\"metadata\":{\"resourceVersion\":\"9\",\"continue\":\"%s\"},\"items\":[",
-                  answer->token ? answer->token : "");
     for (int i = 0; i < answer->items; i++)
         gs_buf_puts(body, i ? ",{}" : "{}");
     gs_buf_puts(body, "]}");
@@ -46,6 +49,12 @@ static int item(void *ctx, struct gs_scan *scan, struct gs_error *err)
     ((struct server *)ctx)->items++;
     gs_scan_skip(scan);
     return 0;
+}
+
+static void pass_over(void *ctx, const struct gs_error *why)
+{
+    struct server *server = ctx;
+    snprintf(server->passed_over, sizeof(server->passed_over), "%.63s", why->msg);
 }
 
 /* Each page takes a hundred seconds. */
@@ -79,13 +88,14 @@ static void a_list_is_asked_for_until_it_is_whole(void **state)
          1,
          1,
          "limit=100&a=b limit=12&a=b limit=1&a=b "},
-        {"one object is too large",
-         {{{0}}, 1},
+        {"one object is too large: passed over",
+         {{{0}, {0}, {0, "t"}, {200, "", 1}}, 4},
          false,
-         GS_ETOOBIG,
+         GS_OK,
          1,
-         0,
-         "limit=100&a=b limit=12&a=b limit=1&a=b "},
+         1,
+         "limit=100&a=b limit=12&a=b limit=1&a=b limit=1&continue=t&a=b "},
+        {"and where that is not wanted", {{{0}}, 1}, true, GS_ETOOBIG, 0, 0, ""},
         {"lost in its middle, it begins anew",
          {{{200, "t"}, {410}, {200, "u"}, {200}}, 4},
          false,
@@ -96,7 +106,15 @@ static void a_list_is_asked_for_until_it_is_whole(void **state)
         {"but not for ever", {{{200, "t"}, {410}}, 2}, false, GS_EGONE, 6, 0, ""},
         {"or where that is not wanted", {{{200, "t", 1}, {410}}, 2}, true, GS_EGONE, 0, 1, ""},
         {"410 for the first page", {{{410}}, 1}, false, GS_EGONE, 1, 0, "limit=100&a=b "},
-        {"it has its time", {{{200, "t", 1}}, 1}, true, GS_ETIMEOUT, 0, 3, ""},
+        {"it has its time", {{{200, "t", 1}, {200, "u", 1}}, 2}, true, GS_ETIMEOUT, 0, 3, ""},
+        {"a page that leads to itself", {{{200, "t", 1}}, 1}, false, GS_ETOOBIG, 1, 2, ""},
+        {"no end",
+         {{{200, "t", 170000}, {200, "u", 170000}}, 2},
+         false,
+         GS_ETOOBIG,
+         1,
+         1020000,
+         ""},
         {"refused", {{{403}}, 1}, true, GS_EDENIED, 0, 0, "limit=100&a=b "},
     };
     GS_FOR_EACH_ROW (r, rows) {
@@ -107,11 +125,13 @@ static void a_list_is_asked_for_until_it_is_whole(void **state)
                                        .path = "/x",
                                        .query = "a=b",
                                        .page_limit = 100,
-                                       .body_max_bytes = 1000,
+                                       .page_max_bytes = 1 << 19,
+                                       .object_max_bytes = 1 << 20,
                                        .clock = r->plain ? &clock : NULL,
                                        .deadline_ns = 250 * GS_NS_PER_S,
                                        .begin = r->plain ? NULL : begin,
                                        .item = item,
+                                       .passed_over = r->plain ? NULL : pass_over,
                                        .ctx = &server};
         char version[GS_RV_BYTES] = "none";
         struct gs_error err = {0};
@@ -120,6 +140,8 @@ static void a_list_is_asked_for_until_it_is_whole(void **state)
         row_text(r->row, version, r->code == GS_OK ? "9" : "none");
         row_equal(r->row, server.begun, r->begun);
         row_equal(r->row, server.items, r->items);
+        row_text(r->row, server.passed_over,
+                 strstr(r->row, "passed over") ? "a/big is larger than 1 MiB" : "");
         if (r->queries[0])
             row_text(r->row, server.queries, r->queries);
     }
@@ -130,5 +152,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_list_is_asked_for_until_it_is_whole),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -45,5 +45,5 @@ static void waits_are_those_of_a_token_bucket(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(waits_are_those_of_a_token_bucket)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -141,7 +141,7 @@ static void check(struct world *w)
 static void make(struct world *w, uint64_t seed)
 {
     static const char *const addresses[] = {"0000:41:00.0", "0000:c1:00.0"};
-    struct gs_limit_gpu gpus[2];
+    struct gs_region gpus[2];
     *w = (struct world){.random = seed};
     tree_make(&w->tree);
     for (uint32_t place = 0; place < PLACES; place++) {

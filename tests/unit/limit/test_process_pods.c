@@ -2,7 +2,6 @@
 #include "gpushare/limit/process_pods.h"
 
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include "fake_proc.h"
 #include "gpushare/base/clock.h"
@@ -12,9 +11,13 @@
 #define B     "bbbbbbbb-0000-4000-8000-00000000000b"
 #define IN(x) "0::/kubepods/burstable/pod" x "/c\n"
 
-/* A /proc of plain files. Lists are made at second 100: tick 10,000 where a second has 100. */
+/* A /proc of plain files. Lists are made from second 100 on, each a second after the last: the
+ * first at tick 10,000 where a second has 100. */
+#define LIST_NS (100 * GS_NS_PER_S)
+
 struct proc {
     char dir[64];
+    int lists;
     struct gs_process_pods *pods;
 };
 
@@ -63,12 +66,12 @@ static void end(const struct proc *proc, uint32_t pid)
 }
 
 /* One PID in a list of its own. "": nobody's. */
-static const char *ask(const struct proc *proc, uint32_t pid)
+static const char *ask(struct proc *proc, uint32_t pid)
 {
     static char uid[GS_POD_UID_BYTES];
     uid[0] = '\0';
-    gs_process_pods_begin(proc->pods, 100 * GS_NS_PER_S);
-    gs_process_pods_find(proc->pods, 0, pid, uid);
+    gs_process_pods_begin(proc->pods);
+    gs_process_pods_find(proc->pods, 0, LIST_NS + proc->lists++ * GS_NS_PER_S, pid, uid);
     gs_process_pods_end(proc->pods);
     return uid;
 }
@@ -158,7 +161,7 @@ static void a_huge_file_is_nobodys_and_is_asked_again(void **state)
 /* What becomes of PID 7 from one list of the driver's to the next. */
 static void a_pid_that_others_have_is_nobodys(void **state)
 {
-    enum { NOBODY, FIRST, SECOND, LATE, HIDDEN }; /* whose process it is */
+    enum { NOBODY, FIRST, SECOND, YOUNG, LATE, HIDDEN }; /* whose process it is */
     static const struct {
         const char *row;
         struct {
@@ -180,11 +183,14 @@ static void a_pid_that_others_have_is_nobodys(void **state)
          {{true, FIRST, A}, {false}, {true, SECOND, B}, {true, SECOND, B}}},
         {"taken after the list was made",
          {{true, LATE, ""}, {true, LATE, ""}, {false, LATE, ""}, {true, SECOND, B}}},
+        {"begun while the list was made",
+         {{true, YOUNG, ""}, {true, YOUNG, B}, {true, SECOND, ""}, {false}}},
         {"its cgroup cannot be read for a while",
          {{true, HIDDEN, ""}, {true, FIRST, A}, {true, HIDDEN, ""}, {true, FIRST, A}}},
         {"taken while its cgroup could not be read",
          {{true, HIDDEN, ""}, {true, SECOND, ""}, {true, SECOND, ""}, {true, SECOND, ""}}},
     };
+    static const unsigned long long began[] = {[SECOND] = 600, [YOUNG] = 10050, [LATE] = 100000000};
     GS_FOR_EACH_ROW (r, rows) {
         struct proc proc;
         make(&proc);
@@ -195,7 +201,7 @@ static void a_pid_that_others_have_is_nobodys(void **state)
             else if (r->lists[i].has == HIDDEN)
                 hide(&proc, 7, 500);
             else if (r->lists[i].has != NOBODY)
-                run(&proc, 7, "x", r->lists[i].has == LATE ? 100000000 : 600, IN(B));
+                run(&proc, 7, "x", began[r->lists[i].has], IN(B));
             if (r->lists[i].listed)
                 row_text(r->row, ask(&proc, 7), r->lists[i].uid);
             else
@@ -212,11 +218,11 @@ static void a_list_has_one_answer_for_a_pid(void **state)
     char uid[GS_POD_UID_BYTES] = "";
     make(&proc);
     run(&proc, 7, "x", 500, IN(A));
-    gs_process_pods_begin(proc.pods, 100 * GS_NS_PER_S);
-    assert_true(gs_process_pods_find(proc.pods, 0, 7, uid));
+    gs_process_pods_begin(proc.pods);
+    assert_true(gs_process_pods_find(proc.pods, 0, LIST_NS, 7, uid));
     end(&proc, 7);
     run(&proc, 7, "x", 600, IN(B));
-    assert_true(gs_process_pods_find(proc.pods, 1, 7, uid));
+    assert_true(gs_process_pods_find(proc.pods, 1, LIST_NS, 7, uid));
     assert_string_equal(uid, A);
     gs_process_pods_end(proc.pods);
     assert_string_equal(ask(&proc, 7), "");
@@ -242,14 +248,14 @@ static void a_refused_list_is_none_without_it(void **state)
         char uid[GS_POD_UID_BYTES] = "";
         make(&proc);
         run(&proc, 7, "x", 500, IN(A));
-        gs_process_pods_begin(proc.pods, 100 * GS_NS_PER_S);
-        assert_true(gs_process_pods_find(proc.pods, 0, 7, uid));
-        assert_true(gs_process_pods_find(proc.pods, 1, 7, uid));
+        gs_process_pods_begin(proc.pods);
+        assert_true(gs_process_pods_find(proc.pods, 0, LIST_NS, 7, uid));
+        assert_true(gs_process_pods_find(proc.pods, 1, LIST_NS, 7, uid));
         gs_process_pods_end(proc.pods);
         end(&proc, 7);
         run(&proc, 7, "x", 600, IN(B));
         for (size_t i = 0; i < TIMES; i++) {
-            gs_process_pods_begin(proc.pods, 100 * GS_NS_PER_S);
+            gs_process_pods_begin(proc.pods);
             for (uint32_t gpu = 0; gpu < TIMES; gpu++)
                 if (r->refused[i] & GS_GPU_BIT(gpu))
                     gs_process_pods_refused(proc.pods, gpu);
@@ -267,10 +273,10 @@ static void pids_have_a_ceiling_and_are_forgotten(void **state)
     make(&proc);
     run(&proc, 5000, "x", 500, IN(A));
     for (int round = 0; round < 2; round++) {
-        gs_process_pods_begin(proc.pods, 100 * GS_NS_PER_S);
+        gs_process_pods_begin(proc.pods);
         for (uint32_t pid = 1; pid <= GS_PROCESS_PODS_MAX; pid++)
-            assert_false(gs_process_pods_find(proc.pods, 0, pid, uid));
-        assert_false(gs_process_pods_find(proc.pods, 0, 5000, uid));
+            assert_false(gs_process_pods_find(proc.pods, 0, LIST_NS, pid, uid));
+        assert_false(gs_process_pods_find(proc.pods, 0, LIST_NS, 5000, uid));
         assert_string_equal(uid, "untouched");
         gs_process_pods_end(proc.pods);
     }
@@ -298,8 +304,8 @@ static void the_kernels_own_file_is_understood(void **state)
         fclose(file);
         fake_proc_put(proc.dir, 7, "stat", text, len);
         fake_proc_put(proc.dir, 7, "cgroup", IN(A), strlen(IN(A)));
-        gs_process_pods_begin(proc.pods, now_ns - r->ago_s * GS_NS_PER_S);
-        gs_process_pods_find(proc.pods, 0, 7, uid);
+        gs_process_pods_begin(proc.pods);
+        gs_process_pods_find(proc.pods, 0, now_ns - r->ago_s * GS_NS_PER_S, 7, uid);
         row_text(r->row, uid, r->uid);
         clear(&proc);
     }

@@ -180,7 +180,8 @@ static void compute_follows_the_same_phases_and_is_of_one_gpu(void **state)
         const char *row;
         struct {
             enum gs_container_kind kind;
-            uint32_t units, cores_pct;
+            uint32_t units;
+            uint16_t cores_pct;
         } parts[PARTS_MAX];
         uint32_t part_count, gpu_count; /* label, 0: none */
         enum gs_charge_result result;
@@ -199,7 +200,12 @@ static void compute_follows_the_same_phases_and_is_of_one_gpu(void **state)
         {"over two GPUs", {{MAIN, 8, 30}}, 1, 2, GS_CHARGE_CORES_SPREAD, 30},
         {"no memory", {{MAIN, 0, 30}}, 1, 0, GS_CHARGE_CORES_ALONE, 0},
         {"no memory in that one", {{MAIN, 8, 0}, {MAIN, 0, 30}}, 2, 0, GS_CHARGE_CORES_ALONE, 30},
-        {"largest", {{MAIN, 8, HUGE}, {MAIN, 8, HUGE}}, 2, 0, GS_CHARGE_CORES_ABOVE, 100},
+        {"largest",
+         {{MAIN, 8, UINT16_MAX}, {MAIN, 8, UINT16_MAX}},
+         2,
+         0,
+         GS_CHARGE_CORES_ABOVE,
+         100},
     };
     GS_FOR_EACH_ROW (r, compute) {
         struct gs_container containers[PARTS_MAX] = {0};
@@ -355,5 +361,5 @@ int main(void)
         cmocka_unit_test(a_record_that_gives_unequal_shares_cannot_be),
         cmocka_unit_test(what_is_told_otherwise_is_divided_by_what_was_told),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -247,5 +247,5 @@ int main(void)
         cmocka_unit_test(what_is_sure_counts_before_what_is_not_known),
         cmocka_unit_test(copies_have_memory_of_their_own_and_say_the_same),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rows.h"
 
-#include <string.h>
-
 #include "gpushare/model/enforced.h"
 
 static void every_word_is_read_back(void **state)
@@ -26,8 +24,8 @@ static void what_others_say_is_understood(void **state)
         enum gs_enforced enforced;
     } rows[] = {
         {"nothing", "", "", GS_ENFORCED_UNKNOWN},
-        {"a reason alone", "", "not-on", GS_ENFORCED_UNKNOWN},
-        {"a reason in place of the word", "not-on", "", GS_ENFORCED_UNKNOWN},
+        {"a reason alone", "", "not-enabled", GS_ENFORCED_UNKNOWN},
+        {"a reason in place of the word", "not-enabled", "", GS_ENFORCED_UNKNOWN},
         {"a later word", "magic", "", GS_ENFORCED_UNKNOWN},
         {"mps", "mps", "", GS_ENFORCED_MPS},
         {"mig", "mig", "", GS_ENFORCED_MIG},
@@ -36,7 +34,7 @@ static void what_others_say_is_understood(void **state)
         {"a later reason", "none", "the moon is full", GS_ENFORCED_OTHER},
         {"none for no reason", "none", "", GS_ENFORCED_OTHER},
         {"none, and what would", "none", "dmem", GS_ENFORCED_OTHER},
-        {"dmem whatever the reason", "dmem", "not-on", GS_ENFORCED_DMEM},
+        {"dmem whatever the reason", "dmem", "not-enabled", GS_ENFORCED_DMEM},
     };
     GS_FOR_EACH_ROW (r, rows)
         row_equal(r->row, gs_enforced_parse(r->by, r->why), r->enforced);
@@ -48,5 +46,5 @@ int main(void)
         cmocka_unit_test(every_word_is_read_back),
         cmocka_unit_test(what_others_say_is_understood),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

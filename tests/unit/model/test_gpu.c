@@ -97,5 +97,5 @@ int main(void)
         cmocka_unit_test(only_healthy_and_schedulable_gpus_are_usable),
         cmocka_unit_test(a_gpu_is_found_by_its_index),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -18,7 +18,7 @@ static void names_of_the_default_domain_are_the_originals(void **state)
         {"gpu_cores", names.gpu_cores, "aliyun.com/gpu-core.percentage"},
         {"gpu_count", names.gpu_count, "aliyun.com/gpu-count"},
         {"inventory", names.inventory, "aliyun.com/gpu-inventory"},
-        {"moved", names.moved, "aliyun.com/gpu-moved"},
+        {"moved", names.moved, "aliyun.com/gpu-reassigned"},
         {"driver upgrade", names.driver_upgrade, "aliyun.com/gpu-driver-upgrade"},
         {"mps", names.mps, "aliyun.com/gpu-mps"},
         {"cordon", names.cordon, "aliyun.com/gpu-cordon"},
@@ -35,7 +35,7 @@ static void names_of_the_default_domain_are_the_originals(void **state)
         {"model_deny", names.model_deny, "aliyun.com/gpu-model-deny"},
         {"uuid", names.uuid, "aliyun.com/gpu-uuid"},
         {"uuid_deny", names.uuid_deny, "aliyun.com/gpu-uuid-deny"},
-        {"wake", names.wake, "aliyun.com/gpu-wake"},
+        {"wake", names.wake, "aliyun.com/gpu-requeue"},
     };
     GS_FOR_EACH_ROW (r, rows) {
         row_text(r->row, r->name, r->expected);
@@ -95,5 +95,5 @@ int main(void)
         cmocka_unit_test(names_of_the_default_domain_are_the_originals),
         cmocka_unit_test(domains_are_dns_names),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

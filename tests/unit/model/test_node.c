@@ -107,5 +107,5 @@ int main(void)
         cmocka_unit_test(a_moved_pod_is_found_by_its_uid),
         cmocka_unit_test(reset_empties_a_zeroed_and_a_used_node),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -14,7 +14,6 @@ static void placements_have_exact_names(void **state)
     } rows[] = {
         {"binpack", "binpack", true, GS_PLACEMENT_BINPACK},
         {"spread", "spread", true, GS_PLACEMENT_SPREAD},
-        {"fgd", "fgd", true, GS_PLACEMENT_FGD},
         {"rollout", "rollout", true, GS_PLACEMENT_ROLLOUT},
         {"empty is no policy", "", false, 0},
         {"case counts", "Spread", false, 0},
@@ -37,22 +36,18 @@ static const struct {
     const char *row;
     size_t offset;
 } texts[] = {
-    {"uid", offsetof(struct gs_pod, uid)},
-    {"ns", offsetof(struct gs_pod, ns)},
-    {"name", offsetof(struct gs_pod, name)},
-    {"resource_version", offsetof(struct gs_pod, resource_version)},
-    {"node_name", offsetof(struct gs_pod, node_name)},
-    {"nominated_node", offsetof(struct gs_pod, nominated_node)},
-    {"owner_uid", offsetof(struct gs_pod, owner_uid)},
-    {"owner", offsetof(struct gs_pod, owner)},
-    {"owner_api", offsetof(struct gs_pod, owner_api)},
-    {"owner_kind", offsetof(struct gs_pod, owner_kind)},
-    {"owner_name", offsetof(struct gs_pod, owner_name)},
-    {"static_uid", offsetof(struct gs_pod, static_uid)},
-    {"gpu_model", offsetof(struct gs_pod, gpu_model)},
-    {"gpu_model_deny", offsetof(struct gs_pod, gpu_model_deny)},
-    {"gpu_uuid", offsetof(struct gs_pod, gpu_uuid)},
-    {"gpu_uuid_deny", offsetof(struct gs_pod, gpu_uuid_deny)},
+#define TEXT(name)                                                                                 \
+    {                                                                                              \
+#name, offsetof(struct gs_pod, name)                                                       \
+    }
+    TEXT(uid),        TEXT(ns),
+    TEXT(name),       TEXT(resource_version),
+    TEXT(node_name),  TEXT(nominated_node),
+    TEXT(owner_uid),  TEXT(owner),
+    TEXT(owner_api),  TEXT(owner_kind),
+    TEXT(owner_name), TEXT(static_uid),
+    TEXT(gpu_model),  TEXT(gpu_model_deny),
+    TEXT(gpu_uuid),   TEXT(gpu_uuid_deny),
 };
 
 static const char **text_of(struct gs_pod *pod, size_t offset)
@@ -104,8 +99,8 @@ static void a_copy_owns_its_texts(void **state)
     GS_FOR_EACH_ROW (r, texts) {
         *text_of(&from, r->offset) = gs_arena_strndup(&from.arena, r->row, strlen(r->row));
     }
-    struct gs_container containers[] = {{.name = "a", .gpu_units = 3, .kind = GS_CONTAINER_INIT},
-                                        {.name = "b", .gpu_units = 5, .kind = GS_CONTAINER_MAIN}};
+    struct gs_container containers[] = {{.gpu_units = 3, .kind = GS_CONTAINER_INIT},
+                                        {.gpu_units = 5, .kind = GS_CONTAINER_MAIN}};
     from.containers = containers;
     from.container_count = 2;
     from.priority = -5;
@@ -117,9 +112,7 @@ static void a_copy_owns_its_texts(void **state)
         assert_int_equal(gs_pod_copy(&to, &from), 0);
         assert_ptr_not_equal(to.containers, from.containers);
         assert_int_equal(to.container_count, 2);
-        assert_string_equal(to.containers[1].name, "b");
-        assert_ptr_not_equal(to.containers[1].name, from.containers[1].name);
-        assert_int_equal(to.containers[0].gpu_units, 3);
+        assert_memory_equal(to.containers, containers, sizeof(containers));
         GS_FOR_EACH_ROW (r, texts) {
             row_true(r->row, *text_of(&to, r->offset) != *text_of(&from, r->offset));
         }
@@ -141,5 +134,5 @@ int main(void)
         cmocka_unit_test(only_an_end_of_the_phase_is_terminal),
         cmocka_unit_test(a_copy_owns_its_texts),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -125,5 +125,5 @@ int main(void)
         cmocka_unit_test(a_file_is_read_again_when_it_changes),
         cmocka_unit_test(a_broken_file_changes_nothing),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

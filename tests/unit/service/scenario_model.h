@@ -31,7 +31,7 @@ static struct pod pods[M_UIDS];
 static char nodes[M_NODES][32];
 static struct model model;
 static char uids[M_UIDS][32]; /* the model's */
-static bool ended[M_UIDS], open_bind[M_UIDS], modelled, listing;
+static bool ended[M_UIDS], open_bind[M_UIDS], waits[M_UIDS], modelled, listing;
 static struct scenario *running; /* for the port's hooks */
 
 /* --- names --- */
@@ -99,7 +99,8 @@ static bool has_a_place(uint32_t number)
     return !unplaced;
 }
 
-/* Its record is believed when it is seen for the first time. Later ones are of its owner's making;
+/* Its record is believed when it is seen for the first time, when it comes with the Binding's own
+ * event, and of a pod in doubt once the plugin has recorded it. Others are of its owner's making;
  * where the plugin tells of no moves it may have gone by one all the same. */
 static void model_sees(const struct pod *pod)
 {
@@ -116,7 +117,11 @@ static void model_sees(const struct pod *pod)
         claim.also = claim.gpus;
         claim.gpus = 0;
     }
-    if (before->there && before->node == claim.node) {
+    const bool recorded = before->also && model.nodes[claim.node].tells_moved &&
+                          strstr(pod->notes, "_ASSIGNED':'true'");
+    const bool valid =
+        claim.gpus && !before->from_moved && ((waits[pod->model] && !listing) || recorded);
+    if (before->there && before->node == claim.node && !valid) {
         const gs_gpu_mask now = claim.gpus;
         const bool reserved = before->reserved;
         claim = *before;
@@ -132,7 +137,7 @@ static void model_sees(const struct pod *pod)
         else if (!told)
             claim.gpus = now;
     }
-    open_bind[pod->model] = false;
+    open_bind[pod->model] = waits[pod->model] = false;
     m_set_claim(&model, pod->model, &claim);
 }
 
@@ -144,6 +149,8 @@ static void model_event(const struct pod *pod)
         m_remove(&model, pod->model);
     else if (pod->node[0] && pod->units > 0)
         model_sees(pod);
+    else
+        waits[pod->model] = true;
     ended[pod->model] &= !listing;
 }
 

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "rows.h"
 
 #include "gpushare/service/election.h"
 
@@ -208,20 +203,20 @@ static void who_was_out_of_touch_and_does_not_lead_trusts_no_history(void **stat
     static const struct {
         int away_s, falls_of_leader, falls_of_standby;
     } rows[] = {{4, 0, 0}, {6, 0, 1}, {12, 1, 1}};
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    GS_FOR_EACH_ROW (r, rows) {
         teardown(NULL);
         setup(NULL);
         pass(0, true, true);
         api.away = true;
-        for (int s = 0; s < rows[i].away_s - 1; s++)
+        for (int s = 0; s < r->away_s - 1; s++)
             pass(GS_NS_PER_S, true, true);
         api.away = false;
         pass(GS_NS_PER_S, true, true);
-        assert_int_equal(gs_election_falls(a), rows[i].falls_of_leader);
-        assert_int_equal(gs_election_falls(b), rows[i].falls_of_standby);
+        assert_int_equal(gs_election_falls(a), r->falls_of_leader);
+        assert_int_equal(gs_election_falls(b), r->falls_of_standby);
         pass(GS_NS_PER_S, true, true);
         assert_int_equal(gs_election_falls(a) + gs_election_falls(b),
-                         rows[i].falls_of_leader + rows[i].falls_of_standby);
+                         r->falls_of_leader + r->falls_of_standby);
     }
 }
 
@@ -565,5 +560,5 @@ int main(void)
         F(a_renewal_of_an_unknown_time_leads_nobody),
         F(a_handover_during_a_slow_look_has_binds_in_flight),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "rows.h"
 #include "service_rig.h"
 
 static struct rig rig;
@@ -182,8 +183,8 @@ static void only_a_few_wait_at_a_time(void **state)
     const struct gs_slice names[] = {GS_SLICE("n2"), GS_SLICE("n1")};
     int64_t left_ns = 10 * GS_NS_PER_MS;
     assert_int_equal(gs_store_init(&store, &nobody, NULL), 0);
-    gs_eviction_waits_init(&eviction_waits);
-    gs_eviction_waits_add(&eviction_waits, "up", cleared, 3);
+    gs_eviction_waits_init(&eviction_waits, NULL, NULL);
+    gs_eviction_waits_add(&eviction_waits, &(struct gs_pod){.uid = "up", .ns = "d"}, cleared, 3, 0);
     assert_true(gs_eviction_waits_due(&eviction_waits, "up", names, 2));
     assert_false(gs_eviction_waits_due(&eviction_waits, "up", names, 1));
     assert_false(gs_eviction_waits_due(&eviction_waits, "other", names, 2));
@@ -198,9 +199,116 @@ static void only_a_few_wait_at_a_time(void **state)
     gs_store_release(&store);
 }
 
+static char at[8]; /* by pod, "p" is the first: the digit of the node where its victim went */
+
+static bool note_moved(void *ctx, const char *uid, const char *node)
+{
+    if (*uid == 'x') /* nobody knows it */
+        return false;
+    at[*uid - 'p'] = node[1];
+    return true;
+}
+
+static struct gs_slice node_named(char digit)
+{
+    static const char names[] = "n1\0n2\0n3";
+    return gs_slice_of(&names[3 * (digit - '1')]);
+}
+
+/* "p1a+2bc": approved for p are a on n1, and b and c on n2. "-a1": a goes from n1. "p>1": p is
+ * nominated there. "p.": it ended. */
+static void step(struct gs_eviction_waits *waits, const char *text, int64_t now_ns)
+{
+    static char uids[8][2];
+    const char pod[2] = {text[0]};
+    struct gs_victim victims[8];
+    struct gs_victims nodes[4] = {0};
+    uint32_t count = 0, to = 0;
+    for (const char *c = text + 1; *c && *c != ' '; c++) {
+        if (*c >= '1' && *c <= '3') {
+            nodes[count++] = (struct gs_victims){.node = node_named(*c).at, .pods = &victims[to]};
+        } else if (*c >= 'a' && *c <= 'd') {
+            uids[to][0] = *c;
+            victims[to] = (struct gs_victim){.uid = uids[to]};
+            nodes[count ? count - 1 : 0].pod_count++;
+            to++;
+        }
+    }
+    const struct gs_pod going = {.uid = uids[0], .node_name = nodes[0].node};
+    if (*text == '-')
+        gs_eviction_waits_go(waits, &going, now_ns);
+    else if (text[1] == '>' || text[1] == '.')
+        gs_eviction_waits_settle(waits, pod, nodes[0].node, now_ns);
+    else
+        gs_eviction_waits_add(waits, &(struct gs_pod){.uid = pod, .ns = "d"}, nodes, count, now_ns);
+}
+
+/* Each is approved in that order; what is not at any node is '-'. */
+static const struct {
+    const char *row, *steps, *at;
+} chosen[] = {
+    {"the first of the pod's victims", "p1a+2b -b2 -a1", "2---"},
+    {"all of one node", "p1ab -a1 -b1", "1---"},
+    {"none of its own", "p1a -b1 -a2", "----"},
+    /* what was chosen for p is not among q's */
+    {"two at a time", "p1a+2b q2b -a1 -b2", "12--"},
+    {"two, the other order", "p1a+2b q2b -b2 -a1", "12--"},
+    {"two on one node", "p1a q1ab -a1 -b1", "11--"},
+    {"three on one node", "p1a q1ab r1abc -a1 -b1 -c1", "111-"},
+    {"each goes twice, as it is marked first", "p1a+2b q1a+2b -a1 -a1", "-1--"},
+    {"a nomination shows which it was", "p1a+2b q1a+2b -a1 -b2 p>1", "22--"},
+    {"a pod with two victims takes none of another's", "p1ab q1b+2c -a1 -b1 -c2", "12--"},
+    {"asked again meanwhile, its order stays", "p1a+2b q2b p2b -b2 -a1", "12--"},
+    {"a second preemption", "p1a -a1 p2b -b2", "2---"},
+    {"asked again after it went, it takes nobody's", "p1a+2b q2b -a1 p2b -b2", "12--"},
+    {"no second preemption", "p1a+2b -a1 -b2", "1---"},
+    {"it ended", "p1a q1a q. -a1", "1---"},
+    {"it is not known", "x1a -a1", "----"},
+    {"nor one that was approved later", "p1a x1a -a1", "1---"},
+    {"10 seconds later", "p1a ~ -a1", "----"},
+};
+
+static void a_victim_goes_for_one_pod(void **state)
+{
+    GS_FOR_EACH_ROW (row, chosen) {
+        struct gs_eviction_waits waits;
+        int64_t now_ns = 0;
+        gs_eviction_waits_init(&waits, note_moved, NULL);
+        memcpy(at, "----", 5);
+        for (const char *step_at = row->steps; step_at; step_at = strchr(step_at + 1, ' ')) {
+            step_at += *step_at == ' ';
+            if (*step_at == '~')
+                now_ns += GS_EVICTION_BEGINS_NS;
+            else
+                step(&waits, step_at, now_ns);
+        }
+        row_text(row->row, at, row->at);
+        gs_eviction_waits_release(&waits);
+    }
+}
+
+static void the_oldest_approval_of_the_largest_namespace_makes_room(void **state)
+{
+    for (int others = 0; others < 2; others++) {
+        struct gs_eviction_waits waits;
+        gs_eviction_waits_init(&waits, note_moved, NULL);
+        memcpy(at, "----", 5);
+        step(&waits, "p1a", 0);
+        step(&waits, "q2b", 0);
+        for (int i = 0; i < GS_EVICTION_WAITS_MAX - 1 + others; i++) {
+            const struct gs_pod pod = {.uid = (char[3]){'x', (char)('0' + i)},
+                                       .ns = others ? "e" : "d"};
+            gs_eviction_waits_add(&waits, &pod, NULL, 0, 0);
+        }
+        step(&waits, "-a1", 0);
+        step(&waits, "-b2", 0);
+        assert_string_equal(at, others ? "12--" : "-2--");
+        gs_eviction_waits_release(&waits);
+    }
+}
+
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
     const struct CMUnitTest tests[] = {
         T(filter_waits_for_the_end_of_a_victim),
         T(the_end_of_another_pod_does_not_end_the_wait),
@@ -210,6 +318,8 @@ int main(void)
         T(where_it_fits_nobody_waits),
         T(it_may_be_asked_whether_it_would_wait),
         T(only_a_few_wait_at_a_time),
+        cmocka_unit_test(a_victim_goes_for_one_pod),
+        cmocka_unit_test(the_oldest_approval_of_the_largest_namespace_makes_room),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -45,9 +45,10 @@ static const struct {
     const char *reason;
 } rows[] = {
     {"capacity divided by count", "", 16, SIZED("new", "32", "2"), SIZED("new", "32", "2"), ""},
-    {"larger than each", "", 17, SIZED("new", "32", "2"), "", "no GPU is as large as the request"},
+    {"larger than each", "", 17, SIZED("new", "32", "2"), "",
+     "no GPU large enough for the request"},
     {"no count: no GPUs", "", 1, "{'metadata':{'name':'new'},'status':{'capacity':{'cpu':'8'}}}",
-     "", "node has no shareable GPU memory"},
+     "", "no shareable GPU memory"},
     {"the inventory wins over the capacity", "", 24, LISTED("new", GPU("0", "24", A100)),
      LISTED("new", GPU("0", "24", A100)), ""},
     {"unhealthy in the inventory", "", 8, LISTED("new", GPU("0", "24", SICK)), "",
@@ -60,13 +61,13 @@ static const struct {
      ""},
     {"model of the inventory", "'aliyun.com/gpu-model':'a100'", 8,
      LISTED("new", GPU("0", "24", A100)) "," SIZED("plain", "16", "1"),
-     LISTED("new", GPU("0", "24", A100)), "no GPU matches"},
+     LISTED("new", GPU("0", "24", A100)), "no GPU of the requested model"},
     {"two GPUs", "'aliyun.com/gpu-count':'2'", 32,
      SIZED("one", "32", "1") "," SIZED("two", "32", "2"), SIZED("two", "32", "2"),
-     "fewer large enough GPUs"},
+     "too few GPUs large enough"},
     {"several, in their order", "", 8,
      SIZED("b", "16", "1") "," SIZED("small", "4", "1") "," SIZED("a", "8", "1"),
-     SIZED("b", "16", "1") "," SIZED("a", "8", "1"), "no GPU is as large"},
+     SIZED("b", "16", "1") "," SIZED("a", "8", "1"), "no GPU large enough"},
     {"a node that exists counts what is used there", "", 7, SIZED("n1", "16", "1"), "",
      "insufficient free GPU memory"},
     {"and has the size of the object", "", 7, SIZED("n1", "20", "1"), SIZED("n1", "20", "1"), ""},
@@ -228,7 +229,7 @@ static void nominated_pods_hold_their_place_here_too(void **state)
                   "'status':{'phase':'Pending','nominatedNodeName':'n1'}}";
     rig_quote(json);
     rig_feed(&rig, json, false);
-    rig_expect(filter(2, "", SIZED("n1", "16", "1")), "held for a nominated pod");
+    rig_expect(filter(2, "", SIZED("n1", "16", "1")), "reserved for a nominated pod");
     rig_expect(filter(2, "", SIZED("new", "16", "1")), "\"FailedNodes\":{}");
 }
 
@@ -240,19 +241,18 @@ static void a_pod_whose_bind_is_open_may_only_go_where_it_was_sent(void **state)
     rig_pod(&rig, "p", "up", 6, NULL, NULL, "Pending");
     rig.bind_code = GS_ETIMEOUT;
     rig.get_json = rig_pod_json(&rig, json, sizeof(json), "p", "up", 6, NULL, NULL, "Pending");
-    rig_expect(rig_try_bind(&rig, "p", "up", "n1"), "no known outcome");
+    rig_expect(rig_try_bind(&rig, "p", "up", "n1"), "unresolved bind");
     char *answer = filter(6, "", SIZED("n2", "16", "1") "," SIZED("n1", "16", "1"));
     snprintf(body, sizeof(body), "'items':[%s]", SIZED("n1", "16", "1"));
     rig_quote(body);
     assert_non_null(strstr(answer, body));
-    assert_non_null(strstr(answer, "\"n2\":\"an earlier bind to another node"));
+    assert_non_null(strstr(answer, "\"n2\":\"unresolved bind: waiting for the outcome"));
     free(answer);
     rig_expect(rig_filter(&rig, json, "\"n2\",\"n1\""), "\"NodeNames\":[\"n1\"]");
 }
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
     const struct CMUnitTest tests[] = {
         T(nodes_are_judged_as_given_and_echoed),
         T(nothing_is_left_of_a_simulation),
@@ -262,5 +262,5 @@ int main(void)
         T(nominated_pods_hold_their_place_here_too),
         T(a_pod_whose_bind_is_open_may_only_go_where_it_was_sent),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -12,8 +12,6 @@
  */
 #include "service_rig.h"
 
-#include <stdlib.h>
-
 #include "gpushare/base/log.h"
 
 #include "../../../src/service/service_internal.h"
@@ -277,5 +275,5 @@ static void no_group_runs_in_part(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(no_group_runs_in_part)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

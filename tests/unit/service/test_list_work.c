@@ -86,10 +86,10 @@ static unsigned long ask_about(const char *verb, unsigned entries, unsigned node
 static void work_does_not_grow_with_the_cluster(void **state)
 {
     static const char *const verbs[] = {"filter", "prioritize", "preempt"};
-    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
-        unsigned long one = ask_about(verbs[i], GS_LIST_ENTRIES_MAX, 1);
-        row_true(verbs[i], one > 0);
-        row_equal(verbs[i], ask_about(verbs[i], GS_LIST_ENTRIES_MAX, NODES), one);
+    GS_FOR_EACH_ROW (r, verbs) {
+        unsigned long one = ask_about(*r, GS_LIST_ENTRIES_MAX, 1);
+        row_true(*r, one > 0);
+        row_equal(*r, ask_about(*r, GS_LIST_ENTRIES_MAX, NODES), one);
     }
 }
 
@@ -161,5 +161,5 @@ int main(void)
         cmocka_unit_test(lists_past_the_ceiling_are_compared_with_nothing),
         cmocka_unit_test(a_tick_matches_few_of_the_longest_lists),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -166,36 +166,36 @@ static void pods_that_nobody_asks_about_are_told(void **state)
     static const char dying[] = ",'creationTimestamp':'1970-01-01T00:00:01Z',"
                                 "'deletionTimestamp':'1970-01-01T00:00:02Z'";
     char line[96];
-    snprintf(line, sizeof(line), "\ngpushare_unasked_pod_oldest_seconds %lld.000\n",
+    snprintf(line, sizeof(line), "\ngpushare_unevaluated_pod_oldest_seconds %lld.000\n",
              (long long)(rig.clock.wall_ns(&rig) / GS_NS_PER_S - 7));
-    expect(NULL, "\ngpushare_unasked_pods 0\n");
-    expect(NULL, "\ngpushare_unasked_pod_oldest_seconds 0.000\n");
+    expect(NULL, "\ngpushare_unevaluated_pods 0\n");
+    expect(NULL, "\ngpushare_unevaluated_pod_oldest_seconds 0.000\n");
     show_pending("a", born, "");
     show_pending("b", "", "");
     show_pending("gated", born, "'schedulingGates':[{'name':'g'}],");
     show_pending("dying", dying, "");
-    expect(NULL, "\ngpushare_unasked_pods 2\n");
+    expect(NULL, "\ngpushare_unevaluated_pods 2\n");
     expect(NULL, line);
     ask_filter("b", "b", "4"); /* a node is named */
-    expect(NULL, "\ngpushare_unasked_pods 1\n");
+    expect(NULL, "\ngpushare_unevaluated_pods 1\n");
     ask_filter("a", "a", "20"); /* refused: asked all the same */
-    expect(NULL, "\ngpushare_unasked_pods 0\n");
-    expect(NULL, "\ngpushare_unasked_pod_oldest_seconds 0.000\n");
+    expect(NULL, "\ngpushare_unevaluated_pods 0\n");
+    expect(NULL, "\ngpushare_unevaluated_pod_oldest_seconds 0.000\n");
 }
 
 static void refused_pods_are_counted_by_reason_until_they_fit(void **state)
 {
     ask_filter("huge", "h", "20");
     ask_filter("full", "f", "16");
-    expect(NULL, "\ngpushare_refused_pods{reason=\"gpu_too_small\"} 1\n");
+    expect(NULL, "\ngpushare_unschedulable_pods{reason=\"gpu_too_small\"} 1\n");
     rig_pod(&rig, "all", "u2", 16, "n2", "0", "Running");
     rig.now_ns += 90 * GS_NS_PER_S;
     ask_filter("full", "f", "16");
-    expect(NULL, "\ngpushare_refused_pods{reason=\"no_room\"} 1\n");
-    expect(NULL, "\ngpushare_refused_pod_oldest_seconds 90.000\n");
+    expect(NULL, "\ngpushare_unschedulable_pods{reason=\"insufficient_memory\"} 1\n");
+    expect(NULL, "\ngpushare_unschedulable_pod_oldest_seconds 90.000\n");
     rig_pod_gone(&rig, "huge", "h");
-    expect(NULL, "\ngpushare_refused_pods{reason=\"gpu_too_small\"} 0\n");
-    expect(NULL, "\ngpushare_refused_pod_oldest_seconds 0.000\n");
+    expect(NULL, "\ngpushare_unschedulable_pods{reason=\"gpu_too_small\"} 0\n");
+    expect(NULL, "\ngpushare_unschedulable_pod_oldest_seconds 0.000\n");
 }
 
 /* Two nodes say "never"; that one could take it if its pods lay otherwise is what to tell. */
@@ -205,9 +205,9 @@ static void a_refused_pod_counts_under_its_most_hopeful_reason(void **state)
     rig_pod(&rig, "left", "u3", 10, "plain", "0", "Running");
     rig_pod(&rig, "right", "u4", 10, "plain", "1", "Running");
     ask_filter("huge", "h", "20");
-    expect(NULL, "\ngpushare_refused_pods{reason=\"fragmented\"} 1\n");
-    expect(NULL, "\ngpushare_refused_pods{reason=\"gpu_too_small\"} 0\n");
-    expect(NULL, "\ngpushare_node_refusals_total{reason=\"gpu_too_small\"} 2\n");
+    expect(NULL, "\ngpushare_unschedulable_pods{reason=\"fragmented\"} 1\n");
+    expect(NULL, "\ngpushare_unschedulable_pods{reason=\"gpu_too_small\"} 0\n");
+    expect(NULL, "\ngpushare_nodes_rejected_total{reason=\"gpu_too_small\"} 2\n");
 }
 
 static void a_namespace_has_what_its_pods_were_given(void **state)
@@ -265,7 +265,6 @@ static void series_per_gpu_can_be_left_out(void **state)
     const struct gs_service_config config = {.names = &rig.names,
                                              .clock = &rig.clock,
                                              .policy = GS_PLACEMENT_BINPACK,
-                                             .quantise = GS_QUANTISE_COARSE,
                                              .no_gpu_metrics = true};
     struct gs_error err = {0};
     struct rig other = {.names = rig.names, .service = gs_service_new(&config, &err)};
@@ -288,7 +287,7 @@ static void an_overfull_gpu_is_told_once_each_time(void **state)
             rig_tick(&rig, 11 * GS_NS_PER_S);
             assert_int_equal(rig.events, round);
         }
-        assert_string_equal(rig.event, "/n1 GpuOversubscribed");
+        assert_string_equal(rig.event, "/n1 GpuOvercommitted");
         rig_pod_gone(&rig, "more", round == 1 ? "u11" : "u12");
         rig_tick(&rig, 11 * GS_NS_PER_S);
     }
@@ -306,7 +305,7 @@ static void the_audit_finds_an_account_that_is_wrong_on_any_node(void **state)
         rig_node(&rig, name, "16,16");
     }
     static const char *const wrong[] = {"n1", "m125", "m126", "m299"};
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+    for (size_t i = 0; i < GS_COUNT_OF(wrong); i++) {
         char line[64];
         ((struct gs_node_view *)gs_ledger_view(ledger, gs_slice_of(wrong[i])))
             ->gpus[0]
@@ -319,7 +318,6 @@ static void the_audit_finds_an_account_that_is_wrong_on_any_node(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
     const struct CMUnitTest tests[] = {
         T(free_and_largest_are_of_the_whole_cluster),
         T(allocated_free_and_unusable_are_all),
@@ -336,5 +334,5 @@ int main(void)
         T(an_overfull_gpu_is_told_once_each_time),
         T(the_audit_finds_an_account_that_is_wrong_on_any_node),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -32,12 +32,13 @@ static int setup(void **state)
 static const char *pod_json(void)
 {
     static char json[1024];
-    snprintf(json, sizeof(json),
-             "{'metadata':{'name':'p','namespace':'default','uid':'up','resourceVersion':'%llu',"
-             "'annotations':{'aliyun.com/gpu-offer':'%s'}},'spec':{'priority':10,'containers':[{"
-             "'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':'12'}}}]},'status':{'phase':"
-             "'Pending','nominatedNodeName':'%s'}}",
-             (unsigned long long)rig.revision, shown.mark, shown.nominated);
+    snprintf(
+        json, sizeof(json),
+        "{'metadata':{'name':'p','namespace':'default','uid':'up','resourceVersion':'%llu',"
+        "'annotations':{'aliyun.com/gpu-nominated':'%s'}},'spec':{'priority':10,'containers':[{"
+        "'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':'12'}}}]},'status':{'phase':"
+        "'Pending','nominatedNodeName':'%s'}}",
+        (unsigned long long)rig.revision, shown.mark, shown.nominated);
     rig_quote(json);
     return json;
 }
@@ -87,52 +88,20 @@ static void is_offered(const char *node, int64_t ns)
     show(node, node);
 }
 
-/* The next leader knows it by the mark alone. */
-static void what_another_replica_offered_is_taken_back(void **state)
-{
-    static const struct {
-        const char *row, *nominated, *mark;
-        int patches; /* in a minute, with nothing shown in between */
-        const char *now_nominated;
-    } rows[] = {
-        {"an offer", "n2", "n2", 1, ""},
-        {"kube-scheduler's", "n2", "", 0, ""},
-        {"kube-scheduler's, later", "n3", "n2", 1, "-"},
-        {"taken back by kube-scheduler", "", "n2", 1, "-"},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        rig_stop(&rig);
-        setup(state);
-        show(r->nominated, r->mark);
-        int marks = 0;
-        for (int i = 0; i < 600; i++) {
-            int before = rig.patches;
-            snprintf(rig.marked, sizeof(rig.marked), "-");
-            rig_tick(&rig, GS_NS_PER_S / 10);
-            if (rig.patches > before && strcmp(rig.marked, "-") != 0) {
-                marks++;
-                row_text(r->row, rig.nominated, r->now_nominated);
-                row_text(r->row, rig.marked, "");
-            }
-        }
-        row_equal(r->row, marks, r->patches);
-    }
-}
-
 /* Whoever reaches the port may name any pod there, with any mark. */
 static void a_mark_that_filter_alone_told_of_stays(void **state)
 {
     static const char *const nominated[] = {"n2", "n3", ""};
-    for (size_t i = 0; i < sizeof(nominated) / sizeof(nominated[0]); i++) {
+    GS_FOR_EACH_ROW (r, nominated) {
         rig_stop(&rig);
         setup(state);
-        shown.nominated = nominated[i];
+        shown.nominated = *r;
         shown.mark = "n2";
         refuse();
         evicts();
         assert_false(patched_within(60 * GS_NS_PER_S));
         assert_int_equal(gs_service_offers(rig.service), 0);
-        show(nominated[i], "n2");
+        show(*r, "n2");
         while (rig.marked[0]) /* it is woken, too */
             assert_true(patched_within(2 * GS_NS_PER_S));
     }
@@ -199,21 +168,23 @@ static void whoever_was_held_up_is_woken_when_the_time_is_over(void **state)
     for (int i = 0; i < 50; i++) {
         snprintf(rig.patched, sizeof(rig.patched), "-");
         rig_tick(&rig, GS_NS_PER_S / 10);
-        wakes += strstr(rig.patched, "gpu-wake") != NULL;
+        wakes += strstr(rig.patched, "gpu-requeue") != NULL;
     }
     assert_int_equal(wakes, 1);
 }
 
+static struct gs_election *election;
+
 static void lose_lease(struct rig *r, const struct gs_meta_patch *patch)
 {
-    r->now_ns += 60 * GS_NS_PER_S;
+    gs_election_resign(election, false);
 }
 
 static void who_lost_the_lease_writes_nothing(void **state)
 {
     rig_stop(&rig);
     rig_start_as(&rig, (struct gs_service_config){.nominates = true});
-    struct gs_election *election = rig_election(&rig);
+    election = rig_election(&rig);
     gs_service_free(rig.service);
     struct gs_service_config config = {.names = &rig.names,
                                        .clock = &rig.clock,
@@ -236,7 +207,7 @@ static void who_lost_the_lease_writes_nothing(void **state)
     uid[1] = 'q';
     rig_feed(&rig, json, false); /* another replica's */
     rig.patches = 0;
-    rig.during_patch = lose_lease; /* nobody renews it */
+    rig.during_patch = lose_lease;
     for (int i = 0; i < 600; i++)
         rig_tick(&rig, GS_NS_PER_S / 10);
     assert_int_equal(rig.patches, 1);
@@ -253,13 +224,11 @@ static void who_lost_the_lease_writes_nothing(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
     const struct CMUnitTest tests[] = {
-        T(what_another_replica_offered_is_taken_back),
         T(a_mark_that_filter_alone_told_of_stays),
         T(a_node_that_led_many_nowhere_is_not_offered_for_a_while),
         T(whoever_was_held_up_is_woken_when_the_time_is_over),
         T(who_lost_the_lease_writes_nothing),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -43,7 +43,7 @@ static bool read_plainly(struct scenario *s, struct pod *pod)
         {"notes", pod->notes, sizeof(pod->notes), "", ""},
         {"spec", pod->spec, sizeof(pod->spec), "", ""},
         {"group", pod->labels, sizeof(pod->labels), "'scheduling.x-k8s.io/pod-group':'", "'"},
-        {"mark", pod->notes, sizeof(pod->notes), "'aliyun.com/gpu-offer':'", "'"},
+        {"mark", pod->notes, sizeof(pod->notes), "'aliyun.com/gpu-nominated':'", "'"},
     };
     const struct {
         const char *word;
@@ -89,7 +89,8 @@ static void read_pod(struct scenario *s, struct pod *pod)
         if (read_phase(s, pod) || read_plainly(s, pod))
             continue;
         if (scenario_has(s, "term")) {
-            snprintf(pod->notes, sizeof(pod->notes), "'gpushare/term':'%s'", rig.patched_value);
+            snprintf(pod->notes, sizeof(pod->notes), "'gpushare/leader-term':'%s'",
+                     rig.patched_value);
         } else if (scenario_has(s, "on")) {
             const char *word = scenario_word(s), *idx = strchr(word, ':');
             snprintf(pod->node, sizeof(pod->node), "%.*s", (int)strcspn(word, ":"), word);
@@ -144,6 +145,16 @@ static const char *pod_json(const struct pod *pod)
 }
 
 /* pod NAME …: the watch shows it so. */
+static void show(struct pod *pod)
+{
+    if (ended[pod->model])
+        return;
+    pod->revision = ++rig.revision;
+    pod->shown = GS_OK;
+    rig_feed(&rig, pod_json(pod), false);
+    model_event(pod);
+}
+
 static void verb_pod(struct scenario *s)
 {
     struct pod *pod = pod_named(s, scenario_word(s));
@@ -222,7 +233,8 @@ static void shown_now(struct rig *r)
 {
     static char json[4096];
     for (const struct pod *pod = pods; pod->name[0]; pod++) {
-        if (strcmp(pod->name, r->got) != 0)
+        const char *slash = strchr(pod->name, '/');
+        if (strcmp(slash ? slash + 1 : pod->name, r->got) != 0)
             continue;
         snprintf(json, sizeof(json), "%s", pod_json(pod));
         r->get_json = json;
@@ -266,7 +278,7 @@ static void read_node(struct scenario *s, uint32_t number, char *json, size_t si
             node.moved[pod->model] = gpus_of(at + 1);
             node.unread |= !gpus_of(at + 1);
         }
-        snprintf(list, sizeof(list), "'aliyun.com/gpu-moved':'{%s}',", moved);
+        snprintf(list, sizeof(list), "'aliyun.com/gpu-reassigned':'{%s}',", moved);
     }
     for (int i = 0; i < 2; i++) {
         if (scenario_has(s, i ? "spec" : "labels"))
@@ -279,8 +291,8 @@ static void read_node(struct scenario *s, uint32_t number, char *json, size_t si
              "'{\\'v\\':1,%s\\'unit\\':\\'GiB\\',\\'gpus\\':[%s]}'}},'spec':{%s},'status':{"
              "'capacity':{'aliyun.com/gpu-mem':'%ld','aliyun.com/gpu-count':'%u'},"
              "'allocatable':{'cpu':'%ld'}}}",
-             nodes[number], extra[0], list, list[0] ? "\\'moved\\':true," : "", gpus, extra[1],
-             total, node.gpu_count, cpu);
+             nodes[number], extra[0], list, list[0] ? "\\'reassignments\\':true," : "", gpus,
+             extra[1], total, node.gpu_count, cpu);
     m_set_node(&model, number, &node);
 }
 
@@ -382,7 +394,7 @@ static void verb_offered(struct scenario *s)
     scenario_is_text(s, "the nomination", rig.nominated, node);
     scenario_is_text(s, "the mark", rig.marked, node);
     snprintf(pod->nominated, sizeof(pod->nominated), "%s", node);
-    snprintf(pod->notes, sizeof(pod->notes), "'aliyun.com/gpu-offer':'%s'", node);
+    snprintf(pod->notes, sizeof(pod->notes), "'aliyun.com/gpu-nominated':'%s'", node);
     pod->revision = ++rig.revision;
     rig_feed(&rig, pod_json(pod), false);
 }
@@ -395,7 +407,7 @@ static void verb_taken(struct scenario *s)
     verb_patch(s);
     scenario_is_text(s, "the nomination", rig.nominated, "");
     scenario_is_text(s, "the mark", rig.marked, "");
-    scenario_is_text(s, "the patch", rig.patched, "default/p aliyun.com/gpu-offer");
+    scenario_is_text(s, "the patch", rig.patched, "default/p aliyun.com/gpu-nominated");
 }
 
 /* --- questions --- */
@@ -422,8 +434,11 @@ static void ask(rig_verb *verb, const char *body)
 static void verb_filter(struct scenario *s)
 {
     char body[8192], names[512] = "", kept[512] = "\"NodeNames\":[";
+    const bool unseen = scenario_has(s, "unseen"); /* the watch is behind */
     struct pod *pod = pod_named(s, scenario_word(s));
     read_pod(s, pod);
+    if (!unseen && (strstr(pod->labels, "pod-group") || strstr(pod->spec, "schedulingGroup")))
+        show(pod);
     if (scenario_has(s, "of")) {
         while (scenario_peek(s) && strcmp(scenario_peek(s), "=") != 0)
             snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s\"%s\"",
@@ -471,6 +486,30 @@ static void verb_preempt(struct scenario *s)
     scenario_is_text(s, "the answer", answer, body);
 }
 
+static char *binding_of(const char *ns, const char *name, const char *uid, const char *node)
+{
+    static char body[512];
+    const char *slash = strchr(name, '/'); /* of another namespace */
+    snprintf(body, sizeof(body), "{'PodName':'%s','PodNamespace':'%.*s','PodUID':'%s','Node':'%s'}",
+             slash ? slash + 1 : name, slash ? (int)(slash - name) : 99, slash ? name : ns, uid,
+             node);
+    rig_quote(body);
+    return body;
+}
+
+/* arrives NAME NODE, uid UID, named NAME, in NAMESPACE: a bind is read, and its turn comes later.
+ */
+static void verb_arrives(struct scenario *s)
+{
+    const struct pod *pod = pod_named(s, scenario_word(s));
+    const char *node = scenario_word(s);
+    const char *uid = scenario_has(s, "uid") ? scenario_word(s) : pod->uid;
+    const char *name = scenario_has(s, "named") ? scenario_word(s) : pod->name;
+    const char *ns = scenario_has(s, "in") ? scenario_word(s) : "default";
+    const char *body = binding_of(ns, name, uid, node);
+    gs_service_bind_arrived(rig.service, body, strlen(body));
+}
+
 static struct pod *binding;
 
 static void bind_under_way(struct rig *r)
@@ -492,7 +531,7 @@ static void verb_bind(struct scenario *s)
     const uint32_t number = pod->model;
     const int binds = rig.binds, gets = rig.gets;
     binding = pod;
-    char *said = rig_try_bind(&rig, pod->name, uid, node);
+    char *said = rig_ask(&rig, gs_service_bind, binding_of("default", pod->name, uid, node));
     binding = outer;
     free(answer);
     answer = said;
@@ -506,7 +545,7 @@ static void verb_bind(struct scenario *s)
         else if (pod->node[0])
             model_event(pod);
         model.claims[number].reserved = open_bind[number] = false;
-    } else if (!was_open && !strstr(answer, "no known outcome") && open_bind[number]) {
+    } else if (!was_open && !strstr(answer, "unresolved bind") && open_bind[number]) {
         m_remove(&model, number);
         open_bind[number] = false;
         if (rig.gets > gets && !pod->shown && strcmp(pod->uid, uid) == 0)
@@ -606,7 +645,7 @@ static void verb_expect(struct scenario *s)
     else if (scenario_has(s, "metric"))
         expect_metric(s, scenario_word(s));
     else if (scenario_has(s, "promised"))
-        expect_metric(s, "gpushare_promised_pods");
+        expect_metric(s, "gpushare_reserved_pods");
     else if (scenario_has(s, "unknown"))
         expect_unknown(s, scenario_word(s));
     else if (scenario_has(s, "written"))
@@ -680,13 +719,13 @@ static void verb_renew(struct scenario *s)
 {
     rig.now_ns += scenario_time(s);
     gs_election_step(election, NULL);
-    gs_service_term_tick(rig.service);
+    gs_service_tick_part(rig.service, GS_TICK_TERM);
 }
 
 /* A look at the term, and nothing else. */
 static void verb_term(struct scenario *s)
 {
-    gs_service_term_tick(rig.service);
+    gs_service_tick_part(rig.service, GS_TICK_TERM);
 }
 
 static void verb_resign(struct scenario *s)
@@ -743,20 +782,35 @@ static void verb_spoil(struct scenario *s)
 }
 
 static const struct scenario_verb verbs[] = {
-    {"start", verb_start},     {"unmodelled", verb_unmodelled},
-    {"node", verb_node},       {"pod", verb_pod},
-    {"gone", verb_gone},       {"api", verb_api},
-    {"list", verb_list},       {"watch", verb_watch},
-    {"tick", verb_tick},       {"wait", verb_wait},
-    {"no", verb_no},           {"patch", verb_patch},
-    {"filter", verb_filter},   {"preempt", verb_preempt},
-    {"bind", verb_bind},       {"during", verb_during},
-    {"expect", verb_expect},   {"offered", verb_offered},
-    {"taken", verb_taken},     {"withdraw", verb_withdraw},
-    {"renew", verb_renew},     {"term", verb_term},
-    {"resign", verb_resign},   {"mark", verb_mark},
-    {"version", verb_version}, {"ordered", verb_ordered},
-    {"spoil", verb_spoil},     {NULL, NULL},
+    {"start", verb_start},
+    {"unmodelled", verb_unmodelled},
+    {"node", verb_node},
+    {"pod", verb_pod},
+    {"gone", verb_gone},
+    {"api", verb_api},
+    {"list", verb_list},
+    {"watch", verb_watch},
+    {"tick", verb_tick},
+    {"wait", verb_wait},
+    {"no", verb_no},
+    {"patch", verb_patch},
+    {"filter", verb_filter},
+    {"preempt", verb_preempt},
+    {"bind", verb_bind},
+    {"during", verb_during},
+    {"arrives", verb_arrives},
+    {"expect", verb_expect},
+    {"offered", verb_offered},
+    {"taken", verb_taken},
+    {"withdraw", verb_withdraw},
+    {"renew", verb_renew},
+    {"term", verb_term},
+    {"resign", verb_resign},
+    {"mark", verb_mark},
+    {"version", verb_version},
+    {"ordered", verb_ordered},
+    {"spoil", verb_spoil},
+    {NULL, NULL},
 };
 
 static const struct scenario_layer layer = {
@@ -775,7 +829,8 @@ static void what_is_not_so_fails_and_is_named(void **state)
         {"a filter that passes", "a\n node n1 16 · filter p 8 of n1 = none\n", "\"n1\"]"},
         {"a filter that refuses", "a\n node n1 16 · filter p 17 of n1 = n1\n", "is not in"},
         {"other words", "a\n node n1 16 · filter p 17 of n1 = none \"no room\"\n", "is not in"},
-        {"a bind that fails", "a\n node n1 16 · pod p 17 · bind p n1 = ok\n", "no GPU is as large"},
+        {"a bind that fails", "a\n node n1 16 · pod p 17 · bind p n1 = ok\n",
+         "no GPU large enough"},
         {"a bind that does not", "a\n node n1 16 · pod p 8 · bind p n1 = \"no room\"\n", "no room"},
         {"victims", "a\n node n1 16 · preempt p of n1: = n1:x\n", "the answer is"},
         {"a patch", "a\n patch within 1s\n", "there was no patch"},

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who is woken first, and who is not. */
+#include "../../../src/service/service_internal.h"
 #include "rows.h"
 #include "service_rig.h"
 
 static struct rig rig;
 
 /* In the order in which they were woken: "ns/name ". */
-static char woken[4096];
+static char woken[1 << 16];
 
 static void note_wake(struct rig *r, const struct gs_meta_patch *patch)
 {
@@ -87,6 +88,64 @@ static void the_highest_priority_and_every_namespace_have_their_turn(void **stat
     }
 }
 
+/* As behind a webhook that does not answer: meanwhile other threads go on. */
+static bool hangs;
+
+static void hang(struct rig *r, const struct gs_meta_patch *patch)
+{
+    note_wake(r, patch);
+    assert_int_equal(patch->deadline_ns, r->now_ns + 2 * GS_NS_PER_S);
+    if (strcmp(patch->ns, "slow") != 0)
+        return;
+    assert_false(hangs); /* one of a namespace */
+    hangs = true;
+    for (int i = 0; i < 20; i++)
+        rig_tick(r, GS_NS_PER_S / 10);
+    hangs = false;
+}
+
+static void a_namespace_whose_patches_hang_holds_up_only_itself(void **state)
+{
+    char name[8];
+    rig.during_patch = hang;
+    for (int i = 0; i < 40; i++) {
+        snprintf(name, sizeof(name), "p%d", i);
+        refuse(&(struct waiting){"slow", name, 9});
+    }
+    refuse(&(struct waiting){"a", "p0", 0});
+    tick(4);
+    rig_pod_gone(&rig, "old", "u0");
+    tick(1);
+    assert_non_null(strstr(woken, "a/p0 "));
+}
+
+static unsigned depth, deepest;
+
+static void last(struct gs_service *service, const char *uid)
+{
+    rig.now_ns += GS_NS_PER_S;
+}
+
+static void last_meanwhile(struct gs_service *service, const char *uid)
+{
+    deepest = ++depth > deepest ? depth : deepest;
+    gs_patches_tick(service); /* of another thread */
+    last(service, uid);
+    depth--;
+}
+
+static void slow_patches_leave_threads_free(void **state)
+{
+    for (int round = 0; round < 2; round++) {
+        for (uint64_t ns = 0; ns < 2 * GS_PATCH_THREADS; ns++)
+            gs_patches_add(&rig.service->patches, GS_PATCH_REQUEUE, ns, "u",
+                           round ? last_meanwhile : last);
+        for (int i = 0; i < 2 * GS_PATCH_THREADS; i++)
+            gs_patches_tick(rig.service);
+    }
+    assert_int_equal(deepest, GS_PATCH_THREADS * 3 / 4);
+}
+
 static void who_was_woken_least_goes_first(void **state)
 {
     char name[8];
@@ -103,53 +162,6 @@ static void who_was_woken_least_goes_first(void **state)
     woken[0] = '\0';
     tick(1);
     assert_memory_equal(woken, "a/late", 6);
-}
-
-static void who_cannot_be_placed_is_not_woken(void **state)
-{
-    static const struct {
-        const char *row, *spec;
-        bool named;
-        int wakes;
-        const char *refusal; /* of bind */
-    } rows[] = {
-        {"nothing is against it", "'schedulerName':'own',", false, 1, "insufficient"},
-        {"a gate", "'schedulerName':'own','schedulingGates':[{'name':'g'}],", false, 0,
-         "insufficient"},
-        {"another scheduler", "'schedulerName':'other',", false, 0, "insufficient"},
-        {"filter named a node", "'schedulerName':'own',", true, 0, "insufficient"},
-        {"no node that it selects", "'schedulerName':'own','nodeSelector':{'a':'b'},", false, 0,
-         "node affinity/selector"},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        rig_stop(&rig);
-        setup(state);
-        const struct waiting known = {"k", "known", 0, "'schedulerName':'own',", 1},
-                             pod = {"default", "p", 0, r->spec, 8};
-        refuse(&known);
-        rig_pod_gone(&rig, "known", "k/known");
-        /* it waits since a bind failed, or nobody answered: no scheduler asked */
-        rig_feed(&rig, pod_json(&pod), false);
-        rig_expect(rig_try_bind(&rig, "p", "default/p", "n1"), r->refusal);
-        rig_pod_gone(&rig, "old", "u0");
-        tick(2);
-        if (r->named)
-            rig_expect(rig_filter(&rig, pod_json(&pod), "\"n1\""), "\"n1\"");
-        tick(5);
-        row_equal(r->row, rig.patches, r->wakes);
-        tick(10);
-        row_equal(r->row, rig.patches > 0, r->wakes || r->named);
-    }
-}
-
-static void until_a_scheduler_is_known_everybody_is_woken(void **state)
-{
-    const struct waiting pod = {"default", "p", 0, "'schedulerName':'other',", 8};
-    rig_feed(&rig, pod_json(&pod), false);
-    rig_expect(rig_try_bind(&rig, "p", "default/p", "n1"), "insufficient");
-    rig_pod_gone(&rig, "old", "u0");
-    tick(5);
-    assert_int_equal(rig.patches, 1);
 }
 
 /* The crowd fits by GPU on n2, and is refused by other filters for ever. */
@@ -235,19 +247,65 @@ static void what_came_free_is_not_kept_by_offers_to_a_crowd(void **state)
     }
 }
 
-/* So many nodes gain that one tick does not see them all. */
-static void what_comes_free_behind_a_long_pass_is_seen_by_the_next(void **state)
+/* A thousand pods of "a" with 60 rules each, which no node fulfils. */
+static void crowd_with_rules(void (*bring)(const struct waiting *pod))
 {
+    static const char spec[] =
+        "'nodeSelector':{'k':''},'tolerations':[{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'"
+        "key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'"
+        "a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'"
+        "key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'"
+        "a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'"
+        "key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'"
+        "a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'"
+        "key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'"
+        "a'},{'key':'a'},{'key':'a'},{'key':'a'}],";
     char name[16];
-    refuse(&(struct waiting){"a", "p", 0, NULL, 16});
-    for (unsigned i = 0; i < 600; i++) {
+    for (unsigned i = 0; i < 1000; i++) {
+        snprintf(name, sizeof(name), "c%u", i);
+        bring(&(struct waiting){"a", name, 0, spec, 1});
+    }
+    bring(&(struct waiting){"a", "end", 0});
+    bring(&(struct waiting){"b", "p", 0, NULL, 16});
+    for (unsigned i = 0; i < 20; i++) {
         snprintf(name, sizeof(name), "g%u", i);
         rig_node(&rig, name, "4");
     }
-    tick(1);
+}
+
+static void show(const struct waiting *pod)
+{
+    rig_feed(&rig, pod_json(pod), false);
+}
+
+static void a_crowd_with_rules_is_searched_for_in_turns(void **state)
+{
+    rig_stop(&rig);
+    rig_start(&rig);
+    rig_lists(&rig);
+    crowd_with_rules(show);
+    rig.during_patch = note_wake;
+    tick(100);
+    assert_non_null(strstr(woken, "a/end "));
+}
+
+/* It is compared with nodes that gain again and again. */
+static void a_crowd_with_rules_holds_up_only_itself(void **state)
+{
+    char name[16], uid[16];
+    crowd_with_rules(refuse);
     rig_pod_gone(&rig, "old", "u0");
-    tick(6);
-    assert_string_equal(woken, "a/p ");
+    tick(4); /* refused just now, it is not woken in the first ones */
+    assert_string_equal(woken, "b/p ");
+    for (unsigned i = 0; i < 600; i++) {
+        snprintf(name, sizeof(name), "g%u", i % 20);
+        snprintf(uid, sizeof(uid), "x%u", i);
+        rig_pod(&rig, uid, uid, 4, name, "0", "Running");
+        rig_pod_gone(&rig, uid, uid);
+        if (i % 20 == 0)
+            tick(1);
+    }
+    assert_non_null(strstr(woken, "a/end "));
 }
 
 /* The work of a tick is bounded: who stands at the end of a long line is not seen in the first. */
@@ -267,18 +325,89 @@ static void a_tick_looks_at_some_thousands(void **state)
     assert_non_null(strstr(woken, "z/last"));
 }
 
+static void node_json(const char *text)
+{
+    char json[2048];
+    struct gs_node node = {0};
+    struct gs_error err = {0};
+    snprintf(json, sizeof(json), "%s", text);
+    rig_quote(json);
+    if (gs_codec_node(&rig.names, gs_slice_of(json), &node, &err) < 0)
+        fail_msg("%s", err.msg);
+    assert_int_equal(rig.sink.node(rig.sink.ctx, &node), 0);
+    gs_node_release(&node);
+}
+
+#define SIZE(count)                                                                                \
+    "'status':{'capacity':{'aliyun.com/gpu-mem':'32','aliyun.com/gpu-count':'" count "'},"         \
+    "'allocatable':{'cpu':'64'}}}"
+#define INVENTORY(uuid, model) INVENTORY_OF(uuid, model, "true")
+#define INVENTORY_OF(uuid, model, healthy)                                                         \
+    "{'metadata':{'name':'n2','annotations':{'aliyun.com/gpu-inventory':'{\\'v\\':1,"              \
+    "\\'unit\\':\\'GiB\\',\\'gpus\\':[{\\'idx\\':0,\\'uuid\\':\\'" uuid                            \
+    "\\',\\'mem\\':32,\\'model\\':\\'" model "\\',\\'healthy\\':" healthy                          \
+    ",\\'schedulable\\':true}]}'}},"
+
+static void a_node_that_changes_wakes_though_its_memory_did_not_grow(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *meta; /* of the pod */
+        const char *before, *after;
+    } rows[] = {
+        {"its inventory comes after its capacity", "'annotations':{'aliyun.com/gpu-model':'A100'}",
+         "{'metadata':{'name':'n2'}," SIZE("1"), INVENTORY("GPU-1", "NVIDIA A100") SIZE("1")},
+        {"another GPU", "'annotations':{'aliyun.com/gpu-uuid':'GPU-2'}",
+         INVENTORY("GPU-1", "NVIDIA A100") SIZE("1"), INVENTORY("GPU-2", "NVIDIA A100") SIZE("1")},
+        {"its GPU is healthy again", "'labels':{}",
+         INVENTORY_OF("GPU-1", "NVIDIA A100", "false") SIZE("1"),
+         INVENTORY("GPU-1", "NVIDIA A100") SIZE("1")},
+        {"its count comes after its memory", "'labels':{'aliyun.com/gpu-count':'2'}",
+         "{'metadata':{'name':'n2'}," SIZE("1"), "{'metadata':{'name':'n2'}," SIZE("2")},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        char json[2048];
+        rig_stop(&rig);
+        rig_start(&rig);
+        rig_lists(&rig);
+        node_json(r->before);
+        snprintf(
+            json, sizeof(json),
+            "{'metadata':{'name':'p','namespace':'default','uid':'up',%s},'spec':{'containers':["
+            "{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':'16'}}}]},'status':{'phase':"
+            "'Pending'}}",
+            r->meta);
+        rig_quote(json);
+        rig_feed(&rig, json, false);
+        rig_tick(&rig, GS_NS_PER_S);
+        rig_expect(rig_filter(&rig, json, "\"n2\""), "\"NodeNames\":[]");
+        for (int s = 0; s < 3; s++) {
+            node_json(r->before); /* a heartbeat */
+            rig_tick(&rig, GS_NS_PER_S);
+        }
+        if (rig.patches)
+            fail_msg("%s: %d wakes by nothing", r->row, rig.patches);
+        node_json(r->after);
+        rig_tick(&rig, GS_NS_PER_S);
+        rig_tick(&rig, GS_NS_PER_S);
+        if (rig.patches < 1)
+            fail_msg("%s: not woken", r->row);
+    }
+}
+
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
     const struct CMUnitTest tests[] = {
+        T(a_node_that_changes_wakes_though_its_memory_did_not_grow),
         T(the_highest_priority_and_every_namespace_have_their_turn),
+        T(a_namespace_whose_patches_hang_holds_up_only_itself),
+        T(slow_patches_leave_threads_free),
         T(who_was_woken_least_goes_first),
-        T(who_cannot_be_placed_is_not_woken),
-        T(until_a_scheduler_is_known_everybody_is_woken),
         T(whose_memory_came_free_is_woken_beside_ten_thousand_others),
         T(what_came_free_is_not_kept_by_offers_to_a_crowd),
-        T(what_comes_free_behind_a_long_pass_is_seen_by_the_next),
+        T(a_crowd_with_rules_is_searched_for_in_turns),
+        T(a_crowd_with_rules_holds_up_only_itself),
         T(a_tick_looks_at_some_thousands),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

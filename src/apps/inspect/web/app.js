@@ -1,224 +1,529 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page works without this. With it, parts are replaced as the cluster changes, the filters work
-// as one types, and arrow keys go from pod to pod. Every part is an element of <main> with an id; the
-// server renders it anew, so nothing about the cluster is decided here.
+// Draws the rows that the server answers, and asks again each second whether they are others by now. A
+// part of the page is an element of <main> with an id; it is drawn again when its rows are not as they
+// were. Words and sums of the cluster are the server's. Every text is put in as text, never as HTML.
 "use strict";
 
-(() => {
-  const main = document.getElementById("main");
-  const age = document.getElementById("age");
-  const form = document.querySelector("form");
-  const RETRY_MS = 3000; // before an ended stream is taken up again
-  const STALE_MS = 12000; // the server says that it is alive every 5 seconds
-  const TYPE_MS = 200; // of silence before what was typed is searched for
-  let events = null;
-  let heard = Date.now(); // when the server last said something
-  let known = heard; // and when that was up to date
-  let live = true; // as it said, its own watches stand
-  let asked = 0; // counts pages, so that a late answer is not shown
+const main = document.getElementById("main");
+const age = document.getElementById("age");
+const form = document.querySelector("form");
+const ASK_MS = 1000;
+const OWN_MS = 10000; // where each question lists the pods
+const STALE_MS = 12000;
+const TIMEOUT_MS = 30000;
+const TYPE_MS = 200; // of silence before what was typed is searched for
+const ROWS_MAX = 500;
+const HUES = 10;
+const CELLS_OF_GROUP = 250; // nodes under one heading of the map
+const CELLS_MAX = 4000; // GPUs of the map; above so many a cell is a node
+const WIDE = 0.09; // of a bar: room for a name
 
-  document.documentElement.classList.add("js");
+let rows = {}; // as last answered
+let heard = Date.now(); // when the server last answered
+let known = 0; // when what is shown was up to date
+let asked = 0; // counts questions, so that a late answer is not shown
+let timer = 0;
 
-  // --- what is in the address ---
+// --- elements ---
 
-  function query() {
-    const fields = new URLSearchParams(new FormData(form));
-    for (const [name, value] of [...fields]) {
-      if (!value || (name === "sort" && value === "name")) fields.delete(name);
-    }
-    return fields;
+// h("p.soft", {title: "…"}, "text", element, [more]): what is false or null is left out.
+function h(what, ...parts) {
+  const [tag, ...classes] = what.split(".");
+  const made = document.createElement(tag);
+  if (classes.length) made.className = classes.join(" ");
+  for (const part of parts.flat(Infinity)) {
+    if (part instanceof Node || typeof part === "string" || typeof part === "number") made.append(part);
+    else if (part) Object.entries(part).forEach(([name, value]) => made.setAttribute(name, value));
   }
+  return made;
+}
 
-  // --- putting in what is new ---
+const copyOf = (id) => document.getElementById(id).content.cloneNode(true);
+const address = (fields) => "?" + new URLSearchParams(fields);
+const link = (to, text) => h("a", { href: address(to) }, text);
+const toNode = (name) => link({ node: name }, name);
+const toSpace = (name) => link({ namespace: name }, name);
+const toPod = (pod) => link({ pod: nameOf(pod) }, pod.name);
+const toOwner = (pod) => link({ owner: pod.namespace + "/" + pod.owner }, pod.owner);
 
-  // The element that has the keyboard, by its part and its place in it.
-  function focused() {
-    const part = document.activeElement.closest("main > [id]");
-    if (!part) return null;
-    const all = [...part.querySelectorAll("a, summary, button")];
-    return { id: part.id, label: document.activeElement.getAttribute("aria-label"),
-             at: all.indexOf(document.activeElement) };
+const count = (number) => number.toLocaleString("en");
+const ratio = (part) => count(part.usedGPU) + "/" + count(part.totalGPU);
+const nameOf = (pod) => pod.namespace + "/" + pod.name;
+const memory = (bytes, unitMiB) => (bytes / 2 ** 20 / (unitMiB || 1024)).toFixed(1);
+const time = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ") + " UTC";
+
+function wide(element, share) {
+  element.style.width = Math.min(100, 100 * share) + "%";
+  return element;
+}
+
+// A head with "#" before it is of numbers.
+function table(heads, lines) {
+  const kind = (tag, i) => (heads[i].startsWith("#") ? tag + ".num" : tag);
+  return h("table", h("thead", h("tr", heads.map((head, i) => h(kind("th", i), head.replace("#", ""))))),
+    h("tbody", lines.map((cells) => h("tr", cells.map((cell, i) => h(kind("td", i), cell))))));
+}
+
+const more = (all, shown, words) => all > shown && h("p", "and " + count(all - shown) + " more" + words);
+
+function figure(number, unit, words, bad) {
+  return h(bad ? "div.fig.bad" : "div.fig", h("b", number), " " + unit + " ", h("span", words));
+}
+
+// The largest namespaces have colours, by name: they keep them as their sums change.
+function hue({ namespace }) {
+  const at = rows.namespaces.slice(0, HUES).sort().indexOf(namespace);
+  return "n" + (at < 0 ? HUES : at);
+}
+
+// --- sums ---
+
+const MEMORY = { freeGPU: "free", unusableGPU: "not usable", largestFreeGPU: "largest free", strandedGPU: "stranded" };
+const COUNTS = { nodeCount: "nodes", gpuCount: "GPUs", podCount: "pods" };
+const BAD = { unusableGPUCount: "GPUs not usable", overcommittedGPUCount: "GPUs overcommitted" };
+
+function figures(names, unit, bad) {
+  return Object.entries(names).map(([key, words]) => rows.total[key] !== undefined && (rows.total[key] || !bad) &&
+    figure(count(rows.total[key]), unit, words, bad));
+}
+
+// With a filter these are of the pods that match: other pods of their nodes are not in it.
+function usedFigures() {
+  const { total, meant, askedCount, answeredCount } = rows, silent = askedCount - answeredCount;
+  if (rows.narrowed) {
+    return [figure(count(meant.usedGPU), rows.unit, rows.kind === "all" ? "of pods that match" : "allocated"), meant.podCount > 0 &&
+      figure(memory(meant.usedBytes), "GiB", "used, by " + count(meant.podCount) + " of these pods")];
   }
+  return total.usedBytes !== undefined &&
+    figure(memory(total.usedBytes), "GiB", "used" + (silent ? "; " + silent + " of " + askedCount + " nodes do not say" : ""));
+}
 
-  function refocus(was) {
-    const part = was && document.getElementById(was.id);
-    if (!part || part.contains(document.activeElement)) return;
-    const all = [...part.querySelectorAll("a, summary, button")];
-    const same = all.find((one) => one.getAttribute("aria-label") === was.label);
-    const next = same || all[Math.min(was.at, all.length - 1)];
-    if (next) next.focus({ preventScroll: true });
+function share(space) {
+  return h("div", h("i.sw." + hue(space)), toSpace(space.namespace), " ", h("b", count(space.usedGPU)));
+}
+
+function drawTotals() {
+  const { total, unit, shares, shareCount } = rows, percent = 100 * total.usedGPU / (total.totalGPU || 1);
+  return h("section", { "aria-label": "Totals" }, h("div.figs",
+    h("div.fig.wide", h("b", count(total.usedGPU)), " of " + count(total.totalGPU) + " " + unit,
+      h("span", "allocated, " + Math.floor(percent) + "%" + (rows.narrowed ? ", of the nodes that match" : "")),
+      h("div.total", wide(h("i"), percent / 100))),
+    usedFigures(), figures(MEMORY, unit), figures(COUNTS, ""), figures(BAD, "", true)),
+  total.wouldFit.length > 0 && h("div.fits", h("span", "Would fit now, on one GPU each"),
+    total.wouldFit.map((fit) => h("div", h("b", count(fit.podCount)), " of " + fit.requestedGPU + " " + unit))),
+  shares.length > 0 && h("div.fits", h("span", "By namespace"), shares.slice(0, HUES).map(share), shareCount > HUES &&
+    h("details", h("summary", count(shareCount - HUES) + " more"), shares.slice(HUES).map(share), more(shareCount, shares.length, ""))));
+}
+
+// --- pending pods ---
+
+function who(group) {
+  const names = group.pods.map((name) => [toPod({ namespace: group.namespace, name }), " "]);
+  return [toSpace(group.namespace), " / ", group.owner && toOwner(group),
+    group.podCount > 1
+      ? h("details", h("summary", count(group.podCount) + " pods"), names, more(group.podCount, names.length, ""))
+      : [group.owner && h("br"), names]];
+}
+
+function drawWaits(pending) {
+  const lines = pending.groups.map((group) => [
+    [group.unresolvable ? h("strong", group.message) : group.message,
+      group.nearest && h("small", "closest candidate: ", link({ node: group.node }, group.nearest))],
+    who(group), group.asks, group.since]);
+  const title = !pending.allPodCount ? "No pod with GPU memory is pending"
+    : !pending.podCount ? "No pending pod matches (" + count(pending.allPodCount) + " pending in the cluster)" : pending.message;
+  return h("section", { "aria-label": "Waiting pods" },
+    h("h2", title, rows.narrowed && pending.podCount > 0 && h("small", " of " + count(pending.allPodCount))),
+    lines.length > 0 && h("div.scroll", table(["Reason", "Pods", "#Requested, " + pending.unit, "#Age"], lines)),
+    more(pending.groupCount, lines.length, " owners; a search shows them, or kubectl inspect gpushare why"));
+}
+
+function drawTop([longest, unused, excess]) {
+  const list = (title, pods) => pods.length > 0 && h("div", h("h2", title), h("ol", pods.map((pod) =>
+    h("li", toPod(pod), " of ", toSpace(pod.namespace), ": ", pod.since ?? memory(pod.bytes) + " GiB"))));
+  return h("section", { "aria-label": "Top five" },
+    list("Longest pending", longest), list("Most unused memory", unused), list("Over their request", excess));
+}
+
+// --- the map: a cell for each GPU, or for each node with a letter for each GPU ---
+
+const LOOKS = { "!": [".full", ", overcommitted"], x: [".off", ", accepts no new pods"] };
+const BARS = "\u00b7\u2581\u2581\u2582\u2583\u2584\u2585\u2585\u2586\u2587\u2588";
+const isLarge = () => rows.total?.gpuCount > CELLS_MAX;
+const level = (used, total) => Math.min(10, Math.ceil(10 * used / (total || 1)));
+
+function cell(to, label, used, total, look, note, bars) {
+  return h("a.c.l" + level(used, total) + look, { href: address(to),
+    "aria-label": label + ": " + count(used) + "/" + count(total) + note }, bars);
+}
+
+// A part of a model's nodes: see put_cells() of web_rows.c.
+function cellsOf([name, used, total, free, stranded, ...gpus]) {
+  const each = [], look = 2 * stranded > free ? ".str" : "", note = ", " + count(stranded) + " stranded";
+  for (let i = 0; i < gpus.length; i += 4) each.push(gpus.slice(i, i + 4));
+  if (!isLarge()) {
+    return each.map(([idx, given, size, state]) => cell({ node: name, gpu: idx }, name + " GPU" + idx, given, size,
+      ...LOOKS[state] ?? (given < size && stranded ? [look, note + " on its node"] : ["", ""])));
   }
+  const states = each.map((gpu) => gpu[3]), state = states.includes("!") ? "!" : states.includes("") ? "" : "x";
+  const [own, words] = LOOKS[state] ?? [look, stranded ? note : ""];
+  return cell({ node: name }, name, used, total, own + ".n", words,
+    each.map(([, given, size, sign]) => (sign === "x" ? "\u00d7" : sign || BARS[level(given, size)])).join(""));
+}
 
-  function parse(html) {
-    const made = document.createElement("template");
-    made.innerHTML = html; // the server's own, escaped there; the policy lets no script in
-    return made.content;
-  }
+// What is not free, of a node or a model.
+function facts(part) {
+  const words = { strandedGPU: "stranded", unusableGPU: "not usable", overcommittedGPU: "overcommitted" };
+  return Object.entries(words).filter(([key]) => part[key]).map(([key, text]) => ", " + count(part[key]) + " " + text);
+}
 
-  // Tables that were scrolled stay where they were, and what was opened stays open: by what it is of.
-  function nameOf(details) {
-    return details.closest("td")?.querySelector("a:nth-of-type(2)")?.href ?? "";
-  }
+function drawModel(model) {
+  const groups = [];
+  for (let at = 0; at < model.nodes.length; at += CELLS_OF_GROUP) groups.push(model.nodes.slice(at, at + CELLS_OF_GROUP));
+  return h("section.map", h("h2", model.name || "model not known", " ", h("small",
+    count(model.nodes.length) + " nodes, " + count(model.gpuCount) + " GPUs: " + count(model.usedGPU) + " of " + count(model.totalGPU) +
+    " " + rows.unit + " allocated, " + count(model.freeGPU) + " free", facts(model))),
+  groups.map((nodes) => [groups.length > 1 && h("h3", nodes[0][0] + " to " + nodes.at(-1)[0]), h("div.cells", nodes.map(cellsOf))]));
+}
 
-  function scrolls(root) {
-    return { tops: [...root.querySelectorAll(".scroll")].map((one) => one.scrollTop),
-             open: [...root.querySelectorAll("details[open]")].map(nameOf) };
-  }
+const drawMapLegend = (perNode) => h("p.legend", copyOf(perNode ? "cells-of-nodes" : "cells-of-gpus"));
 
-  function rescroll(root, was) {
-    root.querySelectorAll(".scroll").forEach((one, i) => { one.scrollTop = was.tops[i] || 0; });
-    root.querySelectorAll("details").forEach((one) => { one.open = was.open.includes(nameOf(one)); });
-  }
+// --- a card: a node, a bar for each of its GPUs, a block for each pod ---
 
-  function replacePart(html) {
-    const part = parse(html).firstElementChild;
-    const old = part && document.getElementById(part.id);
-    if (!old) return;
-    const was = focused();
-    const tops = scrolls(old);
-    old.replaceWith(part);
-    rescroll(part, tops);
-    if (part.localName === "article") part.classList.add("new");
-    refocus(was);
-  }
+const unitOf = (node) => node.unit || rows.unit;
 
-  function replaceAll(html) {
-    const was = focused();
-    const tops = scrolls(main);
-    main.replaceChildren(parse(html));
-    rescroll(main, tops);
-    refocus(was);
-  }
+function tip(node, pod, use) {
+  return nameOf(pod) + ": " + count(pod.usedGPU) + " " + unitOf(node) +
+    (pod.gpuCount > 1 ? " on each of " + pod.gpuCount + " GPUs" : "") +
+    (use ? ", uses " + memory(use.usedBytes, node.unitMiB) + ", peak " + memory(use.peakBytes, node.unitMiB) : "") +
+    (use?.excessBytes ? ": more than its request" : "") + (pod.sinceUnix ? ", since " + time(pod.sinceUnix) : "");
+}
 
-  // --- how old it is ---
+function block(node, pod, part, use) {
+  const hasRoom = part >= WIDE;
+  const stripe = use && wide(h(use.excessBytes ? "s.over" : "s"), use.usedBytes / (pod.allocatedBytes || 1));
+  return wide(h("a.p." + hue(pod) + (pod.meant ? "" : ".dim") + (use && !hasRoom ? ".bare" : ""),
+    { href: address({ pod: nameOf(pod) }), "aria-label": tip(node, pod, use) }, hasRoom && pod.name, stripe), part);
+}
 
-  function clock(at) {
-    return at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-  }
+const limitOf = (gpu) => gpu.limit && h(gpu.enforced === "dmem" ? "em.good" : "em", { title: gpu.limitMessage }, gpu.limit);
+const isAlike = (node) => node.gpus.every((gpu) => gpu.limit === node.gpus[0].limit);
 
-  function showAge() {
-    const stale = Date.now() - heard > STALE_MS;
-    age.className = stale || !live ? "stale" : "live";
-    const state = stale ? "no connection; as of " : live ? "live, as of " : "not up to date; as of ";
-    const text = state + clock(new Date(known));
-    if (age.textContent !== text) age.textContent = text;
-  }
+function wordsOf(gpu) {
+  return [!gpu.healthy && h("em.bad", "unhealthy"), !gpu.schedulable && h("em", "cordoned"), gpu.overcommitted && h("em.bad", "overcommitted")];
+}
 
-  function hear() {
-    heard = Date.now();
-    if (live) known = heard;
-    showAge();
-  }
+function bar(node, gpu) {
+  const whole = Math.max(gpu.usedGPU, gpu.totalGPU) || 1;
+  const words = [...wordsOf(gpu), !isAlike(node) && limitOf(gpu)].filter(Boolean);
+  const used = gpu.usedBytes === undefined ? "" : memory(gpu.usedBytes, node.unitMiB) + " " + unitOf(node) + " in use";
+  return h("div.g", h("b", link({ node: node.name, gpu: gpu.id }, "GPU" + gpu.id)),
+    h(gpu.usable ? "div.bar" : "div.bar.off", { title: [gpu.model, used].filter(Boolean).join(", ") },
+      node.pods.filter((pod) => pod.gpus.includes(gpu.id)).map((pod) =>
+        block(node, pod, pod.usedGPU / whole, pod.uses.find((use) => use.id === gpu.id)))),
+    h("span", ratio(gpu)), words.length > 0 && h("div.words", words));
+}
 
-  // --- the event stream ---
+function drawCard(node) {
+  const lost = node.pods.filter((pod) => !pod.gpus.length);
+  return h("article", h("h3", toNode(node.name), " ", !node.ready && h("em.bad", "not ready"), node.unschedulable && h("em", "cordoned"),
+    node.gpus.length > 0 && isAlike(node) && limitOf(node.gpus[0]), " ", h("b", ratio(node))),
+  h("p", node.label + (node.label && "; ") + count(node.freeGPU) + " " + unitOf(node) + " free",
+    node.freeGPU > 0 && ", largest " + count(node.largestFreeGPU), facts(node)),
+  node.gpus.map((gpu) => bar(node, gpu)),
+  lost.length > 0 && h("div.g.pend", h("b", "?"), h("div.bar", lost.map((pod) => block(node, pod, 0.25))), h("span", "GPU not known")));
+}
 
-  function listen() {
-    if (events) events.close();
+// What the cards' signs mean: those that are there.
+function drawLegend([nodes]) {
+  const gpus = nodes.flatMap((node) => node.gpus), uses = nodes.flatMap((node) => node.pods.flatMap((pod) => pod.uses));
+  const limits = [...new Set(gpus.map((gpu) => gpu.limitMessage))].filter(Boolean);
+  return h("p.legend", "A block is a pod, as wide as its memory, in its namespace's colour", uses.length > 0 && copyOf("uses"),
+    gpus.some((gpu) => !gpu.usable) && copyOf("takes-none"), limits.map((text) => "; " + text));
+}
+
+// --- views of one thing ---
+
+const command = (text) => h("p.cmd", h("code", text), " ", h("button.copy", { type: "button" }, "copy"));
+
+function view(kind, ...parts) {
+  return h("section", h("p", link({}, "Whole cluster")), h("h2", kind + " " + rows.name), parts);
+}
+
+const events = () => rows.events && [h("h3", "Events of gpushare"), h("pre.events", rows.events)];
+
+function drawNode([node]) {
+  const words = [!node.ready && "the kubelet does not respond", node.unschedulable && "no new pods"];
+  return view("Node", h("p", [node.address, ...words].filter(Boolean).join("; ")),
+    rows.gpu !== undefined && h("h3", "GPU" + rows.gpu + " of ", toNode(node.name)),
+    node.gpus.map((gpu) => h("p", "GPU" + gpu.id + " " + (gpu.model ?? "") + " " + (gpu.uuid ?? "") + ": " + count(gpu.usedGPU) + " of " +
+      count(gpu.totalGPU) + " " + unitOf(node) + " allocated, " + count(gpu.freeGPU) + " free",
+    wordsOf(gpu).filter(Boolean).map((word) => ", " + word.textContent),
+    gpu.limitMessage ? "; " + gpu.limitMessage : gpu.enforcedMessage && "; memory limits are not enforced: " + gpu.enforcedMessage)),
+    command("kubectl describe node " + node.name),
+    command("kubectl get events --all-namespaces --field-selector involvedObject.name=" + node.name),
+    command("kubectl inspect gpushare what-if --without-node " + node.name), events());
+}
+
+function sums() {
+  const { total, pending } = rows;
+  return h("div.figs", usedFigures(), figure(count(total.podCount), "", "scheduled pods"),
+    figure(count(pending.requestedGPU), pending.unit, "requested by pending pods"), figure(count(pending.podCount), "", "pending pods"));
+}
+
+function drawNamespace() {
+  return view("Namespace", sums(), command("kubectl inspect gpushare -n " + rows.name),
+    command("kubectl inspect gpushare pods -n " + rows.name), h("p", "Its bill of 30 days in GiB-hours, where Prometheus records it:"),
+    command("sum(sum_over_time(gpushare:namespace_allocated_gib_hours:sum1h{namespace=\"" + rows.name + "\"}[30d]))"));
+}
+
+// A command has an owner's name only where a shell takes it as it stands: it is its author's.
+function drawOwner() {
+  return view("Owner", h("p", "of namespace ", toSpace(rows.namespace)), sums(),
+    /^[\w.:/-]+$/.test(rows.name) && command("kubectl -n " + rows.namespace + " describe " + rows.name));
+}
+
+function drawPod() {
+  const { namespace, name, owner, nodes } = rows;
+  return view("Pod", h("p", "of namespace ", toSpace(namespace), owner && [", of ", toOwner(rows)],
+    nodes.length > 0 && [", on node ", toNode(nodes[0].name)]), h("pre", rows.why ?? ""),
+  command("kubectl inspect gpushare why " + nameOf(rows)), command("kubectl -n " + namespace + " describe pod " + name),
+  command("kubectl -n " + namespace + " logs " + name + " --all-containers"), events());
+}
+
+function drawMissing() {
+  const { kind, name, namespace } = rows, words = { node: "node, or no such GPU on it,", owner: "pod with GPU memory of owner" };
+  return h("section", { role: "status" }, h("h2", "There is no " + (words[kind] ?? kind + " with GPU memory") + " " + name,
+    ["owner", "pod"].includes(kind) && " in namespace " + namespace), h("p", "It may have ended. ", link({}, "Whole cluster")));
+}
+
+function drawPods([pods, all]) {
+  const most = (pod, key) => (pod.uses.length ? memory(Math.max(...pod.uses.map((use) => use[key]))) : "-");
+  const lines = pods.slice(0, ROWS_MAX).map((pod) => [toSpace(pod.namespace), toPod(pod),
+    pod.owner && toOwner(pod), toNode(pod.node), pod.gpus.join(",") || "?",
+    count(pod.usedGPU) + (pod.gpuCount > 1 ? " each" : ""), most(pod, "usedBytes"), most(pod, "peakBytes"), pod.since]);
+  return h("section.rows", { "aria-label": "Scheduled pods" }, h("h2", "Scheduled pods"),
+    all ? table(["Namespace", "Pod", "Owner", "Node", "GPU", "#Allocated, " + rows.unit, "#Used, GiB", "#Peak, GiB", "#Age"], lines)
+      : h("p", "None."), more(all, lines.length, ": kubectl inspect gpushare -d"));
+}
+
+function drawOwners([owners, all]) {
+  return h("section.rows", { "aria-label": "Owners" }, h("h2", "Owners"), table(["Owner", "#Pods", "#Allocated, " + rows.unit],
+    owners.map((one) => [one.owner ? toOwner(one) : toPod(one), count(one.podCount), count(one.usedGPU)])),
+  more(all, owners.length, ""));
+}
+
+// --- around them ---
+
+function drawPager([page, pages, shown, waiting]) {
+  const to = (words, number) => {
     const fields = new URLSearchParams(location.search);
-    fields.set("seen", main.dataset.sum);
-    const own = new EventSource("events?" + fields);
-    events = own;
-    own.addEventListener("part", (event) => { replacePart(JSON.parse(event.data)); hear(); });
-    own.addEventListener("page", (event) => { replaceAll(JSON.parse(event.data)); hear(); });
-    own.addEventListener("alive", (event) => { live = JSON.parse(event.data); hear(); });
-    own.onerror = () => {
-      // Not by itself: it would ask with the sum of a page that is long gone.
-      own.close();
-      main.dataset.sum = "";
-      showAge();
-      setTimeout(() => { if (events === own) listen(); }, RETRY_MS);
-    };
-  }
-
-  // --- filters and pages, without loading all anew ---
-
-  async function show(fields) {
-    const number = ++asked;
-    const address = "./" + (fields.size ? "?" + fields : "");
-    const answer = await fetch(address, { headers: { Accept: "text/html" } });
-    if (!answer.ok || number !== asked) return;
-    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const its = page.getElementById("main");
-    main.replaceChildren(...its.childNodes);
-    main.dataset.sum = its.dataset.sum;
-    history.replaceState(null, "", address);
-    hear();
-    listen();
-  }
-
-  let typing = 0;
-  form.addEventListener("input", () => {
-    clearTimeout(typing);
-    typing = setTimeout(() => show(query()), TYPE_MS);
-  });
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    clearTimeout(typing);
-    show(query());
-  });
-  main.addEventListener("click", (event) => {
-    const link = event.target.closest("#pager a");
-    if (!link) return;
-    event.preventDefault();
-    show(new URL(link.href).searchParams);
-  });
-
-  main.addEventListener("click", async (event) => {
-    const button = event.target.closest(".copy");
-    if (!button) return;
-    await navigator.clipboard.writeText(button.previousElementSibling.textContent);
-    button.textContent = "copied";
-  });
-
-  // --- keyboard ---
-
-  // The pod above or below: of the next row, where this one begins.
-  function vertical(from, down) {
-    const here = from.getBoundingClientRect();
-    let best = null;
-    let bestWay = Infinity;
-    for (const one of main.querySelectorAll(".p, a.c")) {
-      const there = one.getBoundingClientRect();
-      const rows = down ? there.top - here.bottom : here.top - there.bottom;
-      const aside = Math.max(0, there.left - here.left, here.left - there.right + 1);
-      const way = rows + 2 * aside; // the card below comes before the one beside
-      if (rows > -1 && way < bestWay) { best = one; bestWay = way; }
-    }
-    return best;
-  }
-
-  function horizontal(from, step) {
-    const all = [...main.querySelectorAll(".p, a.c")];
-    return all[all.indexOf(from) + step];
-  }
-
-  const moves = {
-    ArrowRight: (from) => horizontal(from, 1),
-    ArrowLeft: (from) => horizontal(from, -1),
-    ArrowDown: (from) => vertical(from, true),
-    ArrowUp: (from) => vertical(from, false),
+    fields.set("page", number);
+    return [link(fields, words), " "];
   };
+  const nothing = !shown && rows.kind === "all" && rows.narrowed && [
+    waiting ? "No node matches. " : "Nothing matches: no node, and no pod. ", link({}, "Show all")];
+  return h("nav", { "aria-label": "Pages" }, nothing, pages > 1 && ["Cards of nodes, page " + count(page) + " of " + count(pages) + ": ",
+    page > 1 && [to("first", 1), to("previous", page - 1)], page < pages && [to("next", page + 1), to("last", pages)]]);
+}
 
-  document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const from = document.activeElement;
-    const inField = from.matches("input, select, button");
-    if (event.key === "/" && !inField) {
-      event.preventDefault();
-      form.elements.q.focus();
-      form.elements.q.select();
-    } else if (event.key === "Escape" && from === form.elements.q) {
-      from.value = "";
-      from.blur();
-      show(query());
-    } else if (from.matches(".p, .c") && moves[event.key]) {
-      event.preventDefault();
-      const to = moves[event.key](from);
-      if (to) { to.focus(); to.scrollIntoView({ block: "nearest" }); }
+const drawLost = (words) => h("p", { role: "status" }, words && (rows.own ? words : "Not up to date: " + words));
+
+const VIEWS = { node: drawNode, namespace: drawNamespace, owner: drawOwner, pod: drawPod };
+
+// Each part: its id, how it is drawn, of which rows: of all that its function reads, beside what put() looks at.
+function partsOf({ found, kind, nodes, total, pending, ...doc }) {
+  const parts = [["lost", drawLost, doc.lost]];
+  if (doc.own) parts.push(["own", (text) => h("pre", text), doc.own]);
+  else if (!found) parts.push(["view", drawMissing, [kind, doc.namespace, doc.name]]);
+  if (!found) return parts;
+  if (total) parts.push(["pager", drawPager, [doc.page, doc.pages, nodes.length, pending.podCount]]);
+  if (kind === "all") parts.push(["totals", drawTotals, [total, doc.meant, doc.askedCount, doc.answeredCount, doc.shares, doc.shareCount]]);
+  else parts.push(["view", VIEWS[kind], [nodes[0], doc.owner, doc.why, doc.events, total, doc.meant, pending]]);
+  if (total) parts.push(["waiting", drawWaits, pending]);
+  if (kind === "all") parts.push(["top", drawTop, [pending.podCount > 5 ? doc.longestPending : [], doc.mostUnused, doc.mostExcess]]);
+  if (doc.owners) parts.push(["owners", drawOwners, [doc.owners, doc.ownerCount]]);
+  if (kind === "node") parts.push(["pods", drawPods, [nodes[0].pods, nodes[0].pods.length]]);
+  if (doc.pods) parts.push(["pods", drawPods, [doc.pods, doc.podCount]]);
+  if (doc.map) parts.push(["map", drawMapLegend, isLarge()]);
+  doc.map?.forEach((model, i) => parts.push(["map-" + i, drawModel, model]));
+  if (nodes.length) parts.push(["legend", drawLegend, [nodes]]);
+  return parts.concat(nodes.map((node) => ["n-" + node.name, drawCard, node]));
+}
+
+// --- putting in what is new ---
+
+// The element that has the keyboard, by its part and its place in it.
+function focused() {
+  const part = document.activeElement.closest("main > [id]");
+  if (!part) return null;
+  return { id: part.id, label: document.activeElement.getAttribute("aria-label"),
+    at: [...part.querySelectorAll("a, summary, button")].indexOf(document.activeElement) };
+}
+
+function refocus(was) {
+  const part = was && document.getElementById(was.id);
+  if (!part || part.contains(document.activeElement)) return;
+  const all = [...part.querySelectorAll("a, summary, button")];
+  const next = all.find((one) => was.label && one.getAttribute("aria-label") === was.label) || all[Math.min(was.at, all.length - 1)];
+  next?.focus({ preventScroll: true });
+}
+
+// Tables that were scrolled stay where they were, and what was opened stays open: by what it is of.
+const placeOf = (details) => details.closest("td")?.querySelector("a:nth-of-type(2)")?.href ?? "";
+
+function keepPlace(from, to) {
+  const tops = [...from.querySelectorAll(".scroll")].map((one) => one.scrollTop);
+  const open = [...from.querySelectorAll("details[open]")].map(placeOf);
+  to.querySelectorAll(".scroll").forEach((one, i) => { one.scrollTop = tops[i] ?? 0; });
+  to.querySelectorAll("details").forEach((one) => { one.open = open.includes(placeOf(one)); });
+}
+
+const drawn = new Map(); // id: rows as text, and the element
+
+function put(parts) {
+  const was = focused(), around = JSON.stringify([rows.namespaces?.slice(0, HUES), rows.unit, isLarge(), location.search]);
+  const before = new Map(drawn);
+  drawn.clear();
+  parts.forEach(([id, draw, of], i) => {
+    const key = around + JSON.stringify(of), old = before.get(id);
+    let element = old?.element;
+    if (old?.key !== key) {
+      element = draw(of);
+      element.id = id;
+      if (old) {
+        old.element.replaceWith(element);
+        keepPlace(old.element, element);
+        if (element.localName === "article") element.classList.add("new");
+      }
     }
+    before.delete(id);
+    drawn.set(id, { key, element });
+    if (main.children[i] !== element) main.insertBefore(element, main.children[i] ?? null);
   });
+  before.forEach(({ element }) => element.remove());
+  refocus(was);
+}
 
-  setInterval(showAge, 1000);
-  hear();
-  listen();
-})();
+// What is chosen is among the choices, whatever the cluster has: the next change of the form keeps it.
+function choose(select, values, chosen) {
+  const all = [...new Set(["", ...values, chosen])];
+  if ([...select.options].map((one) => one.value).join("\n") !== all.join("\n") || !select.options.length)
+    select.replaceChildren(...all.map((value) => h("option", { value }, value || "all")));
+  if (document.activeElement !== select) select.value = chosen;
+}
+
+function show(doc) {
+  const fields = new URLSearchParams(location.search);
+  rows = doc;
+  document.querySelector(".server").textContent = doc.server;
+  form.hidden = Boolean(doc.own);
+  if (!doc.own) {
+    choose(form.elements.ns, doc.namespaces, fields.get("ns") ?? fields.get("namespace") ?? "");
+    choose(form.elements.model, doc.models, fields.get("model") ?? "");
+  }
+  put(partsOf(doc));
+  const title = main.querySelector("#view h2");
+  document.title = (title ? title.textContent + " - " : "") + "gpushare: " + doc.server;
+}
+
+// --- asking, and how old it is ---
+
+function showAge() {
+  const stale = Date.now() - heard > STALE_MS, live = !stale && (!rows.lost || rows.own);
+  if (!known) return;
+  if (live) known = heard;
+  const state = stale ? "no connection; as of " : live ? "live, as of " : "not up to date; as of ";
+  const text = state + new Date(known).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  age.className = live ? "live" : "stale";
+  if (age.textContent !== text) age.textContent = text;
+}
+
+async function ask(whole) {
+  const number = ++asked, begun = Date.now(), fields = new URLSearchParams(location.search);
+  clearTimeout(timer);
+  if (!whole && rows.version) fields.set("seen", rows.version);
+  const answer = await fetch("rows?" + fields, { signal: AbortSignal.timeout(TIMEOUT_MS) }).catch(() => ({}));
+  const doc = answer.status === 200 && await answer.json().catch(() => null); // cut off: as if not answered
+  if (number !== asked) return;
+  if (doc || answer.status === 204) {
+    heard = Date.now();
+    known ||= heard;
+  }
+  timer = setTimeout(ask, Math.max((doc || rows).own ? OWN_MS : ASK_MS, 4 * (Date.now() - begun)));
+  if (doc) show(doc);
+  showAge();
+}
+
+// --- filters and pages, without a reload ---
+
+function go(fields) {
+  history.replaceState(null, "", "./" + (fields.size ? "?" + fields : ""));
+  ask(true);
+}
+
+function query() {
+  const fields = new URLSearchParams(new FormData(form));
+  for (const [name, value] of [...fields]) {
+    if (!value || (name === "sort" && value === "name")) fields.delete(name);
+  }
+  return fields;
+}
+
+let typing = 0;
+form.addEventListener("input", () => {
+  clearTimeout(typing);
+  typing = setTimeout(() => go(query()), TYPE_MS);
+});
+main.addEventListener("click", async (event) => {
+  const button = event.target.closest(".copy");
+  if (!button) return;
+  await navigator.clipboard.writeText(button.previousElementSibling.textContent);
+  button.textContent = "copied";
+});
+
+// --- keyboard ---
+
+// The pod above or below: of the next row, where this one begins.
+function vertical(from, all, down) {
+  const here = from.getBoundingClientRect();
+  let best = null, bestWay = Infinity;
+  for (const one of all) {
+    const there = one.getBoundingClientRect();
+    const lines = down ? there.top - here.bottom : here.top - there.bottom;
+    const aside = Math.max(0, there.left - here.left, here.left - there.right + 1);
+    const way = lines + 2 * aside; // the card below comes before the one beside
+    if (lines > -1 && way < bestWay) { best = one; bestWay = way; }
+  }
+  return best;
+}
+
+const moves = {
+  ArrowRight: (from, all) => all[all.indexOf(from) + 1],
+  ArrowLeft: (from, all) => all[all.indexOf(from) - 1],
+  ArrowDown: (from, all) => vertical(from, all, true),
+  ArrowUp: (from, all) => vertical(from, all, false),
+};
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const from = document.activeElement;
+  if (event.key === "/" && !from.matches("input, select, button")) {
+    event.preventDefault();
+    form.elements.q.focus();
+    form.elements.q.select();
+  } else if (event.key === "Escape" && from === form.elements.q) {
+    from.value = "";
+    from.blur();
+    go(query());
+  } else if (from.matches(".p, .c") && moves[event.key]) {
+    event.preventDefault();
+    const to = moves[event.key](from, [...main.querySelectorAll(".p, a.c")]);
+    to?.focus();
+    to?.scrollIntoView({ block: "nearest" });
+  }
+});
+
+for (const name of ["q", "sort"]) form.elements[name].value = new URLSearchParams(location.search).get(name) ?? (name === "sort" ? "name" : "");
+setInterval(showAge, 1000);
+ask();

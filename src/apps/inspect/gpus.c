@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inspect/gpus.h"
+
+#include <string.h>
+
+/* Keys of the extender's inspect answer (id, totalGPU, usedGPU, pods, name), and more: docs/cli.md
+ * describes them. */
+
+static uint64_t unless_zero(uint64_t number)
+{
+    return number ? number : COLUMN_UNKNOWN;
+}
+
+static const char *state_of(struct sheet *to, const struct view_gpu *gpu)
+{
+    const char *word;
+    char text[64] = "";
+    size_t len = 0;
+    for (uint32_t nth = 0; (word = view_gpu_word(gpu->gpu, gpu->overfull, nth)) != NULL; nth++)
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", len ? "," : "", word);
+    return gs_arena_strdup(&to->texts, text);
+}
+
+static const char *why_not(enum gs_enforced enforced, const char *reason)
+{
+    return gs_enforced_lacks(enforced) ? reason : NULL;
+}
+
+static void write_gpu(struct sheet *to, const struct view_node *node, const struct view_gpu *gpu)
+{
+    const struct gs_gpu *what = gpu->gpu;
+    const enum gs_enforced enforced = what->enforced;
+    const bool measured = node->usage && (node->usage->known & GS_GPU_BIT(gpu->idx));
+    const uint32_t pods = node->state->gpus[gpu - node->gpus].pods;
+    sheet_row(to);
+    column_number(to, COLUMN_NUMBER, "GPU", "id", COLUMN_ALWAYS, gpu->idx);
+    column_number(to, COLUMN_NUMBER, "ALLOCATED()", "usedGPU", COLUMN_ALWAYS, gpu->used_units);
+    column_number(to, COLUMN_NUMBER, "TOTAL", "totalGPU", COLUMN_ALWAYS, gpu->total_units);
+    column_number(to, COLUMN_NUMBER, "FREE", "freeGPU", COLUMN_DOCUMENT, gpu->free_units);
+    column_number(to, COLUMN_NUMBER, "COMPUTE", "usedCorePercentage", COLUMN_IF_SET,
+                  unless_zero(gpu->used_cores_pct));
+    column_text(to, COLUMN_TEXT, "COMPUTE-LIMITED", "coreEnforced", COLUMN_IF_SET,
+                !gpu->used_cores_pct          ? NULL
+                : enforced == GS_ENFORCED_MPS ? "mps"
+                                              : "none");
+    column_number(to, COLUMN_BYTES, "USED(GiB)", "usedBytes", COLUMN_IF_SET,
+                  measured ? node->usage->used_bytes[gpu->idx] : COLUMN_UNKNOWN);
+    column_number(to, COLUMN_NUMBER, "PODS", NULL, COLUMN_IF_SET,
+                  what->max_pods ? pods : COLUMN_UNKNOWN);
+    column_number(to, COLUMN_NUMBER, "MAX-PODS", "maxPods", COLUMN_IF_SET,
+                  unless_zero(what->max_pods));
+    column_text(to, COLUMN_TEXT, "STATE", NULL, COLUMN_IF_SET, state_of(to, gpu));
+    column_text(to, COLUMN_TEXT, "LIMITED", "enforced", COLUMN_IF_SET,
+                enforced != GS_ENFORCED_UNKNOWN ? gs_enforced_by(enforced) : NULL);
+    column_text(to, COLUMN_TEXT, "MODEL", "model", COLUMN_IF_SET, what->model);
+    column_text(to, COLUMN_TEXT, "UUID", "uuid", COLUMN_IF_SET, what->uuid);
+    column_number(to, COLUMN_BOOL, "HEALTHY", "healthy", COLUMN_DOCUMENT, what->healthy);
+    column_number(to, COLUMN_BOOL, "SCHEDULABLE", "schedulable", COLUMN_DOCUMENT,
+                  what->schedulable);
+    column_number(to, COLUMN_BOOL, "OVERCOMMITTED", "overcommitted", COLUMN_DOCUMENT,
+                  gpu->overfull);
+    column_text(to, COLUMN_PROSE, "WHY-NOT-LIMITED", "enforcedMessage", COLUMN_IF_SET,
+                why_not(enforced, gs_enforced_reason(enforced)));
+}
+
+/* gpu NULL: of a pod that names none. */
+static void write_pod(struct sheet *to, const struct view *view, const struct view_node *node,
+                      const struct gs_claim *claim, const struct view_gpu *gpu)
+{
+    const struct usage_pod *pod = usage_pod_find(view->usage, claim->node, claim->uid);
+    const struct usage_gpu *use = gpu ? usage_gpu_find(pod, gpu->idx) : NULL;
+    char text[LIMITS_TEXT_BYTES];
+    const char *why_block = limits_hold(node, claim, view->usage, text);
+    sheet_row(to);
+    column_text(to, COLUMN_TEXT, "NAMESPACE", "namespace", COLUMN_ALWAYS, claim->ns);
+    column_text(to, COLUMN_TEXT, "POD", "name", COLUMN_ALWAYS, claim->name);
+    column_text(to, COLUMN_TEXT, "UID", "uid", COLUMN_DOCUMENT, claim->uid);
+    column_number(to, COLUMN_NUMBER, "GPU", NULL, COLUMN_ALWAYS, gpu ? gpu->idx : COLUMN_UNKNOWN);
+    column_number(to, COLUMN_NUMBER, "ALLOCATED()", "usedGPU", COLUMN_ALWAYS, claim->units);
+    column_number(to, COLUMN_NUMBER, "COMPUTE", "corePercentage", COLUMN_IF_SET,
+                  unless_zero(claim->cores_pct));
+    column_number(to, COLUMN_NUMBER, "GPUS", "gpuCount", COLUMN_DOCUMENT,
+                  !gpu || claim->gpu_count > 1 ? claim->gpu_count : COLUMN_UNKNOWN);
+    column_number(to, COLUMN_BYTES, "USED(GiB)", "usedBytes", COLUMN_IF_SET,
+                  use ? use->used_bytes : COLUMN_UNKNOWN);
+    column_number(to, COLUMN_BYTES, "PEAK", "peakBytes", COLUMN_IF_SET,
+                  use ? use->peak_bytes : COLUMN_UNKNOWN);
+    column_text(to, COLUMN_TEXT, "OWNER", "owner", COLUMN_DOCUMENT, pod ? pod->owner : NULL);
+    column_text(to, COLUMN_TEXT, "LIMITED", "enforced", COLUMN_IF_SET,
+                pod ? gs_enforced_by(pod->enforced) : NULL);
+    column_text(to, COLUMN_PROSE, "WHY-NOT-LIMITED", "enforcedMessage", COLUMN_DOCUMENT,
+                pod ? why_not(pod->enforced, pod->reason) : NULL);
+    column_text(to, COLUMN_PROSE, "WHY-BLOCK", "wouldBlockMessage", COLUMN_DOCUMENT,
+                why_block ? gs_arena_strdup(&to->texts, why_block) : NULL);
+}
+
+void gpus_members(struct doc *doc, const struct view_node *node, const struct view_gpu *gpu)
+{
+    struct sheet sheet = {0};
+    write_gpu(&sheet, node, gpu);
+    sheet_members(doc, &sheet, NULL);
+}
+
+static void put_pod(struct doc *doc, const struct view *view, const struct view_node *node,
+                    const struct gs_claim *claim, const struct view_gpu *gpu)
+{
+    struct sheet sheet = {0};
+    write_pod(&sheet, view, node, claim, gpu);
+    doc_object(doc, NULL);
+    sheet_members(doc, &sheet, NULL);
+    doc_end(doc);
+}
+
+void gpus_document_stray(struct doc *doc, const char *key, const struct view *view,
+                         const struct view_node *node)
+{
+    doc_list(doc, key);
+    EACH_CLAIM (claim, node) {
+        if (!claim_recorded(claim))
+            put_pod(doc, view, node, claim, NULL);
+    }
+    doc_end(doc);
+}
+
+void gpus_document(struct doc *doc, const struct view *view, const struct view_node *node,
+                   gs_gpu_mask gpus)
+{
+    EACH_GPU (gpu, node) {
+        if (!(gpus & GS_GPU_BIT(gpu->idx)))
+            continue;
+        doc_object(doc, NULL);
+        gpus_members(doc, node, gpu);
+        doc_list(doc, "pods");
+        EACH_CLAIM (claim, node) {
+            if (claim_on(claim, gpu->idx))
+                put_pod(doc, view, node, claim, gpu);
+        }
+        doc_end(doc);
+        doc_end(doc);
+    }
+}
+
+/* A pod is a row on each of these GPUs; one that names none, and may be there, is one. */
+static void write_pods(struct sheet *to, const struct view *view, const struct view_node *node,
+                       gs_gpu_mask gpus)
+{
+    EACH_CLAIM (claim, node) {
+        if (!claim_recorded(claim) && (claim->charged & gpus))
+            write_pod(to, view, node, claim, NULL);
+        EACH_GPU (gpu, node) {
+            if (claim_on(claim, gpu->idx) && (gpus & GS_GPU_BIT(gpu->idx)))
+                write_pod(to, view, node, claim, gpu);
+        }
+    }
+}
+
+int gpus_write(FILE *out, const struct view *view, const struct view_node *node, gs_gpu_mask gpus,
+               const struct terminal *terminal)
+{
+    const char *unit = gs_unit_name(view_unit_of(view, node));
+    struct sheet some = {.rows.unit = unit}, pods = {.rows.unit = unit};
+    EACH_GPU (gpu, node) {
+        if (gpus & GS_GPU_BIT(gpu->idx))
+            write_gpu(&some, node, gpu);
+    }
+    write_pods(&pods, view, node, gpus);
+    int result = sheet_write(out, &some, terminal);
+    return sheet_write(out, &pods, terminal) < 0 ? -1 : result;
+}

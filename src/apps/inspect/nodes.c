@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inspect/nodes.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpushare/base/cleanup.h"
+#include "inspect/limits.h"
+
+/* ---- stranded ---- */
+
+/* The least that a pod there requests; 0 without one. */
+static int64_t least_cpu_milli(const struct view_node *node)
+{
+    int64_t least = 0;
+    for (uint32_t i = 0; i < node->claim_count; i++) {
+        if (!i || node->claims[i].cpu_milli < least)
+            least = node->claims[i].cpu_milli;
+    }
+    return least;
+}
+
+const char *nodes_why_stranded(const struct view_node *node)
+{
+    uint32_t full = 0, free_gpus = 0;
+    if (!node->fragmentation.known || !node->fragmentation.stranded_units)
+        return NULL;
+    for (uint32_t i = 0; i < node->gpu_count; i++) {
+        const struct gs_gpu_state *gpu = &node->state->gpus[i];
+        const bool has_room = node->gpus[i].free_units > 0;
+        free_gpus += has_room;
+        full += has_room && gpu->max_pods && gpu->pods >= gpu->max_pods;
+    }
+    if (node->state->cpu_milli && gs_view_cpu_left_milli(node->state) < least_cpu_milli(node))
+        return "free CPU is less than any pod there requests";
+    if (full && full == free_gpus)
+        return "its GPUs have the maximum number of pods";
+    return "free memory per GPU is smaller than most requests";
+}
+
+/* ---- rows ---- */
+
+enum { TEXT_BYTES = 1280 };
+
+static const char *state_of(struct sheet *to, const struct view_node *node)
+{
+    char text[TEXT_BYTES] = ",ok";
+    const char *word;
+    size_t len = 0;
+    for (uint32_t nth = 0; (word = view_node_word(node->node, nth)) != NULL; nth++)
+        len += (size_t)snprintf(text + len, sizeof(text) - len, ",%s", word);
+    for (uint32_t i = 0; i < node->gpu_count && len < sizeof(text) - 32; i++) {
+        const struct view_gpu *gpu = &node->gpus[i];
+        for (uint32_t nth = 0; (word = view_gpu_word(gpu->gpu, gpu->overfull, nth)) != NULL; nth++)
+            len += (size_t)snprintf(text + len, sizeof(text) - len, ",GPU%u:%s", gpu->idx, word);
+    }
+    return gs_arena_strdup(&to->texts, text + 1);
+}
+
+static const char *gpus_of(struct sheet *to, const struct view_node *node)
+{
+    char text[TEXT_BYTES] = "";
+    size_t len = 0;
+    for (uint32_t i = 0; i < node->columns && len < sizeof(text) - 48; i++) {
+        const struct view_gpu *gpu = view_gpu_at(node, i);
+        len +=
+            (size_t)snprintf(text + len, sizeof(text) - len, "%s%" PRIu64 "/%" PRIu64, i ? " " : "",
+                             gpu ? gpu->used_units : 0, gpu ? gpu->total_units : 0);
+    }
+    return gs_arena_strdup(&to->texts, text);
+}
+
+/* Of all nodes together node->node is NULL. */
+static void write_row(struct sheet *to, const struct view_node *node, uint64_t place)
+{
+    const struct snap_node *what = node->node;
+    const struct gs_fragmentation *part = &node->fragmentation;
+    const uint64_t unknown = COLUMN_UNKNOWN;
+    sheet_row(to);
+    column_text(to, COLUMN_TEXT, "NAME", "name", COLUMN_ALWAYS, what ? what->name : NULL);
+    column_text(to, COLUMN_TEXT, "IPADDRESS", "address", COLUMN_WIDE, what ? what->address : NULL);
+    column_text(to, COLUMN_PROSE, "GPUS(Allocated/Total)", NULL, COLUMN_ALWAYS, gpus_of(to, node));
+    column_text(to, COLUMN_TEXT, "UNIT", "unit", COLUMN_DOCUMENT,
+                what ? gs_unit_name(what->unit) : NULL);
+    column_number(to, COLUMN_BOOL, "READY", "ready", COLUMN_DOCUMENT, what ? what->ready : unknown);
+    column_number(to, COLUMN_BOOL, "UNSCHEDULABLE", "unschedulable", COLUMN_DOCUMENT,
+                  what ? what->unschedulable : unknown);
+    column_number(to, COLUMN_BOOL, "INVENTORY", "inventory", COLUMN_DOCUMENT,
+                  what ? what->inventory : unknown);
+    column_number(to, COLUMN_NUMBER, "ALLOCATED()", "usedGPU", COLUMN_ALWAYS, node->used_units);
+    column_number(to, COLUMN_NUMBER, "TOTAL", "totalGPU", COLUMN_ALWAYS, node->total_units);
+    column_number(to, COLUMN_NUMBER, "PENDING", "invalidIndexGPU", COLUMN_WIDE_IF_SET,
+                  node->pending_units);
+    column_number(to, COLUMN_NUMBER, "FREE", "freeGPU", COLUMN_WIDE, part->free_units);
+    column_number(to, COLUMN_NUMBER, "LARGEST", "largestFreeGPU", COLUMN_WIDE, part->largest_units);
+    column_number(to, COLUMN_NUMBER, "STRANDED", "strandedGPU", COLUMN_WIDE,
+                  part->known ? part->stranded_units : unknown);
+    column_number(to, COLUMN_NUMBER, "UNUSABLE", "unusableGPU", COLUMN_WIDE_IF_SET,
+                  node->unusable_units);
+    column_number(to, COLUMN_NUMBER, "OVERCOMMITTED", "overcommittedGPU", COLUMN_WIDE_IF_SET,
+                  node->over_units);
+    column_number(to, COLUMN_NUMBER, "PODS", "podCount", COLUMN_WIDE, node->claim_count);
+    column_number(to, COLUMN_NUMBER, "CPU-FREE(m)", "freeMilliCPU", COLUMN_WIDE_IF_SET,
+                  what && node->state->cpu_milli ? (uint64_t)gs_view_cpu_left_milli(node->state)
+                                                 : unknown);
+    column_number(to, COLUMN_NUMBER, "COMPUTE", "usedCorePercentage", COLUMN_WIDE_IF_SET,
+                  node->used_cores_pct ? node->used_cores_pct : unknown);
+    column_number(to, COLUMN_BYTES, "USED(GiB)", "usedBytes", COLUMN_WIDE_IF_SET,
+                  node->usage && node->usage->known ? node->used_bytes : unknown);
+    column_text(to, COLUMN_TEXT, "LIMITED", "enforced", COLUMN_WIDE_IF_SET, limits_enforced(node));
+    column_text(to, COLUMN_TEXT, "MODE", "enforceMode", COLUMN_DOCUMENT,
+                node->usage ? node->usage->mode : NULL);
+    column_number(to, COLUMN_NUMBER, "LIMITED-GPUS", "limitedGPUCount", COLUMN_DOCUMENT,
+                  node->limited_gpus);
+    column_number(to, COLUMN_NUMBER, "WOULD-BLOCK", "wouldBlockPodCount", COLUMN_DOCUMENT,
+                  node->blocked_pods);
+    column_text(to, COLUMN_TEXT, "MODEL", "model", COLUMN_WIDE,
+                what ? view_node_model(node) : NULL);
+    column_text(to, COLUMN_TEXT, "STATE", NULL, COLUMN_WIDE, what ? state_of(to, node) : NULL);
+    column_text(to, COLUMN_PROSE, "STRANDED-BY", "strandedMessage", COLUMN_WIDE_IF_SET,
+                what ? nodes_why_stranded(node) : NULL);
+    column_number(to, COLUMN_NUMBER, "PLACE", NULL, COLUMN_DOCUMENT, place);
+}
+
+static void write_total(struct sheet *to, const struct view *view)
+{
+    static const struct usage_node measured = {.known = 1};
+    const struct view_sum *sum = &view->sum;
+    const struct view_node all = {.total_units = sum->total_units,
+                                  .used_units = sum->used_units,
+                                  .pending_units = sum->pending_units,
+                                  .unusable_units = sum->unusable_units,
+                                  .over_units = sum->over_units,
+                                  .claim_count = sum->pods,
+                                  .usage = view->says_used ? &measured : NULL,
+                                  .used_bytes = sum->used_bytes,
+                                  .limited_gpus = sum->limited_gpus,
+                                  .blocked_pods = sum->blocked_pods,
+                                  .fragmentation = sum->fragmentation};
+    write_row(to, &all, COLUMN_UNKNOWN);
+}
+
+static void write_rows(struct sheet *to, const struct view *view)
+{
+    to->rows.unit = view->unit;
+    for (size_t i = 0; i < view->node_count; i++)
+        write_row(to, &view->nodes[i], i);
+}
+
+void nodes_check(const char *command, const struct output *output)
+{
+    const struct view_node none = {.claim_count = 0};
+    struct sheet sheet = {0};
+    write_row(&sheet, &none, 0);
+    rows_check(&sheet.rows, command, output);
+    sheet_release(&sheet);
+}
+
+/* The place of a row in the view is its last column. */
+int nodes_sort(struct view *view, const struct output *output)
+{
+    struct sheet sheet = {0};
+    struct view_node *nodes = calloc(view->node_count + 1, sizeof(*nodes));
+    write_rows(&sheet, view);
+    int result = nodes && !sheet.failed ? 0 : -1;
+    if (result == 0) {
+        rows_sort(&sheet.rows, output, "name");
+        for (size_t i = 0; i < view->node_count; i++)
+            nodes[i] = view->nodes[sheet_number(&sheet, i, sheet.rows.column_count - 1)];
+        free(view->nodes);
+        view->nodes = nodes;
+    } else {
+        free(nodes);
+    }
+    sheet_release(&sheet);
+    return result;
+}
+
+int nodes_print(const struct view *view, const struct output *output,
+                const struct terminal *terminal)
+{
+    struct sheet sheet = {0};
+    write_rows(&sheet, view);
+    write_total(&sheet, view);
+    int result = sheet.failed ? -1 : 0;
+    if (result == 0) {
+        sheet.rows.total = (const char *)sheet.rows.all + --sheet.rows.count * sheet.rows.size;
+        result = rows_print(&sheet.rows, output, terminal);
+    }
+    sheet_release(&sheet);
+    return result;
+}
+
+void nodes_members(struct doc *doc, const struct view *view, const struct view_node *node,
+                   const struct output *output)
+{
+    struct sheet sheet = {.rows.unit = view->unit};
+    write_row(&sheet, node, COLUMN_UNKNOWN);
+    sheet_members(doc, &sheet, output);
+}
+
+void nodes_total(struct doc *doc, const struct view *view)
+{
+    struct sheet sheet = {.rows.unit = view->unit};
+    write_total(&sheet, view);
+    sheet_members(doc, &sheet, NULL);
+}

@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpushare/base/cleanup.h"
+#include "inspect/gpus.h"
+#include "inspect/nodes.h"
+#include "inspect/show.h"
+#include "inspect/web.h"
+
+/* What the page shows, as rows. Every sum and word is the view's; web/app.js lays them out. */
+
+enum {
+    NODES_MAX = 50, /* cards of a page; above so many nodes there is a map */
+    ROWS_MAX = 500,
+    CHOICES_MAX = 200,
+    GROUPS_MAX = 100,
+    MEMBERS_MAX = 50,
+    TOP = 5,
+    MODELS_MAX = 24
+};
+
+static const struct output all = {OUTPUT_JSON};
+
+static void put_name(struct doc *doc, const char *ns, const char *name)
+{
+    doc_object(doc, NULL);
+    doc_text(doc, "namespace", ns);
+    doc_text(doc, "name", name);
+}
+
+/* ---- a pod, a node ---- */
+
+static void put_uses(struct doc *doc, const struct usage_pod *pod)
+{
+    doc_list(doc, "uses");
+    for (uint32_t i = 0; pod && i < pod->gpu_count; i++) {
+        const struct usage_gpu *use = &pod->gpus[i];
+        if (!use->known)
+            continue;
+        doc_object(doc, NULL);
+        doc_number(doc, "id", use->idx);
+        doc_number(doc, "usedBytes", use->used_bytes);
+        doc_number(doc, "peakBytes", use->peak_bytes);
+        doc_number(doc, "excessBytes", limits_over(pod, use->used_bytes));
+        doc_end(doc);
+    }
+    doc_end(doc);
+}
+
+static void put_pod(struct doc *doc, const struct view *view, const struct view_node *node,
+                    const struct gs_claim *claim)
+{
+    const struct usage_pod *pod = usage_pod_find(view->usage, claim->node, claim->uid);
+    const int64_t since_s = snapshot_since(view->snapshot, claim->uid);
+    char since[WAIT_SHORT_BYTES];
+    waits_since(since_s, view->now_s, since);
+    put_name(doc, claim->ns, claim->name);
+    doc_text(doc, "owner", snapshot_owner(view->snapshot, claim->uid));
+    doc_text(doc, "node", node->node->name);
+    doc_gpus(doc, "gpus", claim_recorded(claim) ? claim->gpus : 0);
+    doc_number(doc, "gpuCount", claim->gpu_count);
+    doc_number(doc, "usedGPU", claim->units);
+    doc_text(doc, "since", since);
+    if (since_s > 0)
+        doc_number(doc, "sinceUnix", (uint64_t)since_s);
+    if (pod)
+        doc_number(doc, "allocatedBytes", pod->given_bytes);
+    doc_bool(doc, "meant", view_means(view, node, claim));
+    put_uses(doc, pod);
+    doc_end(doc);
+}
+
+static void put_gpu(struct doc *doc, const struct view_node *node, const struct view_gpu *gpu)
+{
+    const enum gs_enforced enforced = gpu->gpu->enforced;
+    doc_object(doc, NULL);
+    gpus_members(doc, node, gpu);
+    doc_bool(doc, "usable", gpu->usable);
+    if (gs_enforced_holds(enforced)) {
+        doc_text(doc, "limit", gs_enforced_name(enforced));
+        doc_text(doc, "limitMessage", view_limits(enforced));
+    }
+    doc_end(doc);
+}
+
+/* gpu: only that one; NULL: all of them. */
+static void put_node(struct doc *doc, const struct view *view, const struct view_node *node,
+                     const struct view_gpu *gpu)
+{
+    doc_object(doc, NULL);
+    nodes_members(doc, view, node, &all);
+    doc_text(doc, "label", view_node_model(node));
+    doc_number(doc, "unitMiB", gs_unit_mib(view_unit_of(view, node)));
+    doc_list(doc, "gpus");
+    EACH_GPU (each, node) {
+        if (!gpu || each == gpu)
+            put_gpu(doc, node, each);
+    }
+    doc_end(doc);
+    doc_list(doc, "pods");
+    EACH_CLAIM (claim, node) {
+        if (!gpu || claim_on(claim, gpu->idx))
+            put_pod(doc, view, node, claim);
+    }
+    doc_end(doc);
+    doc_end(doc);
+}
+
+/* Nodes may have gone since somebody sent the address: then the last page. */
+static void put_nodes(struct doc *doc, const struct view *view, uint32_t asked)
+{
+    const size_t last = view->node_count ? (view->node_count - 1) / NODES_MAX : 0;
+    const size_t page = asked < last ? asked : last, first = page * NODES_MAX;
+    doc_number(doc, "page", page + 1);
+    doc_number(doc, "pages", last + 1);
+    doc_list(doc, "nodes");
+    for (size_t i = first; i < view->node_count && i < first + NODES_MAX; i++)
+        put_node(doc, view, &view->nodes[i], NULL);
+    doc_end(doc);
+}
+
+/* ---- sums ---- */
+
+/* By namespace, or by owner: most first. */
+static void put_owners(struct doc *doc, const char *key, const struct view_owner *owners,
+                       size_t count, size_t most)
+{
+    doc_list(doc, key);
+    for (size_t i = 0; i < count && i < most; i++) {
+        put_name(doc, owners[i].ns, owners[i].pod);
+        doc_text(doc, "owner", owners[i].owner);
+        doc_number(doc, "podCount", owners[i].pods);
+        doc_number(doc, "usedGPU", owners[i].units);
+        doc_end(doc);
+    }
+    doc_end(doc);
+}
+
+/* Of the nodes; and of those pods on them that the filter means. */
+static void put_totals(struct doc *doc, const struct view *view)
+{
+    const struct view_sum *sum = &view->sum;
+    document_cluster(doc, "total", view);
+    doc_object(doc, "meant");
+    doc_number(doc, "usedGPU", sum->meant_units);
+    doc_number(doc, "usedBytes", sum->meant_used_bytes);
+    doc_number(doc, "podCount", sum->meant_used_pods);
+    doc_end(doc);
+    doc_number(doc, "askedCount", view->usage->asked);
+    doc_number(doc, "answeredCount", view->usage->answered);
+    put_owners(doc, "shares", view->namespaces, view->ns_count, CHOICES_MAX);
+    doc_number(doc, "shareCount", view->ns_count);
+}
+
+/* ---- who waits: by owner, the oldest first ---- */
+
+static void put_group(struct doc *doc, const struct view *view, const struct wait_group *group)
+{
+    const struct wait *wait = group->pods[0];
+    struct wait_texts texts;
+    struct wait_row row;
+    waits_row(&view->waits, wait, view->now_s, &texts, &row);
+    put_name(doc, row.ns, row.name);
+    doc_text(doc, "owner", row.owner ? row.owner : "");
+    doc_text(doc, "message", row.reason);
+    doc_text(doc, "nearest", texts.nearest);
+    doc_text(doc, "node", texts.nearest[0] ? wait->group.nearest : "");
+    doc_text(doc, "asks", row.asks);
+    doc_text(doc, "since", row.since);
+    doc_bool(doc, "unresolvable", wait->never);
+    doc_number(doc, "podCount", group->count);
+    doc_list(doc, "pods");
+    for (size_t i = 0; i < group->count && i < MEMBERS_MAX; i++)
+        doc_text(doc, NULL, group->pods[i]->waiting->pod.name);
+    doc_end(doc);
+    doc_end(doc);
+}
+
+static void put_waits(struct doc *doc, const struct view *view, const struct view *whole)
+{
+    struct wait_groups groups;
+    char sum[WAIT_TEXT_BYTES];
+    waits_sum(&view->waits, sum);
+    doc->failed |= waits_group(&view->waits, &groups) < 0;
+    doc_object(doc, "pending");
+    doc_number(doc, "podCount", view->waits.count);
+    doc_number(doc, "allPodCount", whole->waits.count);
+    doc_number(doc, "requestedGPU", view->waits.units);
+    doc_text(doc, "unit", view->waits.unit);
+    doc_text(doc, "message", sum);
+    doc_number(doc, "groupCount", groups.count);
+    doc_list(doc, "groups");
+    for (size_t i = 0; i < groups.count && i < GROUPS_MAX; i++)
+        put_group(doc, view, &groups.all[i]);
+    doc_end(doc);
+    doc_end(doc);
+    wait_groups_release(&groups);
+}
+
+/* ---- five of each ---- */
+
+struct top {
+    const struct gs_claim *claim;
+    uint64_t bytes;
+};
+
+static void keep(struct top top[TOP], const struct gs_claim *claim, uint64_t bytes)
+{
+    for (int i = 0; i < TOP && bytes; i++) {
+        if (bytes <= top[i].bytes)
+            continue;
+        const struct top next = top[i];
+        top[i] = (struct top){claim, bytes};
+        claim = next.claim;
+        bytes = next.bytes;
+    }
+}
+
+static void put_top(struct doc *doc, const char *key, const struct top top[TOP])
+{
+    doc_list(doc, key);
+    for (int i = 0; i < TOP && top[i].bytes; i++) {
+        put_name(doc, top[i].claim->ns, top[i].claim->name);
+        doc_number(doc, "bytes", top[i].bytes);
+        doc_end(doc);
+    }
+    doc_end(doc);
+}
+
+static void put_tops(struct doc *doc, const struct view *view)
+{
+    struct top waste[TOP] = {0}, over[TOP] = {0};
+    EACH_ROW (node, view) {
+        EACH_CLAIM (claim, node) {
+            const struct usage_pod *pod = usage_pod_find(view->usage, claim->node, claim->uid);
+            if (!pod || !pod->known || !view_means(view, node, claim))
+                continue;
+            keep(waste, claim, usage_never_used(pod));
+            keep(over, claim, limits_over(pod, pod->used_bytes));
+        }
+    }
+    put_top(doc, "mostUnused", waste);
+    put_top(doc, "mostExcess", over);
+    doc_list(doc, "longestPending");
+    for (size_t i = 0; i < view->waits.count && i < TOP; i++) {
+        const struct gs_pod *pod = &view->waits.all[i].waiting->pod;
+        char since[WAIT_SHORT_BYTES];
+        waits_since(pod->created_s, view->now_s, since);
+        put_name(doc, pod->ns, pod->name);
+        doc_text(doc, "since", since);
+        doc_end(doc);
+    }
+    doc_end(doc);
+}
+
+/* ---- the map: a cell for each GPU, by model ---- */
+
+/* Each node: name, given, of how much, free, stranded; then of each GPU the index, what is given,
+ * of how much, and whether it is overfull or takes no pods. */
+static void put_cells(struct doc *doc, const struct view_node *node)
+{
+    const uint64_t sums[] = {node->used_units, node->total_units, node->fragmentation.free_units,
+                             node->fragmentation.stranded_units};
+    doc_list(doc, NULL);
+    doc_text(doc, NULL, node->node->name);
+    for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
+        doc_number(doc, NULL, sums[i]);
+    EACH_GPU (gpu, node) {
+        doc_number(doc, NULL, gpu->idx);
+        doc_number(doc, NULL, gpu->used_units);
+        doc_number(doc, NULL, gpu->total_units);
+        doc_text(doc, NULL, gpu->overfull ? "!" : gpu->usable ? "" : "x");
+    }
+    doc_end(doc);
+}
+
+static void put_map(struct doc *doc, const struct view *view)
+{
+    struct view_models models;
+    if (view->node_count <= NODES_MAX)
+        return;
+    doc->failed |= view_by_model(view, MODELS_MAX, &models) < 0;
+    doc_list(doc, "map");
+    GS_EACH_OF (model, models.all, models.count) {
+        doc_object(doc, NULL);
+        doc_text(doc, "name", model->name);
+        doc_number(doc, "gpuCount", model->part.sum.gpus);
+        nodes_total(doc, &model->part);
+        doc_list(doc, "nodes");
+        EACH_ROW (node, &model->part)
+            put_cells(doc, node);
+        doc_end(doc);
+        doc_end(doc);
+    }
+    doc_end(doc);
+    view_models_release(&models);
+}
+
+/* ---- what can be chosen ---- */
+
+struct choices {
+    const char *all[CHOICES_MAX];
+    size_t count;
+};
+
+static void add_choice(struct choices *choices, const char *text)
+{
+    for (size_t i = 0; i < choices->count; i++) {
+        if (strcmp(choices->all[i], text) == 0)
+            return;
+    }
+    if (text[0] && choices->count < CHOICES_MAX)
+        choices->all[choices->count++] = text;
+}
+
+static void put_texts(struct doc *doc, const char *key, const char *const *texts, size_t count)
+{
+    doc_list(doc, key);
+    for (size_t i = 0; i < count; i++)
+        doc_text(doc, NULL, texts[i]);
+    doc_end(doc);
+}
+
+/* Namespaces that have most first; then those whose pods all wait. */
+static void put_choices(struct doc *doc, const struct view *view)
+{
+    struct choices spaces = {.count = 0}, models = {.count = 0};
+    GS_EACH_OF (owner, view->namespaces, view->ns_count)
+        add_choice(&spaces, owner->ns);
+    GS_EACH_OF (wait, view->waits.all, view->waits.count)
+        add_choice(&spaces, wait->waiting->pod.ns);
+    EACH_ROW (node, view) {
+        EACH_GPU (gpu, node)
+            add_choice(&models, gpu->gpu->model);
+    }
+    put_texts(doc, "namespaces", spaces.all, spaces.count);
+    put_texts(doc, "models", models.all, models.count);
+}
+
+/* ---- of everything, a namespace, an owner ---- */
+
+static void put_owned(struct doc *doc, const struct view *view)
+{
+    size_t count = 0;
+    _cleanup_free_ struct view_owner *owners = view_owners(view, &count);
+    doc->failed |= !owners;
+    put_owners(doc, "owners", owners, count, ROWS_MAX);
+    doc_number(doc, "ownerCount", count);
+}
+
+static void put_meant(struct doc *doc, const struct view *view)
+{
+    size_t count = 0;
+    doc_list(doc, "pods");
+    EACH_ROW (node, view) {
+        EACH_CLAIM (claim, node) {
+            if (view_means(view, node, claim) && count++ < ROWS_MAX)
+                put_pod(doc, view, node, claim);
+        }
+    }
+    doc_end(doc);
+    doc_number(doc, "podCount", count);
+}
+
+static bool put_part(struct doc *doc, const struct view *view, const struct view *whole,
+                     const struct web_query *query)
+{
+    if (query->view != WEB_ALL && !view->sum.pods && !view->waits.count)
+        return false;
+    put_totals(doc, view);
+    put_waits(doc, view, whole);
+    put_nodes(doc, view, query->page);
+    if (query->view == WEB_ALL) {
+        put_tops(doc, view);
+        put_map(doc, view);
+    } else if (query->view == WEB_NAMESPACE) {
+        put_owned(doc, view);
+    } else {
+        put_meant(doc, view);
+    }
+    return true;
+}
+
+/* An owner without a namespace or a name would be a filter that means the owners of others. */
+static bool put_narrowed(struct doc *doc, struct view *whole, const struct web_query *query)
+{
+    const bool owner = query->view == WEB_OWNER;
+    const struct view_filter filter = {.text = query->text,
+                                       .ns = query->ns,
+                                       .model = query->model,
+                                       .owner = owner ? query->name : ""};
+    struct view part = {0};
+    if (owner && (!query->ns[0] || !query->name[0]))
+        return false;
+    view_sort(whole, query->sort);
+    const bool narrowed = owner || query->text[0] || query->ns[0] || query->model[0];
+    doc_bool(doc, "narrowed", narrowed);
+    if (!narrowed)
+        return put_part(doc, whole, whole, query);
+    doc->failed |= view_narrow(whole, &filter, &part) < 0;
+    const bool found = put_part(doc, &part, whole, query);
+    view_release(&part);
+    return found;
+}
+
+/* ---- of a node, a GPU, a pod ---- */
+
+struct web_pod *web_pod_find(struct web *web, const struct web_query *query)
+{
+    GS_EACH_OF (pod, web->pods, WEB_PODS_MAX) {
+        if (strcmp(pod->ns, query->view == WEB_POD ? query->ns : "") == 0 &&
+            strcmp(pod->name, query->name) == 0)
+            return pod;
+    }
+    return NULL;
+}
+
+struct found {
+    const struct view_node *node;
+    const char *owner; /* of a pod that is there */
+};
+
+static struct found find_pod(const struct view *view, const char *ns, const char *name)
+{
+    GS_EACH_OF (wait, view->waits.all, view->waits.count) {
+        const struct gs_pod *pod = &wait->waiting->pod;
+        if (strcmp(pod->name, name) == 0 && strcmp(pod->ns, ns) == 0)
+            return (struct found){.owner = pod->owner};
+    }
+    EACH_ROW (node, view) {
+        EACH_CLAIM (claim, node) {
+            if (strcmp(claim->name, name) == 0 && strcmp(claim->ns, ns) == 0)
+                return (struct found){node, snapshot_owner(view->snapshot, claim->uid)};
+        }
+    }
+    return (struct found){0};
+}
+
+static struct found find(const struct view *view, const struct web_query *query)
+{
+    struct found found = {0};
+    if (query->view == WEB_POD)
+        return find_pod(view, query->ns, query->name);
+    EACH_ROW (node, view) {
+        if (strcmp(node->node->name, query->name) == 0)
+            found.node = node;
+    }
+    return found;
+}
+
+bool web_has(const struct view *view, const struct web_query *query)
+{
+    const struct found found = find(view, query);
+    return found.node || found.owner;
+}
+
+/* `why`, word for word. */
+static void put_why(struct doc *doc, struct web_pod *pod, const struct view *view)
+{
+    _cleanup_free_ char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+    if (!out)
+        return;
+    if (pod && !pod->failed[0]) {
+        why_find(&pod->why, view);
+        why_tell(&pod->why, out);
+    } else {
+        fprintf(out, "The API server could not be asked about it%s%s\n", pod ? ": " : "",
+                pod ? pod->failed : "");
+    }
+    if (fclose(out) == 0)
+        doc_text(doc, "why", text);
+}
+
+static bool put_one(struct web *web, struct doc *doc, const struct web_query *query)
+{
+    const struct found found = find(&web->view, query);
+    const bool has_gpu = query->view == WEB_NODE && query->has_gpu;
+    const struct view_gpu *gpu = found.node && has_gpu ? view_gpu_at(found.node, query->gpu) : NULL;
+    struct web_pod *asked = web_pod_find(web, query);
+    if ((!found.node && !found.owner) || (has_gpu && !gpu))
+        return false;
+    doc_list(doc, "nodes");
+    if (found.node)
+        put_node(doc, &web->view, found.node, gpu);
+    doc_end(doc);
+    if (has_gpu)
+        doc_number(doc, "gpu", gpu->idx);
+    if (found.owner) {
+        doc_text(doc, "owner", found.owner);
+        put_why(doc, asked, &web->view);
+    }
+    doc_text(doc, "events", asked ? asked->events : "");
+    return true;
+}
+
+const char *const web_views[] = {"all", "node", "namespace", "owner", "pod"};
+
+const char *web_lost(const struct web *web)
+{
+    return web->watcher.lost[0] ? web->watcher.lost : web->silent;
+}
+
+void web_put_rows(struct web *web, const struct web_query *query, struct doc *doc)
+{
+    doc_number(doc, "version", web->version);
+    doc_number(doc, "nowUnix", (uint64_t)web->view.now_s);
+    doc_text(doc, "server", web->common->source.server);
+    doc_text(doc, "lost", web_lost(web));
+    doc_text(doc, "kind", web_views[query->view]);
+    doc_text(doc, "name", query->name);
+    doc_text(doc, "namespace", query->ns);
+    doc_text(doc, "unit", web->view.unit);
+    put_choices(doc, &web->view);
+    const bool found = query->view == WEB_NODE || query->view == WEB_POD
+                           ? put_one(web, doc, query)
+                           : put_narrowed(doc, &web->view, query);
+    doc_bool(doc, "found", found);
+}

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A file of `kubectl inspect gpushare snapshot` or of kubectl reads as the cluster that it is of.
+
+    run.py BUILD
+
+Each cluster of tests/apps/inspect/clusters is a v1.List. Served by gpushare-sim, read by --from-file, and
+both again from a snapshot of it, the commands print the same. Broken files are an error that names the file.
+"""
+
+import glob
+import json
+import os
+import random
+import re
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+CLUSTERS = [path for path in sorted(glob.glob(os.path.join(ROOT, "tests/apps/inspect/clusters/*.json")))
+            if not path.endswith("/nothing.json")]  # without a node or a pod, which is an error
+COMMANDS = [["-o", "json"], ["-d"], ["map"], ["-o", "wide"], ["pods"], ["why", "-o", "json"],
+            ["what-if", "--gpu-mem", "3x4,6"], ["defrag"]]
+SEED = 20261128
+
+
+def cli(build, *words):
+    done = subprocess.run([os.path.join(build, "kubectl-inspect-gpushare"), *words], capture_output=True, timeout=60,
+                          env={"HOME": "/nonexistent", "PATH": os.environ["PATH"]}, check=False)
+    # a snapshot has no messages of containers: they may quote arguments
+    out = re.sub(r"(container \S+ is waiting: \w+): .*", r"\1", done.stdout.decode())
+    return done.returncode, out, done.stderr.decode()
+
+
+class Served:
+    """gpushare-sim with a file; the words that make the CLI ask it."""
+
+    def __init__(self, build, folder, path):
+        self.kubeconfig = os.path.join(folder, "kubeconfig")
+        if os.path.exists(self.kubeconfig):
+            os.unlink(self.kubeconfig)
+        self.process = subprocess.Popen([os.path.join(build, "gpushare-sim"), "serve", "--listen=127.0.0.1:0",
+                                         f"--load={path}", f"--kubeconfig-out={self.kubeconfig}"],
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def __enter__(self):
+        deadline = time.monotonic() + 30
+        while not os.path.exists(self.kubeconfig):
+            assert self.process.poll() is None and time.monotonic() < deadline, "the simulator does not serve"
+            time.sleep(0.02)
+        with open(self.kubeconfig, encoding="utf-8") as text:
+            return ["--server=" + re.search(r"server: (\S+)", text.read())[1]]
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+
+
+def as_kubectl(cluster, path):
+    """The cluster's file in the order of kubectl, indented as it does; names of two pods."""
+    def place(one):
+        return one["kind"], one["metadata"].setdefault("namespace", "default"), one["metadata"]["name"]
+
+    with open(cluster, encoding="utf-8") as file:
+        items = sorted(json.load(file)["items"], key=place)
+    for one in items:
+        one["metadata"].setdefault("creationTimestamp", "2026-01-02T00:00:00Z")
+        one["metadata"].setdefault("uid", f"uid-{one['metadata']['name']}")
+        if one["kind"] == "Node":
+            del one["metadata"]["namespace"]
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"apiVersion": "v1", "items": items, "kind": "List", "metadata": {"resourceVersion": ""}}, file, indent=4)
+    return ["/".join(place(one)[1:]) for one in items if one["kind"] == "Pod"][:2]
+
+
+def what_is_no_file_stays(build, folder):
+    pipe = os.path.join(folder, "pipe")
+    os.mkfifo(pipe)
+    code, _, err = cli(build, "snapshot", pipe, "--server=http://127.0.0.1:9")
+    assert code == 1 and "is not a regular file" in err and stat.S_ISFIFO(os.stat(pipe).st_mode), err
+
+
+def same_tables(build, folder, every):
+    path, taken = os.path.join(folder, "kubectl.json"), os.path.join(folder, "taken.json")
+    compared = 0
+    for cluster in CLUSTERS[::every]:
+        commands = COMMANDS + [["why", pod] for pod in as_kubectl(cluster, path)]
+        with Served(build, folder, path) as words:
+            wanted = [cli(build, *command, *words) for command in commands]
+            assert cli(build, "snapshot", taken, *words)[0] == 0, cluster
+        assert os.stat(taken).st_mode & 0o777 == 0o600
+        ways = {"the file": [f"--from-file={path}"], "a snapshot": [f"--from-file={taken}"]}
+        for way, words in ways.items():
+            for command, (code, out, _) in zip(commands, wanted):
+                found = cli(build, *command, *words)
+                assert found[:2] == (code, out), (cluster, way, command, out, found)
+                compared += 1
+        with Served(build, folder, taken) as words:
+            for command, (code, out, _) in zip(commands, wanted):
+                found = cli(build, *command, *words)
+                assert found[:2] == (code, out), (cluster, "a snapshot, served", command, out, found)
+                compared += 1
+    return compared
+
+
+def pages(build, folder):
+    """More pods than one page of a list has."""
+    path = os.path.join(folder, "many.json")
+    limits = {"limits": {"aliyun.com/gpu-mem": "1"}}
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"kind": "List", "items": [
+            {"kind": "Pod", "metadata": {"name": f"p{i}", "namespace": "default", "uid": f"u{i}"},
+             "spec": {"containers": [{"name": "c", "resources": limits}]}} for i in range(12345)]}, file)
+    assert "12345 pending pods" in cli(build, "why", f"--from-file={path}")[1]
+
+
+def broken_files(build, folder):
+    """Cut, or with bytes changed: a table, or one error that names the file."""
+    rng = random.Random(SEED)
+    path = os.path.join(folder, "broken.json")
+    errors = 0
+    with open(CLUSTERS[0], "rb") as file:
+        whole = file.read()
+    for turn in range(200):
+        text = bytearray(whole[:rng.randrange(len(whole))] if turn % 2 else whole)
+        for _ in range(0 if turn % 2 else rng.randrange(1, 20)):
+            text[rng.randrange(len(text))] = rng.randrange(256)
+        with open(path, "wb") as file:
+            file.write(text)
+        code, _, said = cli(build, *rng.choice(COMMANDS), f"--from-file={path}")
+        assert code == 0 or (code == 1 and len(said.splitlines()) == 1), (SEED, turn, code, said)
+        assert code == 0 or path in said or "not found" in said, (SEED, turn, said)
+        errors += code
+    return errors
+
+
+def main():
+    build, every = sys.argv[1], int(sys.argv[2]) # of so many clusters one
+    with tempfile.TemporaryDirectory() as folder:
+        print(f"{same_tables(build, folder, every)} outputs of {len(CLUSTERS[::every])} clusters are the same")
+        what_is_no_file_stays(build, folder)
+        pages(build, folder)
+        print(f"200 broken files: {broken_files(build, folder)} errors, no crash")
+        big = os.path.join(folder, "big.json")
+        with open(big, "wb") as file:
+            file.truncate((256 << 20) + 1)
+        code, _, said = cli(build, f"--from-file={big}")
+        assert code == 1 and big in said and "268435456" in said, said
+        print(said.strip())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory that was freed for an urgent pod. Between preempt's answer and the victim's end others ask preempt: by the dozen, about
+a pod that the watch has not shown, about the same pod again after ten seconds; the table of pending pods is filled; the victim
+goes while the watch lists again. Whoever is of the same or lower priority is not named the node, the urgent pod is, and what it
+does not take in ten seconds is free."""
+
+import collections
+import json
+import random
+import time
+
+import model
+import stand_in
+import tenant
+import waiting
+from stand_in import Extender, wait_for
+
+HELD_S = 10.0
+ROUNDS, TABLE = 6, 1 << 16
+SABOTAGE = ["takes", "refuses", "keeps"]
+
+
+class Handler(waiting.Handler):     # its watches end, and expire
+    one = stand_in.Handler.one
+
+
+class Api(stand_in.Api):
+    handler = Handler
+    cut = expired = 0
+    frozen = False
+
+
+class World(tenant.World):
+    def __init__(self, build, rng, judge, sabotage, log):   # pylint: disable=super-init-not-called
+        self.rng, self.judge, self.sabotage, self.serial = rng, judge, sabotage, 0
+        self.names = [f"n{at}" for at in range(ROUNDS)]
+        self.api = Api(random.Random(0), [model.node(name, [16]) for name in [*self.names, "busy", "heard"]])
+        self.victims = {name: self.put(self.new(16), name, 0) for name in [*self.names, "busy"]}
+        self.counts, self.later = collections.Counter(), []
+        self.one = Extender(build, self.api, "--nominate=false", log=log)
+
+    def heard(self):
+        mark = self.put(self.new(1), "heard", 0)
+        wait_for("the watch to be heard", lambda: mark.name in self.one.get("/gpushare-scheduler/inspect/heard")[1])
+        self.api.delete("pods", mark.key)
+
+    def fits(self, pod, name):
+        return name in (json.loads(self.one.ask("filter", {"Pod": pod.obj, "NodeNames": [name]})[1])["NodeNames"] or [])
+
+    def preempt(self, pod, name="busy"):
+        return name in json.loads(self.one.ask("preempt", {"Pod": pod.obj, "NodeNameToMetaVictims": {
+            name: {"Pods": [{"UID": self.victims[name].uid}]}}})[1])["NodeNameToMetaVictims"]
+
+    def others(self, count):
+        pods = [self.put(self.new(16, priority=50)) for _ in range(count)]
+        self.heard()
+        for pod in pods:
+            self.preempt(pod)
+
+    def crowd(self, count, namespace="evil"):
+        for _ in range(count):
+            self.put(self.new(16, namespace))
+        self.heard()
+
+    def between(self, what, urgent, name):
+        if what == "others":
+            self.others(self.rng.choice([1, 20, 70]))
+        elif what == "unshown":
+            self.preempt(self.new(16, priority=100), name)
+        elif what == "again":
+            self.others(62)
+            time.sleep(HELD_S)
+            self.preempt(urgent, name)
+            self.others(self.rng.choice([1, 20]))
+        elif what == "full":
+            self.crowd(TABLE)
+
+    def goes(self, name, in_a_list):
+        if not in_a_list:
+            return self.api.delete("pods", self.victims[name].key)
+        with self.api.changed:
+            del self.api.objects["pods"][self.victims[name].key]
+            self.api.rev += 2
+            self.api.expired, self.api.cut, self.api.frozen = self.api.rev, self.api.cut + 1, True
+            self.api.changed.notify_all()
+        time.sleep(0.6)     # the watches before end, and say nothing
+        self.api.frozen = False
+
+    def one_freed(self, name, what):
+        before = self.serial + 1
+        in_a_list = self.rng.random() < 0.3 and what != "full"
+        urgent = self.new(16, "evil" if what == "full" else "honest", priority=100)
+        says = f"{what}{', in a list' * in_a_list}"
+        self.counts[says] += 1
+        self.put(urgent)
+        self.heard()
+        if self.fits(urgent, name) or not self.preempt(urgent, name):
+            self.judge(f"{says}: preempt does not name the node")
+        self.between(what, urgent, name)
+        went = time.monotonic()
+        self.goes(name, in_a_list)
+        self.heard()
+        if what == "full":
+            self.crowd(before, "honest")    # as many make room, the oldest
+        lower = self.new(self.rng.choice([1, 16]), priority=self.rng.choice([0, 50, 100]))
+        named = self.sabotage == "takes" or self.fits(lower, name)
+        if named and time.monotonic() - went < HELD_S:  # a full table takes long on a busy machine
+            self.judge(f"{says}: a pod of priority {lower.priority} is named the node")
+        if self.sabotage == "refuses" or not self.fits(urgent, name):
+            self.judge(f"{says}: the urgent pod is not named the node")
+        self.later.append((time.monotonic() + HELD_S + model.SLACK_S, name, says))
+
+    def run(self):
+        for name in self.names:
+            self.one_freed(name, "full" if name == self.names[-1] and self.rng.random() < 0.2 else
+                           self.rng.choice(["nothing", "others", "unshown", "again"]))
+        for due, name, says in self.later:
+            time.sleep(max(0, due - time.monotonic()))
+            if self.sabotage == "keeps" or not self.fits(self.new(16), name):
+                self.judge(f"{says}: what was freed is kept from others for more than {HELD_S} s")
+
+
+def one_world(build, rng, judge, sabotage=None, log=None):
+    world = World(build, rng, judge, sabotage, log)
+    try:
+        with world.one:
+            world.run()
+    finally:
+        world.api.end()
+    return {"freed": 1, **world.counts}

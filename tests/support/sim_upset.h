@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_SUPPORT_SIM_UPSET_H
+#define GPUSHARE_SUPPORT_SIM_UPSET_H
+
+#include "gpushare/sim/cluster.h"
+
+/* What happens to an API server now and then, done to the simulator's storage. */
+
+/* Forgets the log and all snapshots of lists under way. */
+void gs_sim_cluster_compact(struct gs_sim_cluster *cluster);
+
+/* Every watch now open ends with GS_EIO. */
+void gs_sim_cluster_cut_watches(struct gs_sim_cluster *cluster);
+
+#endif
