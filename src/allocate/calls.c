@@ -27,7 +27,6 @@ void gs_call_drop(struct gs_allocator *alloc, struct call *call)
     while (*at != call)
         at = &(*at)->next;
     *at = call->next;
-    alloc->ownerless -= !call->owner;
     discharge(alloc, call);
     free(call);
 }
@@ -60,8 +59,6 @@ static int charge(struct gs_allocator *alloc, struct call *call, struct gs_error
 
 void gs_call_set_owner(struct gs_allocator *alloc, struct call *call, struct claimant *owner)
 {
-    alloc->ownerless += !owner;
-    alloc->ownerless -= !call->owner;
     call->owner = owner;
     discharge(alloc, call); /* a pod is charged as a whole */
 }
@@ -88,7 +85,6 @@ struct call *gs_call_add(struct gs_allocator *alloc, uint64_t key, struct claima
     }
     call->next = alloc->calls;
     alloc->calls = call;
-    alloc->ownerless += !owner;
     return call;
 }
 

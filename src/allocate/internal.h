@@ -50,8 +50,14 @@ struct call {
     uint64_t pod;    /* hash of the UID that the kubelet's checkpoint has for it; 0: none yet */
     bool seen;       /* in the checkpoint that is being read */
     uint32_t missed; /* readings at an Allocate that should have named it, and did not */
-    char uid[40];    /* of its claim in the ledger; "": its owner is charged for it */
+    char uid[40];    /* of its claim in the ledger; "": its owner is charged for it, if any */
 };
+
+/* Without a pod and a claim it is an ended pod's that the kubelet's checkpoint still has. */
+static inline bool gs_call_counts(const struct call *call)
+{
+    return call->owner || call->uid[0];
+}
 
 enum write_kind { WRITE_RECORD, WRITE_ASSIGNED, WRITE_EVENT };
 
@@ -81,7 +87,6 @@ struct gs_allocator {
     bool in_quick; /* the pods given are a quick list's */
     struct gs_recent ended;
     struct call *calls;
-    uint32_t ownerless; /* of the calls */
     uint64_t claim_number;
     struct earlier_entry *earlier;       /* of gpu-reassigned, of pods not seen yet */
     bool names_early;                    /* gpu-reassigned was not written before this run */

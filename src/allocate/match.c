@@ -98,7 +98,10 @@ static void drop_ghosts(struct gs_allocator *alloc)
 /* The API and the kubelet were both heard, and agree: what is counted here is so. */
 static bool is_sure(const struct gs_allocator *alloc, const struct gs_allocate_request *request)
 {
-    return request->told && request->api == GS_API_ANSWERED && !alloc->ownerless;
+    const struct call *at = alloc->calls;
+    while (at && (at->owner || !gs_call_counts(at)))
+        at = at->next;
+    return !at && request->told && request->api == GS_API_ANSWERED;
 }
 
 /* Where a pod goes on that has no true record, or whose GPU went bad since it was bound: what fits,
@@ -200,7 +203,7 @@ static gs_gpu_mask fit_unclaimed(const struct gs_allocator *alloc, const struct 
     const struct gs_gpu_state *most = NULL;
     if (trusts)
         fits = gs_fit_candidates(view, &(struct gs_ask){.gpu_count = 1});
-    if (alloc->calls && !alloc->calls->owner && (fits & alloc->calls->gpus))
+    if (alloc->calls && alloc->calls->uid[0] && !alloc->calls->owner && (fits & alloc->calls->gpus))
         return fits & alloc->calls->gpus;
     if (request->api != GS_API_ANSWERED && !trusts)
         return gs_pick_tightest(view, ask);

@@ -73,7 +73,7 @@ bool gs_allocator_starting(const struct gs_allocator *alloc, const struct gs_sta
 {
     const uint64_t key = gs_allocate_key(request->ids, request->id_count);
     const struct call *call = alloc->calls;
-    while (call && (call->key != key || number--))
+    while (call && (call->key != key || !gs_call_counts(call) || number--))
         call = call->next;
     if (!call || !call->owner || !describe(alloc, call->owner, ret))
         *ret = (struct gs_placed){0};

@@ -209,19 +209,20 @@ static struct call *find_unseen(const struct gs_allocator *alloc, uint64_t key, 
     return at;
 }
 
-/* An earlier run's answer. What is said of a pod that is not known counts all the same, as long as
- * no list says that it is gone, or the kubelet. No list tells of a static pod: its UID is none of
- * the API server's. */
+/* An earlier run's answer. That of an unknown pod counts until a list or the kubelet shows that the
+ * pod has ended. No list has a static pod: its UID is none of the API server's. An ended pod's is
+ * kept, so that its entry is not taken for that of a later call with the same IDs. */
 static struct call *note(struct gs_allocator *alloc, const struct gs_given *given,
                          struct claimant *owner)
 {
     const struct gs_node_view *view = gs_allocator_view(alloc);
-    if (!view || !given->gpus || (given->gpus & ~gs_view_present(view)) ||
-        (!owner && alloc->had_list && strlen(given->uid) == API_UID_LEN))
+    if (!view || !given->gpus || (given->gpus & ~gs_view_present(view)))
         return NULL;
     struct call *call = gs_call_add(alloc, given->key, owner, given->gpus, given->units, NULL);
     if (call && owner)
         owner->restored = true;
+    else if (call && alloc->had_list && strlen(given->uid) == API_UID_LEN)
+        gs_call_charge(alloc, call, false);
     return call;
 }
 
@@ -244,7 +245,7 @@ static void read_entry(struct gs_allocator *alloc, const struct gs_given *given)
     call->seen = true;
     if (owner && call->owner != owner)
         adopt(alloc, owner, call);
-    else if (!owner)
+    else if (!owner && gs_call_counts(call))
         leave_to_stranger(alloc, call, given->units);
     call->pod = pod;
 }
@@ -376,7 +377,7 @@ enum gs_start_result gs_allocator_start(struct gs_allocator *alloc,
     enum gs_start_result result = GS_START_OK;
     bool known = request->listed;
     for (const struct call *at = alloc->calls; at && result == GS_START_OK; at = at->next) {
-        if (at->key != key)
+        if (at->key != key || !gs_call_counts(at))
             continue;
         known = true;
         result = start(alloc, at, request, err);
