@@ -437,19 +437,6 @@ def tested(tools):
                     if not is_test(item))
 
 
-def readme(_):
-    """Every table of the chart's README is of values that there are, with their defaults' names."""
-    with open(os.path.join(CHART, "values.yaml"), encoding="utf-8") as text:
-        values = yaml.safe_load(text)
-    with open(os.path.join(CHART, "values.schema.json"), encoding="utf-8") as text:
-        schema = json.load(text)
-    with open(os.path.join(CHART, "README.md"), encoding="utf-8") as text:
-        named = re.findall(r"^\| `([\w.]+)` \|", text.read(), re.M)
-    there = [path for path, _ in leaves(values, schema)]
-    yield from (f"README.md does not name {path}" for path in there if path not in named)
-    yield from (f"README.md names {path}, which is no value" for path in named if path not in there)
-
-
 def every_value(_):
     """tests/charts/every-value.yaml, which the end-to-end case chart_values takes, leaves no default."""
     with open(os.path.join(CHART, "values.yaml"), encoding="utf-8") as text:
@@ -533,7 +520,7 @@ def documented(_):
 def main():
     tools = Tools(sys.argv[1])
     failures = 0
-    for test in (lint, version, documented, readme, same_objects, limits, optional, whole, alone, parametrised,
+    for test in (lint, version, documented, same_objects, limits, optional, whole, alone, parametrised,
                  shown, everywhere, tested, every_value, refused, notes):
         for wrong in test(tools):
             print(f"FAIL {test.__name__}: {wrong}")
