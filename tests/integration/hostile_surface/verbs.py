@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The other three verbs of the scheduling port: whoever reaches it may say there what he likes of any pod, in
-its own name, in another's UID, with another spec. What may come of it is read from docs/security.md ("Whose
-key is what") and docs/performance.md: an answer about what was asked; and of what the API server is sent, wakes and
+its own name, in another's UID, with another spec. What may come of it is read from docs/security.md ("Who
+writes which key") and docs/performance.md: an answer about what was asked; and of what the API server is sent, wakes and
 nominations of pods of ours that wait, as the API server itself has them."""
 
 import copy
