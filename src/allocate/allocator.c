@@ -41,6 +41,7 @@ void gs_allocator_free(struct gs_allocator *alloc)
     gs_writes_free(alloc);
     gs_moved_free(alloc);
     gs_recent_release(&alloc->ended);
+    gs_recent_release(&alloc->stranger_ids);
     gs_ledger_free(alloc->ledger);
     free(alloc);
 }

@@ -28,6 +28,7 @@ void gs_call_drop(struct gs_allocator *alloc, struct call *call)
         at = &(*at)->next;
     *at = call->next;
     discharge(alloc, call);
+    gs_recent_clear(&alloc->stranger_ids); /* its IDs may come again, and count */
     free(call);
 }
 
@@ -54,7 +55,7 @@ static int charge(struct gs_allocator *alloc, struct call *call, struct gs_error
         .units = gs_call_share(call),
         .gpu_count = gs_gpu_mask_count(call->gpus),
     };
-    return gs_ledger_set_claim(alloc->ledger, &claim, err);
+    return claim.units ? gs_ledger_set_claim(alloc->ledger, &claim, err) : 0;
 }
 
 void gs_call_set_owner(struct gs_allocator *alloc, struct call *call, struct claimant *owner)

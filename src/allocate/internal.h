@@ -87,6 +87,7 @@ struct gs_allocator {
     bool in_quick; /* the pods given are a quick list's */
     struct gs_recent ended;
     struct call *calls;
+    struct gs_recent stranger_ids; /* of calls that no pod claimed, since one was dropped */
     uint64_t claim_number;
     struct earlier_entry *earlier;       /* of gpu-reassigned, of pods not seen yet */
     bool names_early;                    /* gpu-reassigned was not written before this run */
@@ -170,14 +171,15 @@ void gs_claimant_follow_environment(struct gs_allocator *alloc, struct claimant 
 /* So many of its containers were allocated. */
 void gs_claimant_set_done(struct gs_allocator *alloc, struct claimant *claimant, uint32_t done);
 
-/* writes.c: each returns the write's number, 0 when out of memory */
+/* writes.c */
+/* Returns the write's number, 0 when out of memory. */
 uint64_t gs_write_record(struct gs_allocator *alloc, struct claimant *claimant);
-uint64_t gs_write_assigned(struct gs_allocator *alloc, const struct claimant *claimant);
-uint64_t gs_write_event(struct gs_allocator *alloc, const struct claimant *claimant, uint64_t after,
-                        bool warning, const char *reason, const char *message);
-/* About the pod's controller. 0 also when it has none: a static pod's, its node, is none. */
-uint64_t gs_write_owner_event(struct gs_allocator *alloc, const struct claimant *claimant,
-                              bool warning, const char *reason, const char *message);
+void gs_write_assigned(struct gs_allocator *alloc, const struct claimant *claimant);
+void gs_write_event(struct gs_allocator *alloc, const struct claimant *claimant, uint64_t after,
+                    bool warning, const char *reason, const char *message);
+/* About the pod's controller, if it has one: a static pod's, its node, is none. */
+void gs_write_owner_event(struct gs_allocator *alloc, const struct claimant *claimant, bool warning,
+                          const char *reason, const char *message);
 /* An Event for that reason waits to be sent, or is on its way, about the pod or its controller. */
 bool gs_event_is_queued(const struct gs_allocator *alloc, const char *uid, const char *reason);
 /* A record or ASSIGNED waits to be sent, or is on its way. */

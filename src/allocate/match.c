@@ -190,21 +190,29 @@ static enum gs_allocate_result no_room(struct gs_allocator *alloc, const struct 
 /*
  * A call that no pod claims. Where the API was asked it is a static pod's, mostly, whose next
  * containers have to be on the same GPU: the one with most room. Else it is of a pod that was bound
- * meanwhile: the tightest leaves room for the others. Right after another such call it may be that
- * pod's next container. Where nothing fits, and the API does not say who has ended, it gets its GPU
- * on trust.
+ * meanwhile: the tightest leaves room for the others. Right after another such call it may
+ * be that pod's next container: IDs that it has from an init container count once. Where nothing
+ * fits, and the API does not say who has ended, it gets its GPU on trust.
  */
-static gs_gpu_mask fit_unclaimed(const struct gs_allocator *alloc, const struct gs_ask *ask,
+static gs_gpu_mask fit_unclaimed(const struct gs_allocator *alloc, struct gs_ask *ask,
                                  const struct gs_allocate_request *request)
 {
     const struct gs_node_view *view = gs_allocator_view(alloc);
-    gs_gpu_mask fits = gs_fit_candidates(view, ask);
+    const struct call *at = alloc->calls;
+    const gs_gpu_mask last = at && at->uid[0] && !at->owner ? at->gpus : 0;
+    for (size_t i = 0; i < request->id_count; i++)
+        ask->units += !gs_recent_has(&alloc->stranger_ids, request->ids[i]);
+    gs_gpu_mask fits = gs_fit_candidates(view, ask) & last;
+    if (fits)
+        return fits;
+    ask->units = (uint32_t)request->id_count;
+    fits = gs_fit_candidates(view, ask);
     const bool trusts = !fits && request->api == GS_API_TIMEOUT && !request->patient;
     const struct gs_gpu_state *most = NULL;
     if (trusts)
         fits = gs_fit_candidates(view, &(struct gs_ask){.gpu_count = 1});
-    if (alloc->calls && alloc->calls->uid[0] && !alloc->calls->owner && (fits & alloc->calls->gpus))
-        return fits & alloc->calls->gpus;
+    if (fits & last)
+        return fits & last;
     if (request->api != GS_API_ANSWERED && !trusts)
         return gs_pick_tightest(view, ask);
     for (uint32_t i = 0; i < view->gpu_count; i++) {
@@ -220,17 +228,19 @@ static enum gs_allocate_result give_unclaimed(struct gs_allocator *alloc,
                                               const struct gs_allocate_request *request,
                                               struct gs_allocate_answer *ret, struct gs_error *err)
 {
-    const struct gs_ask ask = {.units = (uint32_t)request->id_count, .gpu_count = 1};
+    struct gs_ask ask = {.gpu_count = 1};
     gs_gpu_mask gpus = fit_unclaimed(alloc, &ask, request);
     if (!gpus)
         return no_room(alloc, NULL, request, err);
+    for (size_t i = 0; i < request->id_count; i++)
+        gs_recent_add(&alloc->stranger_ids, request->ids[i]);
     uint64_t key = gs_allocate_key(request->ids, request->id_count);
     if (!gs_call_add(alloc, key, NULL, gpus, ask.units, err))
         return GS_ALLOCATE_FAILED;
     alloc->current = NULL;
     alloc->stats.unclaimed++;
     alloc->stats.allocated++;
-    fill(alloc, gpus, ask.units, request->id_count, ret);
+    fill(alloc, gpus, (uint32_t)request->id_count, request->id_count, ret);
     return GS_ALLOCATE_DONE;
 }
 

@@ -59,7 +59,7 @@ static void append(struct gs_allocator *alloc, struct queued_write *write)
     *at = write;
 }
 
-/* A new write, or NULL when out of memory; what is still missing the caller fills in. */
+/* A new write that is not in the queue yet, or NULL when out of memory. */
 static struct queued_write *new_write(struct gs_allocator *alloc, const struct claimant *claimant,
                                       enum write_kind kind)
 {
@@ -89,17 +89,24 @@ static struct queued_write *waiting(struct gs_allocator *alloc, const char *uid,
     return NULL;
 }
 
+/* Its number. */
+static uint64_t queue(struct gs_allocator *alloc, const struct claimant *claimant,
+                      enum write_kind kind)
+{
+    struct queued_write *write = waiting(alloc, claimant->pod.uid, kind);
+    if (!write) {
+        write = new_write(alloc, claimant, kind);
+        if (!write)
+            return 0;
+        append(alloc, write);
+    }
+    return write->number;
+}
+
 uint64_t gs_write_record(struct gs_allocator *alloc, struct claimant *claimant)
 {
-    struct queued_write *old = waiting(alloc, claimant->pod.uid, WRITE_RECORD);
     claimant->record_ns = gs_allocator_now_ns(alloc);
-    if (old)
-        return old->number;
-    struct queued_write *write = new_write(alloc, claimant, WRITE_RECORD);
-    if (!write)
-        return 0;
-    append(alloc, write);
-    return write->number;
+    return queue(alloc, claimant, WRITE_RECORD);
 }
 
 bool gs_record_is_queued(const struct gs_allocator *alloc, const char *uid)
@@ -111,18 +118,10 @@ bool gs_record_is_queued(const struct gs_allocator *alloc, const char *uid)
     return false;
 }
 
-uint64_t gs_write_assigned(struct gs_allocator *alloc, const struct claimant *claimant)
+void gs_write_assigned(struct gs_allocator *alloc, const struct claimant *claimant)
 {
-    struct queued_write *old = waiting(alloc, claimant->pod.uid, WRITE_RECORD);
-    if (!old) /* a record says ASSIGNED too */
-        old = waiting(alloc, claimant->pod.uid, WRITE_ASSIGNED);
-    if (old)
-        return old->number;
-    struct queued_write *write = new_write(alloc, claimant, WRITE_ASSIGNED);
-    if (!write)
-        return 0;
-    append(alloc, write);
-    return write->number;
+    if (!waiting(alloc, claimant->pod.uid, WRITE_RECORD)) /* a record says ASSIGNED too */
+        queue(alloc, claimant, WRITE_ASSIGNED);
 }
 
 static int keep_about(struct queued_write *write, const struct gs_event_object *about)
@@ -135,52 +134,41 @@ static int keep_about(struct queued_write *write, const struct gs_event_object *
     return to->api && to->kind && to->name && to->uid ? 0 : -1;
 }
 
-static struct queued_write *new_event(struct gs_allocator *alloc, const struct claimant *claimant,
-                                      const struct gs_event_object *about, const char *message)
+static void write_event(struct gs_allocator *alloc, const struct claimant *claimant,
+                        const struct gs_event_object *about, uint64_t after, bool warning,
+                        const char *reason, const char *message)
 {
     struct queued_write *write = new_write(alloc, claimant, WRITE_EVENT);
     if (!write)
-        return NULL;
-    write->message = strdup(message);
-    if (write->message && keep_about(write, about) == 0)
-        return write;
-    free_write(write);
-    return NULL;
-}
-
-uint64_t gs_write_event(struct gs_allocator *alloc, const struct claimant *claimant, uint64_t after,
-                        bool warning, const char *reason, const char *message)
-{
-    const struct gs_pod *pod = &claimant->pod;
-    struct queued_write *write = new_event(
-        alloc, claimant, &(struct gs_event_object){"v1", "Pod", pod->name, pod->uid}, message);
-    if (!write)
-        return 0;
+        return;
     write->after = after;
     write->warning = warning;
     write->reason = reason;
-    append(alloc, write);
-    return write->number;
+    write->message = strdup(message);
+    if (write->message && keep_about(write, about) == 0)
+        append(alloc, write);
+    else
+        free_write(write);
 }
 
-uint64_t gs_write_owner_event(struct gs_allocator *alloc, const struct claimant *claimant,
-                              bool warning, const char *reason, const char *message)
+void gs_write_event(struct gs_allocator *alloc, const struct claimant *claimant, uint64_t after,
+                    bool warning, const char *reason, const char *message)
+{
+    const struct gs_event_object pod = {"v1", "Pod", claimant->pod.name, claimant->pod.uid};
+    write_event(alloc, claimant, &pod, after, warning, reason, message);
+}
+
+void gs_write_owner_event(struct gs_allocator *alloc, const struct claimant *claimant, bool warning,
+                          const char *reason, const char *message)
 {
     const struct gs_pod *pod = &claimant->pod;
+    const struct gs_event_object owner = {pod->owner_api, pod->owner_kind, pod->owner_name,
+                                          pod->owner_uid};
     char words[MESSAGE_BYTES];
     if (!pod->owner_uid[0] || !pod->owner_name[0] || pod->static_uid[0])
-        return 0;
+        return;
     snprintf(words, sizeof(words), "pod %s %s", pod->name, message);
-    struct queued_write *write = new_event(
-        alloc, claimant,
-        &(struct gs_event_object){pod->owner_api, pod->owner_kind, pod->owner_name, pod->owner_uid},
-        words);
-    if (!write)
-        return 0;
-    write->warning = warning;
-    write->reason = reason;
-    append(alloc, write);
-    return write->number;
+    write_event(alloc, claimant, &owner, 0, warning, reason, words);
 }
 
 bool gs_event_is_queued(const struct gs_allocator *alloc, const char *uid, const char *reason)
@@ -203,33 +191,29 @@ static int compose(struct gs_allocator *alloc, struct queued_write *write,
                    const struct claimant *claimant, struct gs_allocator_write *ret)
 {
     const struct gs_names *names = alloc->config.names;
-    bool whole = claimant->done == claimant->request_count;
-    struct gs_kv *kv = NULL;
-    size_t count = 0;
+    const struct gs_bind_record record = {
+        .gpus = claimant->allocated,
+        .dev_units = gs_allocator_gpu_size(alloc, claimant->allocated),
+        .charge = claimant->charge,
+        .assume_time_ns = assume_time_ns(&claimant->pod),
+    };
+    struct gs_kv *kv;
+    size_t count = 1;
     gs_arena_reset(&write->arena);
-    if (write->kind == WRITE_RECORD) {
-        const struct gs_bind_record record = {
-            .gpus = claimant->allocated,
-            .dev_units = gs_allocator_gpu_size(alloc, claimant->allocated),
-            .charge = claimant->charge,
-            .assume_time_ns = assume_time_ns(&claimant->pod),
-        };
-        if (gs_codec_bind_annotations(names, &claimant->pod, &record, &write->arena, &kv, &count,
-                                      NULL) < 0)
+    if (write->kind == WRITE_ASSIGNED) {
+        kv = gs_arena_calloc(&write->arena, count, sizeof(*kv));
+        if (!kv)
             return -1;
-    }
-    struct gs_kv *all = gs_arena_calloc(&write->arena, count + 1, sizeof(*all));
-    if (!all)
+        kv->key = names->assigned;
+    } else if (gs_codec_bind_annotations(names, &claimant->pod, &record, &write->arena, &kv, &count,
+                                         NULL) < 0) {
         return -1;
-    if (count)
-        memcpy(all, kv, count * sizeof(*all));
-    for (size_t i = 0; i < count; i++) {
-        if (whole && strcmp(all[i].key, names->assigned) == 0)
-            all[i].value = "true";
     }
-    if (write->kind == WRITE_ASSIGNED && whole)
-        all[count++] = (struct gs_kv){names->assigned, "true"};
-    ret->annotations = all;
+    for (size_t i = 0; i < count; i++) {
+        if (claimant->done == claimant->request_count && strcmp(kv[i].key, names->assigned) == 0)
+            kv[i].value = "true";
+    }
+    ret->annotations = kv;
     ret->annotation_count = count;
     return 0;
 }
@@ -243,12 +227,17 @@ static bool still_waits(const struct gs_allocator *alloc, uint64_t number)
     return false;
 }
 
-static void drop(struct gs_allocator *alloc, struct queued_write *write)
+static void unlink_write(struct gs_allocator *alloc, const struct queued_write *write)
 {
     struct queued_write **at = &alloc->writes;
     while (*at != write)
         at = &(*at)->next;
     *at = write->next;
+}
+
+static void drop(struct gs_allocator *alloc, struct queued_write *write)
+{
+    unlink_write(alloc, write);
     free_write(write);
 }
 
@@ -277,10 +266,7 @@ static bool holds_still(const struct queued_write *write, const struct claimant 
 /* One that cannot be sent must not stop the others. */
 static void put_off(struct gs_allocator *alloc, struct queued_write *write)
 {
-    struct queued_write **at = &alloc->writes;
-    while (*at != write)
-        at = &(*at)->next;
-    *at = write->next;
+    unlink_write(alloc, write);
     append(alloc, write);
     write->under_way = false;
     if (alloc->config.clock)

@@ -89,6 +89,20 @@ static bool runs(const struct model_pod *p)
     return all;
 }
 
+static struct gs_pod spec_of(const struct model_pod *p, struct gs_container containers[BOXES])
+{
+    struct gs_pod pod = {0};
+    gs_pod_reset(&pod);
+    for (uint32_t i = 0; i < p->box_count; i++)
+        containers[i] =
+            (struct gs_container){.kind = p->boxes[i].kind, .gpu_units = p->boxes[i].units};
+    pod.containers = containers;
+    pod.container_count = p->box_count;
+    pod.count_kind = p->gpu_count > 1 ? GS_COUNT_VALID : GS_COUNT_ABSENT;
+    pod.gpu_count = p->gpu_count;
+    return pod;
+}
+
 static void tell_plugin(struct world *w, struct model_pod *p)
 {
     struct gs_container containers[BOXES] = {0};
@@ -99,22 +113,14 @@ static void tell_plugin(struct world *w, struct model_pod *p)
         gs_allocator_pod_gone(w->alloc, p->uid);
         return;
     }
-    for (uint32_t i = 0; i < p->box_count; i++)
-        containers[i] =
-            (struct gs_container){.kind = p->boxes[i].kind, .gpu_units = p->boxes[i].units};
     snprintf(revision, sizeof(revision), "%llu", (unsigned long long)p->revision);
-    struct gs_pod pod = {0};
-    gs_pod_reset(&pod);
+    struct gs_pod pod = spec_of(p, containers);
     pod.uid = p->uid;
     pod.ns = "ns";
     pod.name = p->name;
     pod.resource_version = revision;
     pod.node_name = "n1";
     pod.phase = p->failed ? GS_PHASE_FAILED : runs(p) ? GS_PHASE_RUNNING : GS_PHASE_PENDING;
-    pod.containers = containers;
-    pod.container_count = p->box_count;
-    pod.count_kind = p->gpu_count > 1 ? GS_COUNT_VALID : GS_COUNT_ABSENT;
-    pod.gpu_count = p->gpu_count;
     pod.recorded = p->recorded ? GS_RECORDED_VALID : GS_RECORDED_NONE;
     pod.recorded_gpus = p->record;
     pod.assigned = p->assigned;
@@ -129,13 +135,7 @@ static void tell_plugin(struct world *w, struct model_pod *p)
 static void charge_of(struct model_pod *p)
 {
     struct gs_container containers[BOXES] = {0};
-    for (uint32_t i = 0; i < p->box_count; i++)
-        containers[i] =
-            (struct gs_container){.kind = p->boxes[i].kind, .gpu_units = p->boxes[i].units};
-    const struct gs_pod pod = {.containers = containers,
-                               .container_count = p->box_count,
-                               .count_kind = p->gpu_count > 1 ? GS_COUNT_VALID : GS_COUNT_ABSENT,
-                               .gpu_count = p->gpu_count};
+    const struct gs_pod pod = spec_of(p, containers);
     gs_pod_charge(&pod, &p->charge);
 }
 

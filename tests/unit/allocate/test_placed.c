@@ -45,6 +45,12 @@ static void a_bound_pod_is_told_with_its_share(void **state)
          "p",
          true},
         {"it sets MPS' variables itself", {"p", {8}, 0, .sets_mps = true}, 1, 8, "p", false},
+        {"it requires its limit",
+         {"p", {8}, 0, .qos = GS_QOS_BURSTABLE, .enforce_required = true},
+         1,
+         8,
+         "p",
+         false},
         {"ended", {"p", {8}, 0, .phase = GS_PHASE_SUCCEEDED}, 0, 0, "", false},
     };
     GS_FOR_EACH_ROW (r, rows) {
@@ -59,6 +65,8 @@ static void a_bound_pod_is_told_with_its_share(void **state)
             row_text(r->row, seen.pod.cgroup_uid, r->cgroup_uid);
             row_equal(r->row, seen.pod.runs, r->runs);
             row_equal(r->row, seen.pod.sets_mps, r->given.sets_mps);
+            row_equal(r->row, seen.pod.qos, r->given.qos);
+            row_equal(r->row, seen.pod.enforce_required, r->given.enforce_required);
         }
         gs_allocator_free(rig.alloc);
     }
@@ -105,20 +113,6 @@ static void a_pod_of_the_first_list_may_have_begun(void **state)
     gs_allocator_pod_gone(rig.alloc, "p");
     give_pod(&rig, &(struct given_pod){"q", {8}, 0});
     assert_false(look(&rig).pod.runs);
-    gs_allocator_free(rig.alloc);
-}
-
-static void a_pod_is_where_it_was_given_a_gpu(void **state)
-{
-    struct rig rig;
-    rig_up(&rig);
-    give_pod(&rig,
-             &(struct given_pod){"p", {8}, -1, .qos = GS_QOS_BURSTABLE, .enforce_required = true});
-    assert_int_equal(look(&rig).count, 0);
-    assert_int_equal(allocate(&rig, 8, NULL, NULL), 0);
-    struct seen seen = look(&rig);
-    assert_true(seen.count == 1 && seen.pod.gpus == 1 && seen.pod.units == 8);
-    assert_true(seen.pod.qos == GS_QOS_BURSTABLE && seen.pod.enforce_required);
     gs_allocator_free(rig.alloc);
 }
 
@@ -264,7 +258,6 @@ int main(void)
         cmocka_unit_test(a_bound_pod_is_told_with_its_share),
         cmocka_unit_test(containers_that_run_at_a_time_are_counted),
         cmocka_unit_test(a_pod_of_the_first_list_may_have_begun),
-        cmocka_unit_test(a_pod_is_where_it_was_given_a_gpu),
         cmocka_unit_test(a_start_names_its_pod),
         cmocka_unit_test(a_static_pod_has_one_share),
         cmocka_unit_test(an_owner_is_told_too),
