@@ -85,6 +85,7 @@ struct gs_allocator {
     struct claimant *current; /* begun and not finished: the kubelet is inside this pod */
     bool in_list, had_list;
     bool in_quick; /* the pods given are a quick list's */
+    bool lost;     /* the kubelet's checkpoint was empty while pods ran, and still lacks some */
     struct gs_recent ended;
     struct call *calls;
     struct gs_recent stranger_ids; /* of calls that no pod claimed, since one was dropped */

@@ -37,29 +37,26 @@ static struct claimant *match(const struct gs_allocator *alloc,
 }
 
 /*
- * A kubelet whose checkpoint was lost asks once more for pods that it knows, in the order of their
- * creation (up to 1.27 all of them, else those whose containers start again). Of such a pod it
- * names fewer containers than were allocated; the next one gets its GPUs as before. Should the call
- * be another pod's, the next reading tells.
+ * A kubelet up to 1.27 that lost its checkpoint asks once more for pods that run: the next
+ * container that it does not name gets its pod's GPUs as before. *ret_unclear: it may be that of
+ * pods on different GPUs.
  */
-static struct claimant *match_lost(struct gs_allocator *alloc,
-                                   const struct gs_allocate_request *request)
+static struct claimant *match_running(const struct gs_allocator *alloc,
+                                      const struct gs_allocate_request *request, bool *ret_unclear)
 {
-    struct claimant *lost = NULL;
-    for (struct claimant *at = alloc->first; at && request->told && request->api == GS_API_ANSWERED;
-         at = at->next) {
+    struct claimant *found = NULL;
+    const bool asks = alloc->lost && request->told && !request->skips_running;
+    *ret_unclear = false;
+    for (struct claimant *at = alloc->first; at && asks; at = at->next) {
         const gs_gpu_mask place = gs_claimant_place(alloc, at);
-        if (at->named < at->done && at->requests[at->named] == request->id_count &&
-            !at->pod.deleting && place && !(place & alloc->gone) &&
-            !gs_claimant_has_call(alloc, at, false) &&
-            (!lost || at->pod.created_s < lost->pod.created_s))
-            lost = at;
+        if (!gs_claimant_runs(at) || at->named >= at->request_count ||
+            at->requests[at->named] != request->id_count || !place || (place & alloc->gone) ||
+            gs_claimant_has_call(alloc, at, false))
+            continue;
+        *ret_unclear |= found && gs_claimant_place(alloc, found) != place;
+        found = at;
     }
-    if (lost) {
-        lost->done = lost->named;
-        gs_claimant_give(lost, gs_claimant_place(alloc, lost));
-    }
-    return lost;
+    return found;
 }
 
 /* Room for a pod's whole charge, its own present claim not counted; of a pod with one GPU on
@@ -296,16 +293,28 @@ enum gs_allocate_result gs_allocator_allocate(struct gs_allocator *alloc,
         gs_fail(err, GS_ENOTREADY, "this node has no GPU to allocate");
         return GS_ALLOCATE_FAILED;
     }
+    bool unclear;
+    struct claimant *lost = match_running(alloc, request, &unclear), *claimant = lost;
     /* A pod that bypassed the extender does not take others' calls. */
-    struct claimant *claimant =
-        request->api == GS_API_NOT_ASKED ? NULL : match(alloc, request, true);
+    if (!claimant && request->api != GS_API_NOT_ASKED)
+        claimant = match(alloc, request, true);
     claimant = claimant ? claimant : match(alloc, request, false);
-    claimant = claimant ? claimant : match_lost(alloc, request);
     const gs_gpu_mask recorded = claimant ? gs_claimant_record(alloc, claimant) : 0;
     /* What the extender recorded may seem full: pods may have ended that are still known here. */
-    if (request->api == GS_API_NOT_ASKED && !(claimant && claimant->allocated) &&
-        !(recorded && gs_claimant_fits(alloc, claimant, recorded)))
+    if (request->api == GS_API_NOT_ASKED &&
+        (lost || !(claimant && (claimant->allocated ||
+                                (recorded && gs_claimant_fits(alloc, claimant, recorded))))))
         return GS_ALLOCATE_LIST_FIRST;
+    if (unclear) {
+        gs_fail(err, GS_ENOTREADY,
+                "the kubelet lost its checkpoint, and pods that request as much run on different "
+                "GPUs: it is unknown which of them this is");
+        return GS_ALLOCATE_FAILED;
+    }
+    if (lost) {
+        lost->done = lost->named;
+        gs_claimant_give(lost, gs_claimant_place(alloc, lost));
+    }
     return claimant ? give(alloc, claimant, request, ret, err)
                     : give_unclaimed(alloc, request, ret, err);
 }

@@ -299,8 +299,12 @@ void gs_allocator_observe(struct gs_allocator *alloc, const struct gs_given *giv
         read_entry(alloc, &given[i]);
     count_misses(alloc, at_allocate);
     judge_restored(alloc);
-    for (struct claimant *at = alloc->first; at; at = at->next)
+    bool lacks = false;
+    for (struct claimant *at = alloc->first; at; at = at->next) {
+        lacks |= gs_claimant_runs(at) && at->named < at->request_count;
         recount(alloc, at);
+    }
+    alloc->lost = lacks && (alloc->lost || !count);
 }
 
 void gs_claimant_inherit(struct gs_allocator *alloc, struct claimant *claimant)

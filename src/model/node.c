@@ -12,6 +12,7 @@ void gs_node_reset(struct gs_node *node)
         .uid = "",
         .resource_version = "",
         .address = "",
+        .kubelet = "",
         .enforced = "",
         .inventory_error = "",
         .moved_error = "",

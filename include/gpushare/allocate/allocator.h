@@ -125,7 +125,8 @@ enum gs_api_outcome {
 struct gs_allocate_request {
     const char *const *ids; /* device ids, one per unit */
     size_t id_count;
-    bool told; /* the kubelet's checkpoint was read for this call */
+    bool told;          /* the kubelet's checkpoint was read for this call */
+    bool skips_running; /* the kubelet never asks for pods that run (1.28 and later) */
     enum gs_api_outcome api;
     bool patient; /* the API may be asked again before the pod fails */
 };

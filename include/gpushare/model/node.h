@@ -25,6 +25,7 @@ struct gs_node {
     const char *resource_version; /* metadata.resourceVersion, "" when absent */
     const char *enforced;         /* label <domain>/gpu-enforced, "" when absent */
     const char *address;          /* first InternalIP of status.addresses, "" when absent */
+    const char *kubelet;          /* status.nodeInfo.kubeletVersion, "" when absent */
     bool labelled;                /* label gpushare=true */
     bool ready;                   /* condition Ready is True */
     bool unschedulable;           /* spec.unschedulable */

@@ -22,7 +22,7 @@
 void devices_read_ids_in(struct plugin *plugin, int64_t pause_ns)
 {
     struct devices *devices = &plugin->devices;
-    int64_t at_ns = gs_loop_now_ns(plugin->loop) + pause_ns;
+    int64_t at_ns = plugin_now_ns(plugin) + pause_ns;
     if (at_ns < devices->ids_at_ns)
         devices->ids_at_ns = at_ns;
 }
@@ -36,7 +36,7 @@ void devices_read_ids_soon(struct plugin *plugin)
 static void read_ids_when_due(struct plugin *plugin)
 {
     struct devices *devices = &plugin->devices;
-    if (gs_loop_now_ns(plugin->loop) >= devices->ids_at_ns) {
+    if (plugin_now_ns(plugin) >= devices->ids_at_ns) {
         devices->ids_at_ns = INT64_MAX;
         checkpoint_observe(plugin, false, true);
     }
@@ -181,8 +181,8 @@ static void tell_gpus(struct plugin *plugin)
     if (!devices->tell_gpus || !plugin->restored)
         return;
     devices->tell_gpus = false;
-    node_events_of_gpus(plugin, &devices->reported, &plugin->devices.set);
-    devices->reported = plugin->devices.set;
+    node_events_of_gpus(plugin, &devices->reported, &devices->set);
+    devices->reported = devices->set;
 }
 
 /* A cordon is the node's, not the driver's: the inventory does not name it. */
@@ -281,8 +281,7 @@ static void renew_if_due(struct plugin *plugin)
     tell_overfull(plugin);
     if (plugin->restored && numbers_forget(&devices->numbers, placed_on(&stats)))
         devices->due = plugin->node.due = true;
-    if (!plugin->devices.have_gpus ||
-        (!devices->due && is_tried(devices, choose_unit(plugin, &stats))))
+    if (!devices->have_gpus || (!devices->due && is_tried(devices, choose_unit(plugin, &stats))))
         return;
     if (renew(plugin, &err) < 0)
         gs_log(GS_LOG_ERROR, "device list not updated", GS_STR("error", err.msg));
@@ -295,9 +294,9 @@ static void remember(struct plugin *plugin)
 {
     struct devices *devices = &plugin->devices;
     const struct gs_inventory *record = record_now(devices->record);
-    int64_t until_ns = plugin->devices.since_ns + DEVICES_PATIENCE_NS;
-    bool late = gs_loop_now_ns(plugin->loop) >= until_ns;
-    if (devices->remembered || !plugin->devices.have_gpus)
+    int64_t until_ns = devices->since_ns + DEVICES_PATIENCE_NS;
+    bool late = plugin_now_ns(plugin) >= until_ns;
+    if (devices->remembered || !devices->have_gpus)
         return;
     if (!devices->node_read && !(late && record_on_host(devices->record))) {
         plugin_wake_at(plugin, late ? INT64_MAX : until_ns);
@@ -330,8 +329,8 @@ static void read_notes(struct plugin *plugin)
     const struct gs_inventory *record = record_now(devices->record);
     struct numbers numbers = devices->numbers;
     struct checkpoint_notes said;
-    int64_t now_ns = gs_loop_now_ns(plugin->loop);
-    if (!devices->remembered || devices->noted_read || !plugin->devices.have_gpus)
+    int64_t now_ns = plugin_now_ns(plugin);
+    if (!devices->remembered || devices->noted_read || !devices->have_gpus)
         return;
     if (now_ns < devices->notes_again_ns) {
         plugin_wake_at(plugin, devices->notes_again_ns);
@@ -353,8 +352,8 @@ static void read_notes(struct plugin *plugin)
 static void tell_waiting(struct plugin *plugin)
 {
     struct devices *devices = &plugin->devices;
-    bool waits = plugin->devices.have_gpus && !devices_known(devices) &&
-                 gs_loop_now_ns(plugin->loop) >= plugin->devices.since_ns + DEVICES_PATIENCE_NS;
+    bool waits = devices->have_gpus && !devices_known(devices) &&
+                 plugin_now_ns(plugin) >= devices->since_ns + DEVICES_PATIENCE_NS;
     const char *why = !devices->remembered
                           ? "waiting for the Node: the GPU indices and the memory unit of pods are "
                             "unknown, and the host has no record of them"

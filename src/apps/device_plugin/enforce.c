@@ -61,7 +61,7 @@ static void look(struct plugin *plugin)
     if (enforce->watch)
         gs_cgroup_watch_follow(enforce->watch, gs_limiter_tree(enforce->limiter));
     enforce->look_due = false;
-    enforce->look_ns = gs_loop_now_ns(plugin->loop) + LOOK_NS;
+    enforce->look_ns = plugin_now_ns(plugin) + LOOK_NS;
 }
 
 static void look_when_due(struct plugin *plugin)
@@ -69,7 +69,7 @@ static void look_when_due(struct plugin *plugin)
     struct enforce *enforce = &plugin->enforce;
     bool no_pods = gs_limiter_tree(enforce->limiter)->root_count == 0;
     if (enforce->look_due || (no_pods && enforce->pass_due) ||
-        gs_loop_now_ns(plugin->loop) >= enforce->look_ns)
+        plugin_now_ns(plugin) >= enforce->look_ns)
         look(plugin);
 }
 
@@ -227,7 +227,7 @@ bool enforce_may_start(struct plugin *plugin, const struct gs_start_request *req
         if (plugin->enforce.watch && pod->containers == 1) /* the container's own comes next */
             gs_cgroup_watch_containers(plugin->enforce.watch, pod->cgroup_uid, pod->qos);
         if (plugin->enforce.again_ns == INT64_MAX)
-            plugin->enforce.again_ns = gs_loop_now_ns(plugin->loop) + AGAIN_NS;
+            plugin->enforce.again_ns = plugin_now_ns(plugin) + AGAIN_NS;
         plugin_wake_at(plugin, plugin->enforce.again_ns);
         return true;
     }
@@ -277,7 +277,7 @@ static void read_watch(struct plugin *plugin)
 static void show_again(struct plugin *plugin)
 {
     struct enforce *enforce = &plugin->enforce;
-    int64_t now_ns = gs_loop_now_ns(plugin->loop);
+    int64_t now_ns = plugin_now_ns(plugin);
     if (now_ns >= enforce->again_ns)
         enforce->again_ns = gs_keeper_show_again(enforce->keeper) ? now_ns + AGAIN_NS : INT64_MAX;
     plugin_wake_at(plugin, enforce->again_ns);

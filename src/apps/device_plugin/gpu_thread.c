@@ -105,7 +105,7 @@ static void tell_pages(struct plugin *plugin)
 static void end_patience(struct plugin *plugin)
 {
     struct gpu_thread *thread = plugin->gpu_thread;
-    int64_t silent_ns = gs_loop_now_ns(plugin->loop) - atomic_load(&thread->answered_ns);
+    int64_t silent_ns = plugin_now_ns(plugin) - atomic_load(&thread->answered_ns);
     if (silent_ns < HANG_S * GS_NS_PER_S || atomic_load(&thread->given_up))
         return;
     char why[64];
@@ -120,7 +120,7 @@ static void end_if_for_long(struct plugin *plugin, enum gs_code code)
 {
     int64_t limit_ns = (code == GS_ECONFLICT ? MISMATCH_S : FAILING_S) * GS_NS_PER_S;
     struct gpu_thread *thread = plugin->gpu_thread;
-    int64_t now_ns = gs_loop_now_ns(plugin->loop);
+    int64_t now_ns = plugin_now_ns(plugin);
     if (plugin->settings.gpu_file)
         return;
     if (!thread->failing)
@@ -144,7 +144,7 @@ static void take_news(struct plugin *plugin, const struct news *news)
         end_if_for_long(plugin, news->err.code);
     } else if (advertise(plugin, &news->set)) {
         if (!plugin->devices.have_gpus)
-            plugin->devices.since_ns = gs_loop_now_ns(plugin->loop);
+            plugin->devices.since_ns = plugin_now_ns(plugin);
         plugin->devices.have_gpus = news->set.count > 0;
         plugin->node.due = plugin->devices.log_due = true;
         tell_pages(plugin);
@@ -223,7 +223,7 @@ static void post(struct gpu_thread *thread, const struct gs_gpu_set *set,
 /* The source came back, with whatever answer. */
 static void note_answer(struct gpu_thread *thread)
 {
-    atomic_store(&thread->answered_ns, gs_loop_now_ns(thread->plugin->loop));
+    atomic_store(&thread->answered_ns, plugin_now_ns(thread->plugin));
 }
 
 /* Of the loop's clock, which is looked at ten times a second. */
@@ -247,7 +247,7 @@ static bool is_wanted(struct gpu_thread *thread)
 static int64_t next_list(void *ctx)
 {
     struct gpu_thread *thread = ctx;
-    int64_t now_ns = gs_loop_now_ns(thread->plugin->loop);
+    int64_t now_ns = plugin_now_ns(thread->plugin);
     /* three calls follow, each of which may take as long as any */
     atomic_store(&thread->answered_ns, now_ns + 2 * HANG_S * GS_NS_PER_S);
     thread->news_came |= thread->source.ops->wait(thread->source.ctx, 0, NULL) != 0;
@@ -258,7 +258,7 @@ static int64_t next_list(void *ctx)
 /* As rarely as the GPUs are read when nothing happens to them. False: there may be news. */
 static bool list_processes(struct gpu_thread *thread, const struct gs_gpu_set *set)
 {
-    int64_t now_ns = gs_loop_now_ns(thread->plugin->loop);
+    int64_t now_ns = plugin_now_ns(thread->plugin);
     if (!thread->processes || (thread->listed_ns && now_ns - thread->listed_ns < READ_EVERY_NS))
         return true;
     thread->listed_ns = now_ns;

@@ -155,7 +155,7 @@ static bool empty_trash(struct plugin *plugin)
 
 void hook_round(struct plugin *plugin)
 {
-    int64_t now_ns = gs_loop_now_ns(plugin->loop);
+    int64_t now_ns = plugin_now_ns(plugin);
     if (!plugin->settings.hook_library)
         return;
     if (now_ns >= plugin->hook.look_ns) {

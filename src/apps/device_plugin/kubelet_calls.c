@@ -122,14 +122,13 @@ static void wait_for_list(struct pending_call *pending)
 {
     struct plugin *plugin = pending->plugin;
     pending->list_round = plugin->calls.list_round + 1;
-    wait_for(pending, WAIT_LIST,
-             gs_loop_now_ns(plugin->loop) + LIST_BUDGET_NS + LIST_BUDGET_NS / 10);
+    wait_for(pending, WAIT_LIST, plugin_now_ns(plugin) + LIST_BUDGET_NS + LIST_BUDGET_NS / 10);
 }
 
 /* Meanwhile the watch may bring what is missing. */
 static void pause_before_list(struct pending_call *pending)
 {
-    wait_for(pending, WAIT_TO_LIST, gs_loop_now_ns(pending->plugin->loop) + LIST_PAUSE_NS);
+    wait_for(pending, WAIT_TO_LIST, plugin_now_ns(pending->plugin) + LIST_PAUSE_NS);
 }
 
 static bool waits_for_list(const struct pending_call *pending)
@@ -142,7 +141,7 @@ static bool waits_for_list(const struct pending_call *pending)
 static void log_allocated(const struct pending_call *pending,
                           const struct gs_allocate_answer *answer)
 {
-    int64_t took_ns = gs_loop_now_ns(pending->plugin->loop) - pending->since_ns;
+    int64_t took_ns = plugin_now_ns(pending->plugin) - pending->since_ns;
     gs_log(GS_LOG_INFO, "allocated", GS_STR("pod", answer->name), GS_STR("namespace", answer->ns),
            GS_STR("gpu", answer->idx), GS_INT("units", answer->units),
            GS_INT("ms", took_ns / GS_NS_PER_MS));
@@ -151,12 +150,13 @@ static void log_allocated(const struct pending_call *pending,
 static void decide_allocate(struct pending_call *pending, enum gs_api_outcome api)
 {
     struct plugin *plugin = pending->plugin;
-    int64_t waited_ns = gs_loop_now_ns(plugin->loop) - pending->since_ns;
+    int64_t waited_ns = plugin_now_ns(plugin) - pending->since_ns;
     for (; pending->at < pending->count; pending->at++) {
         const struct gs_allocate_request request = {
             .ids = pending->wanted[pending->at].ids,
             .id_count = pending->wanted[pending->at].count,
             .told = pending->told,
+            .skips_running = plugin->calls.skips_running,
             .api = api,
             .patient = waited_ns < ALLOCATE_PATIENCE_NS && !plugin->round.stopping,
         };
@@ -186,7 +186,7 @@ static void decide_allocate(struct pending_call *pending, enum gs_api_outcome ap
     gs_dp_allocate_reply(pending->call, pending->answers, pending->count);
     plugin->enforce.allocated = true;
     plugin->calls.stats.answered++;
-    plugin->calls.stats.answered_ns += (uint64_t)(gs_loop_now_ns(plugin->loop) - pending->since_ns);
+    plugin->calls.stats.answered_ns += (uint64_t)(plugin_now_ns(plugin) - pending->since_ns);
     devices_read_ids_soon(plugin); /* ids that were just freed may have been given out again */
     pending_free(pending);
 }
@@ -197,7 +197,7 @@ static void decide_allocate(struct pending_call *pending, enum gs_api_outcome ap
 static void wait_for_node(struct pending_call *pending)
 {
     if (!pending->write_until_ns)
-        pending->write_until_ns = gs_loop_now_ns(pending->plugin->loop) + START_WRITE_NS;
+        pending->write_until_ns = plugin_now_ns(pending->plugin) + START_WRITE_NS;
     wait_for(pending, WAIT_NODE, pending->write_until_ns);
 }
 
@@ -245,37 +245,28 @@ static void decide(struct pending_call *pending, enum gs_api_outcome api)
 
 /* ---- a new call ---- */
 
-static struct pending_call *pending_new(struct plugin *plugin, enum call_kind kind,
-                                        struct gs_dp_call *call, const struct gs_dp_ids *wanted,
-                                        size_t count)
+static void begin(struct plugin *plugin, enum call_kind kind, struct gs_dp_call *call,
+                  const struct gs_dp_ids *wanted, size_t count)
 {
     struct pending_call *pending = calloc(1, sizeof(*pending));
-    if (!pending)
-        return NULL;
+    struct gs_error err = {0};
+    if (!pending) {
+        gs_fail_nomem(&err);
+        gs_dp_call_fail(call, &err);
+        return;
+    }
     *pending = (struct pending_call){.next = plugin->calls.pending,
                                      .plugin = plugin,
                                      .kind = kind,
                                      .call = call,
                                      .wanted = wanted,
                                      .count = count,
-                                     .since_ns = gs_loop_now_ns(plugin->loop)};
+                                     .since_ns = plugin_now_ns(plugin)};
     plugin->calls.pending = pending;
     pending->answers = gs_arena_calloc(&pending->arena, count + 1, sizeof(*pending->answers));
     if (!pending->answers) {
-        pending_free(pending);
-        return NULL;
-    }
-    return pending;
-}
-
-static void begin(struct plugin *plugin, enum call_kind kind, struct gs_dp_call *call,
-                  const struct gs_dp_ids *wanted, size_t count)
-{
-    struct pending_call *pending = pending_new(plugin, kind, call, wanted, count);
-    struct gs_error err = {0};
-    if (!pending) {
         gs_fail_nomem(&err);
-        gs_dp_call_fail(call, &err);
+        fail(pending, &err);
     }
 }
 
@@ -318,7 +309,7 @@ static void go_on_with_node(struct pending_call *pending, bool due)
 static void go_on(struct pending_call *pending)
 {
     const struct plugin *plugin = pending->plugin;
-    bool due = gs_loop_now_ns(plugin->loop) >= pending->until_ns;
+    bool due = plugin_now_ns(plugin) >= pending->until_ns;
     switch (pending->wait) {
     case WAIT_TURN:
         if (pending->kind == CALL_ALLOCATE) /* once: what it does not name is counted */

@@ -20,7 +20,8 @@ struct kubelet_calls {
     struct worker *lister;
     uint64_t list_round; /* of the list of pods that runs, or ran last */
     bool listing;
-    bool list_failed; /* that one */
+    bool list_failed;   /* that one */
+    bool skips_running; /* gs_allocate_request */
 };
 
 extern const struct gs_dp_ops kubelet_calls_ops; /* ctx: struct plugin */

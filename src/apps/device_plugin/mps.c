@@ -70,7 +70,7 @@ void mps_round(struct plugin *plugin)
 {
     struct mps *mps = &plugin->mps;
     const struct gs_gpu_set *found = &plugin->devices.found;
-    int64_t now_ns = gs_loop_now_ns(plugin->loop);
+    int64_t now_ns = plugin_now_ns(plugin);
     if (!plugin->settings.mps_root)
         return;
     for (uint32_t i = 0; now_ns >= mps->look_ns && i < found->count; i++) {

@@ -33,7 +33,7 @@ void node_events_add(struct plugin *plugin, bool warning, const char *reason, co
     va_end(ap);
     gs_log(warning ? GS_LOG_WARN : GS_LOG_INFO, "node event", GS_STR("reason", reason),
            GS_STR("message", event.message));
-    if (!allowed(events, gs_loop_now_ns(plugin->loop)))
+    if (!allowed(events, plugin_now_ns(plugin)))
         return;
     events->queue[events->count++] = event;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gpushare/base/cleanup.h"
+#include "gpushare/base/num.h"
 #include "gpushare/codec/inventory.h"
 #include "gpushare/codec/moved.h"
 
@@ -120,8 +121,13 @@ static int write_counts(const struct gs_kube *kube, const struct gs_names *names
 
 static void note_facts(const struct gs_node *node, struct node_facts *ret)
 {
+    const char *dot = strchr(node->kubelet, '.'); /* of v1.28.0 */
+    uint32_t minor = 0;
+    if (dot)
+        gs_parse_u32(dot + 1, strcspn(dot + 1, "."), &minor);
     *ret = (struct node_facts){.driver_upgrade = node->driver_upgrade,
                                .mps = node->mps,
+                               .skips_running = minor >= 28,
                                .whole_gpus = node->whole_gpus,
                                .cordoned = node->cordoned};
     if (!node->inventory)

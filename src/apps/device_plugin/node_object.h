@@ -30,6 +30,7 @@ struct node_facts {
     int64_t rev;            /* of the inventory; 0: it does not say */
     bool driver_upgrade;    /* the label */
     bool mps;               /* the label */
+    bool skips_running;     /* gs_allocate_request */
     uint32_t whole_gpus;    /* NVIDIA's device plugin's in its capacity */
     gs_gpu_mask cordoned;   /* by an administrator */
     struct gs_moved *moved; /* gpu-reassigned, in the arena; only of node_object_read() */

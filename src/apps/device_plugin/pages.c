@@ -182,18 +182,21 @@ static void on_readyz(void *ctx, const struct gs_http_request *req, struct gs_ht
 static void print_gpus(const struct pages_state *state, struct gs_buf *out)
 {
     static const char *const names[] = {PREFIX "gpu_memory_bytes",
-                                        PREFIX "gpu_memory_allocated_bytes", PREFIX "gpu_healthy"};
-    static const char *const helps[] = {"Memory of a GPU, as advertised to the kubelet.",
-                                        "Memory of a GPU that is allocated to pods.",
-                                        "1 if the GPU is healthy and accepts new pods."};
+                                        PREFIX "gpu_memory_allocated_bytes", PREFIX "gpu_healthy",
+                                        PREFIX "gpu_enforced"};
+    static const char *const helps[] = {
+        "Memory of a GPU, as advertised to the kubelet.",
+        "Memory of a GPU that is allocated to pods.",
+        "1 if the GPU is healthy and accepts new pods.",
+        "1 if the kernel limits each pod on the GPU to its request."};
     const uint64_t unit_bytes = (uint64_t)gs_unit_mib(state->unit) << 20;
-    for (int what = 0; what < 3; what++) {
+    for (int what = 0; what < 4; what++) {
         gs_metric_family(out, names[what], "gauge", helps[what]);
         for (uint32_t i = 0; i < state->set.count; i++) {
             const struct gs_gpu *gpu = &state->set.gpus[i];
             const uint64_t values[] = {gpu->mem_units * unit_bytes,
-                                       state->stats.used_units[gpu->idx] * unit_bytes,
-                                       gpu->healthy};
+                                       state->stats.used_units[gpu->idx] * unit_bytes, gpu->healthy,
+                                       gpu->enforced == GS_ENFORCED_DMEM};
             char idx[16];
             snprintf(idx, sizeof(idx), "%u", gpu->idx);
             gs_metric_sample(out, names[what], "gpu", idx, values[what]);
@@ -283,18 +286,10 @@ static void print_allocations(const struct pages_state *state, struct gs_buf *ou
 
 static void print_limits(const struct pages_state *state, struct gs_buf *out)
 {
-    const char *name = PREFIX "gpu_enforced";
+    const char *name = PREFIX "pods_by_limit";
     gs_metric_family(out, PREFIX "enforce_mode", "gauge",
                      "Constant 1 for the value of --enforce in use.");
     gs_metric_sample(out, PREFIX "enforce_mode", "mode", gs_enforce_name(state->enforce), 1);
-    gs_metric_family(out, name, "gauge",
-                     "1 if the kernel limits each pod on the GPU to its request.");
-    for (uint32_t i = 0; i < state->set.count; i++) {
-        char idx[16];
-        snprintf(idx, sizeof(idx), "%u", state->set.gpus[i].idx);
-        gs_metric_sample(out, name, "gpu", idx, state->set.gpus[i].enforced == GS_ENFORCED_DMEM);
-    }
-    name = PREFIX "pods_by_limit";
     gs_metric_family(
         out, name, "gauge",
         "Pods that request GPU memory, by state. limited: by the kernel; not_limited: a limit is "

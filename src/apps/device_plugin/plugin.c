@@ -26,7 +26,7 @@ static void refresh_pages(struct plugin *plugin, struct usage *usage)
     struct pages_state *state = &plugin->pages.state;
     state->pods_listed = plugin->pods_listed;
     state->linked = gs_dp_streams(plugin->dp) > 0;
-    state->beat_ns = gs_loop_now_ns(plugin->loop);
+    state->beat_ns = plugin_now_ns(plugin);
     state->set = plugin->devices.set;
     state->unit = plugin->devices.unit;
     state->foreign_ids = plugin->devices.foreign;
@@ -94,7 +94,7 @@ static bool may_link(struct plugin *plugin)
     int64_t until_ns = plugin->devices.since_ns + DEVICES_PATIENCE_NS;
     if (!devices_known(&plugin->devices))
         return false;
-    if (devices_synced(plugin) || gs_loop_now_ns(plugin->loop) >= until_ns)
+    if (devices_synced(plugin) || plugin_now_ns(plugin) >= until_ns)
         return true;
     plugin_wake_at(plugin, until_ns);
     return false;
@@ -132,7 +132,7 @@ static void look_around(struct plugin *plugin)
 
 static void tick(struct plugin *plugin)
 {
-    int64_t now_ns = gs_loop_now_ns(plugin->loop);
+    int64_t now_ns = plugin_now_ns(plugin);
     if (now_ns >= plugin->round.tick_ns) {
         plugin->round.tick_ns = now_ns + TICK_NS;
         if (!plugin->round.stopping)
@@ -147,7 +147,7 @@ static void tell_over(struct plugin *plugin)
     uint64_t bytes;
     const char *uid;
     char words[192];
-    const int64_t now_ns = gs_loop_now_ns(plugin->loop);
+    const int64_t now_ns = plugin_now_ns(plugin);
     while (plugin->settings.pod_usage &&
            (uid = driver_usage_next_over(&plugin->driver_usage, now_ns, &bytes)) != NULL) {
         snprintf(words, sizeof(words),
@@ -169,7 +169,7 @@ static bool tell_usage(struct plugin *plugin, struct usage *usage)
     if (plugin->settings.pod_usage_from != POD_USAGE_DMEM)
         usage->driver = &plugin->driver_usage;
     usage->driver_alone = plugin->settings.pod_usage_from == POD_USAGE_NVML;
-    usage->now_ns = gs_loop_now_ns(plugin->loop);
+    usage->now_ns = plugin_now_ns(plugin);
     usage->unit_bytes = (uint64_t)gs_unit_mib(plugin->devices.unit) << 20;
     usage->names_pods = plugin->settings.pod_usage;
     usage->set = &plugin->devices.set;
@@ -211,7 +211,7 @@ void plugin_round(struct plugin *plugin)
 static bool is_over(const struct plugin *plugin)
 {
     return plugin->round.stopping &&
-           (!plugin->calls.pending || gs_loop_now_ns(plugin->loop) >= plugin->round.give_up_ns);
+           (!plugin->calls.pending || plugin_now_ns(plugin) >= plugin->round.give_up_ns);
 }
 
 int plugin_run(struct plugin *plugin, struct gs_error *err)
@@ -233,7 +233,7 @@ static void on_wake(void *ctx)
 int plugin_start(struct plugin *plugin, struct gs_error *err)
 {
     plugin->round.wake = (struct gs_loop_timer){.fn = on_wake};
-    plugin->round.tick_ns = gs_loop_now_ns(plugin->loop) + TICK_NS;
+    plugin->round.tick_ns = plugin_now_ns(plugin) + TICK_NS;
     devices_start(plugin);
     plugin->round.usage_due = true; /* the pages have the families from the start */
     return ownership_start(plugin, record_now(plugin->devices.record), err);

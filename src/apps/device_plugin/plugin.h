@@ -79,6 +79,11 @@ struct plugin {
     struct pages pages; /* what /readyz and /metrics show */
 };
 
+static inline int64_t plugin_now_ns(const struct plugin *plugin)
+{
+    return gs_loop_now_ns(plugin->loop);
+}
+
 /* GPUs, indices and unit are known, and it does not end: pods' limits may be looked after. */
 bool plugin_knows(const struct plugin *plugin);
 

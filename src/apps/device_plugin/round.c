@@ -23,5 +23,5 @@ void plugin_stop(struct plugin *plugin, int result)
         return;
     round->stopping = true;
     round->result = result;
-    round->give_up_ns = gs_loop_now_ns(plugin->loop) + ANSWERS_NS;
+    round->give_up_ns = plugin_now_ns(plugin) + ANSWERS_NS;
 }

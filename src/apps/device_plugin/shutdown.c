@@ -21,7 +21,7 @@ static bool is_busy(const struct plugin *plugin, const struct gs_allocator_stats
 void shutdown_round(struct plugin *plugin)
 {
     struct shutdown *leave = &plugin->leave;
-    int64_t now_ns = gs_loop_now_ns(plugin->loop), end_ns = leave->until_ns;
+    int64_t now_ns = plugin_now_ns(plugin), end_ns = leave->until_ns;
     struct gs_allocator_stats stats;
     if (!leave->begun || plugin->round.stopping)
         return;
@@ -49,7 +49,7 @@ void shutdown_begin(struct plugin *plugin)
         return;
     }
     leave->begun = true;
-    leave->until_ns = gs_loop_now_ns(plugin->loop) + LONGEST_NS;
+    leave->until_ns = plugin_now_ns(plugin) + LONGEST_NS;
     plugin->node.leaving = plugin->node.due = true;
 }
 

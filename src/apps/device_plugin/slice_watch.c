@@ -46,7 +46,7 @@ static void answered(void *ctx)
     struct slice_watch *watch = ctx;
     struct plugin *plugin = watch->plugin;
     watch->asking = false;
-    watch->again_ns = gs_loop_now_ns(plugin->loop) + list_watch_pause_ns(&watch->list);
+    watch->again_ns = plugin_now_ns(plugin) + list_watch_pause_ns(&watch->list);
     tell(watch);
     if (watch->err.code == GS_EDENIED) /* who has no right to read them is never told */
         plugin->ownership.asked = true;
@@ -60,7 +60,7 @@ void slice_watch_round(struct plugin *plugin)
     struct slice_watch *watch = plugin->ownership.watch;
     if (!watch || watch->asking || plugin->round.stopping)
         return;
-    if (gs_loop_now_ns(plugin->loop) < watch->again_ns) {
+    if (plugin_now_ns(plugin) < watch->again_ns) {
         plugin_wake_at(plugin, watch->again_ns);
         return;
     }

@@ -30,8 +30,14 @@ struct writing {
     struct gs_error err;
 };
 
-static int send_event(const struct plugin *plugin, const struct gs_allocator_write *write,
-                      struct gs_error *err)
+static int send_event(const struct plugin *plugin, struct gs_event event, struct gs_error *err)
+{
+    event.component = "gpushare-device-plugin";
+    return plugin->kube.ops->create_event(plugin->kube.ctx, &event, err);
+}
+
+static int send_pod_event(const struct plugin *plugin, const struct gs_allocator_write *write,
+                          struct gs_error *err)
 {
     const struct gs_event event = {
         .api = write->about.api,
@@ -42,9 +48,8 @@ static int send_event(const struct plugin *plugin, const struct gs_allocator_wri
         .warning = write->warning,
         .reason = write->reason,
         .message = write->message,
-        .component = "gpushare-device-plugin",
     };
-    return plugin->kube.ops->create_event(plugin->kube.ctx, &event, err);
+    return send_event(plugin, event, err);
 }
 
 static int send_patch(const struct plugin *plugin, const struct gs_allocator_write *write,
@@ -71,9 +76,8 @@ static int send_node_event(const struct plugin *plugin, const struct node_event 
         .warning = about->warning,
         .reason = about->reason,
         .message = about->message,
-        .component = "gpushare-device-plugin",
     };
-    return plugin->kube.ops->create_event(plugin->kube.ctx, &event, err);
+    return send_event(plugin, event, err);
 }
 
 static int do_job(struct writing *writing, struct gs_error *err)
@@ -91,7 +95,7 @@ static int do_job(struct writing *writing, struct gs_error *err)
     case JOB_POD:
         break;
     }
-    return writing->write.event ? send_event(plugin, &writing->write, err)
+    return writing->write.event ? send_pod_event(plugin, &writing->write, err)
                                 : send_patch(plugin, &writing->write, err);
 }
 
@@ -157,14 +161,12 @@ static int64_t pause_ns(uint32_t failures)
  * events and every write of a pod pause by themselves. */
 static void pause_node(struct plugin *plugin)
 {
-    plugin->writes.node_again_ns =
-        gs_loop_now_ns(plugin->loop) + pause_ns(plugin->writes.node_failures++);
+    plugin->writes.node_again_ns = plugin_now_ns(plugin) + pause_ns(plugin->writes.node_failures++);
 }
 
 static void pause_node_events(struct plugin *plugin)
 {
-    plugin->writes.event_due_ns =
-        gs_loop_now_ns(plugin->loop) + pause_ns(plugin->writes.event_failures++);
+    plugin->writes.event_due_ns = plugin_now_ns(plugin) + pause_ns(plugin->writes.event_failures++);
 }
 
 /* A name that no node has is found before anything is served under it. Where the API server was too
@@ -227,8 +229,10 @@ static void node_done(struct plugin *plugin, const struct writing *writing)
     }
     if (done && writing->job == JOB_READ_NODE)
         node_was_read(plugin, &writing->facts);
-    if (done)
+    if (done) {
         devices_take_cordon(plugin, writing->facts.cordoned);
+        plugin->calls.skips_running = writing->facts.skips_running;
+    }
     if (writing->job == JOB_READ_NODE)
         return;
     if (done)
@@ -268,7 +272,7 @@ static bool must_wait(const struct plugin *plugin)
 
 static bool next_node_event(const struct plugin *plugin, struct writing *writing)
 {
-    if (!plugin->node_events.count || plugin->writes.event_due_ns > gs_loop_now_ns(plugin->loop))
+    if (!plugin->node_events.count || plugin->writes.event_due_ns > plugin_now_ns(plugin))
         return false;
     writing->job = JOB_NODE_EVENT;
     writing->event = plugin->node_events.queue[0];
@@ -284,7 +288,7 @@ static bool next_of_pods(const struct plugin *plugin, struct writing *writing)
 
 static bool next_of_node(struct plugin *plugin, struct writing *writing)
 {
-    bool put_off = gs_loop_now_ns(plugin->loop) < plugin->writes.node_again_ns;
+    bool put_off = plugin_now_ns(plugin) < plugin->writes.node_again_ns;
     if (plugin->writes.node_again_ns && !put_off) {
         plugin->writes.node_again_ns = 0;
         plugin->node.due = true;

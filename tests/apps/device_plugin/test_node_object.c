@@ -108,6 +108,7 @@ static void change(enum change what, struct gs_gpu_set *set, struct node_object 
     desired->written = what != FIRST_WRITE;
     desired->moved = what == MOVED ? "{\"u\":[1]}" : desired->moved;
     api.node.enforced = what == OTHER_LABEL ? "mps" : "dmem";
+    api.node.kubelet = what == FIRST_WRITE ? "v1.27.16" : "v1.28.0";
 }
 
 static void only_what_differs_is_written(void **state)
@@ -152,6 +153,7 @@ static void only_what_differs_is_written(void **state)
         row_text(r->row, api.label, r->label);
         row_text(r->row, api.count, r->count);
         row_equal(r->row, facts.gpu_count, 2);
+        row_equal(r->row, facts.skips_running, r->what != FIRST_WRITE);
         for (unsigned part = COUNTS; part <= LABEL; part *= 2) {
             api.wrote = 0;
             api.refuses = part;

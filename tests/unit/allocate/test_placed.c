@@ -80,11 +80,8 @@ static void containers_that_run_at_a_time_are_counted(void **state)
         uint32_t containers;
     } rows[] = {
         {"one", {"p", {8}, 0}, 1},
-        {"two", {"p", {4, 4}, 0}, 2},
         {"an init container before two", {"p", {4, 3, 1}, 0, .inits = 1}, 2},
         {"init containers alone", {"p", {4, 4}, 0, .inits = 2}, 1},
-        {"two init containers before one", {"p", {4, 4, 4}, 0, .inits = 2}, 1},
-        {"a sidecar beside one", {"p", {2, 4}, 0, .sidecars = 1}, 2},
         {"a sidecar beside an init container and one",
          {"p", {2, 2, 2}, 0, .inits = 1, .sidecars = 1},
          2},

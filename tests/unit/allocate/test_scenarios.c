@@ -99,7 +99,7 @@ static void read_listed(struct scenario *s, struct listed *ret)
 /* of POD… up to a word that is none. false: the checkpoint was not read. */
 static bool read_observed(struct scenario *s, bool at_allocate)
 {
-    static const char *const ends[] = {"=", "api", "patient", "listed", "tried"};
+    static const char *const ends[] = {"=", "old", "api", "patient", "listed", "tried"};
     struct listed listed = {0};
     bool more = true;
     if (!scenario_has(s, "of"))
@@ -270,8 +270,9 @@ static void expect_why(struct scenario *s, const struct gs_error *err)
         scenario_has_text(s, err->msg, scenario_word(s));
 }
 
-/* call UNITS (again: with the ids of the last, same N: of call N) of PODS api away patient = GPU
- * (or none, or list-first) cores N "part of the error"; without "of", the checkpoint was not read
+/* call UNITS (again: with the ids of the last, same N: of call N) of PODS old (a kubelet up
+ * to 1.27) api away patient = GPU (or none, or list-first) cores N "part of the error"; without
+ * "of", the checkpoint was not read
  */
 static void verb_call(struct scenario *s)
 {
@@ -287,10 +288,12 @@ static void verb_call(struct scenario *s)
     if (call < CALLS)
         keys[call] = gs_allocate_key(ids, units);
     const bool read = read_observed(s, true);
+    const bool old = scenario_has(s, "old");
     const bool away = scenario_has(s, "api") && scenario_has(s, "away");
     const struct gs_allocate_request request = {.ids = ids,
                                                 .id_count = units,
                                                 .told = read,
+                                                .skips_running = !old,
                                                 .api = away ? GS_API_TIMEOUT : GS_API_ANSWERED,
                                                 .patient = scenario_has(s, "patient")};
     const enum gs_allocate_result result =

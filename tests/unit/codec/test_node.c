@@ -30,11 +30,13 @@ static void a_whole_node_is_read(void **state)
             "'addresses':[{'type':'Hostname','address':'h'},"
             "{'address':'10.0.0.1','type':'InternalIP'},"
             "{'type':'InternalIP','address':'fd00::1'}],"
+            "'nodeInfo':{'kubeletVersion':'v1.28.0'},"
             "'conditions':[{'type':'DiskPressure','status':'False'},"
             "{'type':'Ready','status':'True'}]}}",
             &node, NULL),
         0);
     assert_string_equal(node.name, "n");
+    assert_string_equal(node.kubelet, "v1.28.0");
     assert_string_equal(node.uid, "u");
     assert_string_equal(node.resource_version, "7");
     assert_string_equal(node.address, "10.0.0.1");
