@@ -49,6 +49,7 @@ struct call {
     uint32_t units;  /* of the container */
     uint64_t pod;    /* hash of the UID that the kubelet's checkpoint has for it; 0: none yet */
     bool seen;       /* in the checkpoint that is being read */
+    bool earlier;    /* an earlier run's, of a pod that any full list has while it lives */
     uint32_t missed; /* readings at an Allocate that should have named it, and did not */
     char uid[40];    /* of its claim in the ledger; "": its owner is charged for it, if any */
 };

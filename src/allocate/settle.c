@@ -221,8 +221,8 @@ static struct call *note(struct gs_allocator *alloc, const struct gs_given *give
     struct call *call = gs_call_add(alloc, given->key, owner, given->gpus, given->units, NULL);
     if (call && owner)
         owner->restored = true;
-    else if (call && alloc->had_list && strlen(given->uid) == API_UID_LEN)
-        gs_call_charge(alloc, call, false);
+    else if (call)
+        call->earlier = strlen(given->uid) == API_UID_LEN;
     return call;
 }
 
@@ -245,7 +245,9 @@ static void read_entry(struct gs_allocator *alloc, const struct gs_given *given)
     call->seen = true;
     if (owner && call->owner != owner)
         adopt(alloc, owner, call);
-    else if (!owner && gs_call_counts(call))
+    else if (!owner && call->earlier && alloc->had_list)
+        gs_call_charge(alloc, call, false);
+    else if (!owner)
         leave_to_stranger(alloc, call, given->units);
     call->pod = pod;
 }
