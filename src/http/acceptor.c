@@ -102,19 +102,17 @@ static void check(struct gs_http_conn *conn, int64_t now_ns)
 static void sweep_loop(struct gs_http_loop *loop, int64_t now_ns)
 {
     pthread_mutex_lock(&loop->lock);
-    unsigned left = loop->count;
-    while (left > 0 && !TAILQ_EMPTY(&loop->all)) {
-        for (unsigned i = 0; i < SWEEP_BATCH && left > 0 && !TAILQ_EMPTY(&loop->all); i++) {
-            struct gs_http_conn *conn = TAILQ_FIRST(&loop->all);
-            TAILQ_REMOVE(&loop->all, conn, in_all);
-            TAILQ_INSERT_TAIL(&loop->all, conn, in_all);
-            check(conn, now_ns);
-            left--;
-        }
+    const unsigned count = loop->count;
+    for (unsigned i = 0; i < count && !TAILQ_EMPTY(&loop->all); i++) {
+        struct gs_http_conn *conn = TAILQ_FIRST(&loop->all);
+        TAILQ_REMOVE(&loop->all, conn, in_all);
+        TAILQ_INSERT_TAIL(&loop->all, conn, in_all);
+        check(conn, now_ns);
+        if (i % SWEEP_BATCH < SWEEP_BATCH - 1)
+            continue;
         /* Requests of this loop wait for the lock, and an unlock alone does not hand it over. */
         pthread_mutex_unlock(&loop->lock);
-        if (left > 0)
-            nanosleep(&(const struct timespec){.tv_nsec = BREATH_NS}, NULL);
+        nanosleep(&(const struct timespec){.tv_nsec = BREATH_NS}, NULL);
         pthread_mutex_lock(&loop->lock);
     }
     pthread_mutex_unlock(&loop->lock);
@@ -154,17 +152,11 @@ static bool make_room(struct gs_http_server *server)
  * turn. */
 static struct gs_http_loop *choose_loop(struct gs_http_server *server)
 {
-    struct gs_http_loop *best = NULL;
-    unsigned best_count = 0;
-    for (unsigned i = 0; i < server->loop_count; i++) {
+    struct gs_http_loop *best = &server->loops[server->next_loop];
+    for (unsigned i = 1; i < server->loop_count; i++) {
         struct gs_http_loop *loop = &server->loops[(server->next_loop + i) % server->loop_count];
-        pthread_mutex_lock(&loop->lock);
-        unsigned count = loop->count;
-        pthread_mutex_unlock(&loop->lock);
-        if (!best || count < best_count) {
+        if (loop->count < best->count)
             best = loop;
-            best_count = count;
-        }
     }
     server->next_loop = (server->next_loop + 1) % server->loop_count;
     return best;
@@ -176,7 +168,6 @@ static void hand_over(struct gs_http_server *server, int fd, const struct sockad
     gs_count(&server->stats.connections);
     if (MHD_add_connection(choose_loop(server)->daemon, fd, addr, len) == MHD_YES)
         return;
-    gs_count(&server->opened);
     gs_count(&server->closed); /* it has closed the socket */
 }
 
@@ -215,20 +206,13 @@ static int sleep_ms(const struct gs_http_server *server)
 
 static void handle_event(struct gs_http_server *server, uint32_t what)
 {
-    uint64_t count;
-    ssize_t got;
-    switch (what) {
-    case GS_EVENT_LISTEN:
-        if (server->accepting)
-            accept_some(server);
-        break;
-    case GS_EVENT_WAKE:
-        got = read(server->wake_fd, &count, sizeof(count));
-        (void)got; /* it only ends the sleep */
-        break;
-    default:
+    eventfd_t count;
+    if (what == GS_EVENT_WAKE)
+        eventfd_read(server->wake_fd, &count); /* it only ends the sleep */
+    else if (what != GS_EVENT_LISTEN)
         gs_linger_event(&server->linger, what);
-    }
+    else if (server->accepting)
+        accept_some(server);
 }
 
 static void *watch_main(void *arg)
@@ -259,11 +243,12 @@ static void *watch_main(void *arg)
 static int64_t choose_tick(const struct gs_http_config *config)
 {
     const int64_t least_ns = PAUSE_MS * GS_NS_PER_MS;
-    int64_t tick_ns = 4 * GS_NS_PER_S;
-    tick_ns = config->request_timeout_ns < tick_ns ? config->request_timeout_ns : tick_ns;
-    tick_ns = config->idle_timeout_ns < tick_ns ? config->idle_timeout_ns : tick_ns;
-    tick_ns = config->response_timeout_ns < tick_ns ? config->response_timeout_ns : tick_ns;
-    return tick_ns / 8 < least_ns ? least_ns : tick_ns / 8;
+    const int64_t limits_ns[] = {config->request_timeout_ns, config->idle_timeout_ns,
+                                 config->response_timeout_ns};
+    int64_t tick_ns = GS_NS_PER_S / 2;
+    for (int i = 0; i < 3; i++)
+        tick_ns = limits_ns[i] / 8 < tick_ns ? limits_ns[i] / 8 : tick_ns;
+    return tick_ns < least_ns ? least_ns : tick_ns;
 }
 
 int gs_acceptor_start(struct gs_http_server *server, struct gs_error *err)
@@ -287,9 +272,7 @@ int gs_acceptor_start(struct gs_http_server *server, struct gs_error *err)
 
 void gs_acceptor_wake(struct gs_http_server *server)
 {
-    uint64_t one = 1;
-    ssize_t put = write(server->wake_fd, &one, sizeof(one));
-    (void)put; /* a full counter wakes as well */
+    eventfd_write(server->wake_fd, 1); /* a full counter wakes as well */
 }
 
 void gs_acceptor_stop(struct gs_http_server *server)

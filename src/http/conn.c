@@ -125,15 +125,14 @@ bool gs_conn_claim(struct gs_http_conn *conn, size_t more_bytes, size_t whole_by
 {
     struct gs_http_server *server = conn->loop->server;
     conn->counted_bytes += more_bytes;
-    size_t before =
-        atomic_fetch_add_explicit(&server->buffered_bytes, more_bytes, memory_order_relaxed);
+    size_t before = atomic_fetch_add(&server->buffered_bytes, more_bytes);
     return before + more_bytes <= memory_for(server, whole_bytes);
 }
 
 void gs_conn_drop_body(struct gs_http_conn *conn)
 {
     struct gs_http_server *server = conn->loop->server;
-    atomic_fetch_sub_explicit(&server->buffered_bytes, conn->counted_bytes, memory_order_relaxed);
+    atomic_fetch_sub(&server->buffered_bytes, conn->counted_bytes);
     conn->counted_bytes = 0;
     if (conn->body.cap > KEEP_BYTES)
         gs_buf_release(&conn->body);
@@ -150,16 +149,14 @@ static void keep_buffers(struct gs_http_conn *conn)
     if (answer->cap > KEEP_BYTES)
         gs_buf_release(answer);
     size_t keep = conn->body.cap + answer->cap;
-    size_t total =
-        atomic_fetch_sub_explicit(&server->kept_bytes, conn->kept_bytes, memory_order_relaxed) -
-        conn->kept_bytes;
-    if (total + keep > KEEP_TOTAL_BYTES) {
+    if (atomic_fetch_sub(&server->kept_bytes, conn->kept_bytes) - conn->kept_bytes + keep >
+        KEEP_TOTAL_BYTES) {
         gs_buf_release(&conn->body);
         gs_buf_release(answer);
         keep = 0;
     }
     conn->kept_bytes = keep;
-    atomic_fetch_add_explicit(&server->kept_bytes, keep, memory_order_relaxed);
+    atomic_fetch_add(&server->kept_bytes, keep);
 }
 
 static void free_conn(struct gs_http_conn *conn)
@@ -168,7 +165,7 @@ static void free_conn(struct gs_http_conn *conn)
     if (conn->tls && !gs_tls_conn_free(conn->tls))
         gs_count(&server->stats.tls_refused);
     gs_conn_drop_body(conn);
-    atomic_fetch_sub_explicit(&server->kept_bytes, conn->kept_bytes, memory_order_relaxed);
+    atomic_fetch_sub(&server->kept_bytes, conn->kept_bytes);
     gs_buf_release(&conn->body);
     gs_buf_release(&conn->response.body);
     gs_buf_release(&conn->response.headers);
@@ -193,7 +190,6 @@ static void opened(struct gs_http_loop *loop, struct MHD_Connection *mhd, void *
 {
     struct gs_http_server *server = loop->server;
     struct gs_http_conn *conn = calloc(1, sizeof(*conn));
-    gs_count(&server->opened);
     *socket_context = conn;
     if (!conn)
         return; /* its first request is refused by closing it */

@@ -77,15 +77,13 @@ struct gs_http_loop {
     pthread_mutex_t lock;
     struct gs_conn_list all;                     /* rotated by the watcher's sweep */
     struct gs_conn_list classes[GS_CLASS_COUNT]; /* oldest first */
-    unsigned count;                              /* length of `all` */
+    atomic_uint count;                           /* length of `all` */
 };
 
 /* What is known of a TLS connection. */
 enum { GS_TLS_NAME_BYTES = 128 };
 struct gs_tls_conn {
     struct gs_tls_creds *creds;
-    const char *allowed;          /* gs_http_config.tls_allowed_names */
-    bool anybody;                 /* no certificate is asked of clients */
     bool complete;                /* the handshake */
     bool named;                   /* the client's certificate is verified */
     char name[GS_TLS_NAME_BYTES]; /* "": it has no usable one */
@@ -126,26 +124,18 @@ struct gs_http_conn {
     uint16_t group; /* of gs_http_response.worker_group */
 };
 
-/* One thread of several with one queue; guarded by their lock. */
-struct gs_worker {
-    struct gs_workers *workers;
-    pthread_t thread;
-    pthread_cond_t wake;
-    bool called;
-    SLIST_ENTRY(gs_worker) next_idle;
-};
-
+/* Threads with one queue; guarded by their lock. */
 struct gs_workers {
     unsigned queue_max;
     pthread_mutex_t lock;
+    pthread_cond_t wake; /* a request has come, or another may be run by now */
     TAILQ_HEAD(, gs_http_conn) queue;
-    unsigned queued, busy;
+    atomic_uint queued; /* read without the lock for the metrics */
+    unsigned busy;
     unsigned waiting[GS_WORKER_GROUPS], running[GS_WORKER_GROUPS]; /* of each group */
     bool stopping;
-    struct gs_worker *all;
-    unsigned count; /* threads */
-    /* Who went to sleep last is called first: its stack and its heap are still in the caches. */
-    SLIST_HEAD(, gs_worker) idle;
+    pthread_t *threads;
+    unsigned count;
 };
 
 enum { GS_LINGER_MAX = 64 };
@@ -153,8 +143,8 @@ enum { GS_LINGER_MAX = 64 };
 struct gs_linger {
     pthread_mutex_t lock;
     struct {
-        int fd; /* -1: free */
-        int64_t until_ns;
+        int fd;
+        int64_t until_ns; /* 0: the slot is free */
         size_t budget_bytes;
     } slots[GS_LINGER_MAX];
 };
@@ -171,7 +161,7 @@ struct gs_http_server {
                                   wait for more of it than the kernel's scheduler lets through */
     struct gs_linger linger;
     struct gs_http_stats stats;   /* counted here, atomically, but for what is looked up */
-    uint64_t opened, closed;      /* connections */
+    uint64_t closed;              /* connections */
     atomic_size_t buffered_bytes; /* in all requests' bodies and their answers */
     atomic_size_t kept_bytes;     /* buffers that idle connections keep for their next request */
 
@@ -273,7 +263,6 @@ int gs_workers_start(struct gs_workers *workers, unsigned count, struct gs_error
 bool gs_workers_submit(struct gs_workers *workers, struct gs_http_conn *conn, bool suspended);
 /* The handler has run where it may not sleep, and wants to: the answer is prepared anew. */
 bool gs_wants_worker(struct gs_http_conn *conn);
-unsigned gs_workers_queued(struct gs_workers *workers);
 void gs_workers_stop(struct gs_workers *workers);
 void gs_workers_destroy(struct gs_workers *workers);
 
@@ -304,7 +293,6 @@ bool gs_tls_conn_free(struct gs_tls_conn *conn);
 bool gs_tls_conn_outdated(const struct gs_http_server *server, const struct gs_tls_conn *conn);
 
 /* linger.c */
-void gs_linger_init(struct gs_linger *linger);
 /* Keeps a copy of fd open for a while and reads it empty. */
 void gs_linger_add(struct gs_http_server *server, int fd);
 void gs_linger_event(struct gs_linger *linger, unsigned slot);

@@ -17,22 +17,16 @@
 enum { BUDGET_BYTES = 16 << 20, READ_BYTES = 16 << 10 };
 #define LINGER_NS (2 * GS_NS_PER_S)
 
-void gs_linger_init(struct gs_linger *linger)
-{
-    for (unsigned i = 0; i < GS_LINGER_MAX; i++)
-        linger->slots[i].fd = -1;
-}
-
 static void release(struct gs_linger *linger, unsigned slot)
 {
     close(linger->slots[slot].fd); /* leaves the epoll set by that: it is the last copy */
-    linger->slots[slot].fd = -1;
+    linger->slots[slot].until_ns = 0;
 }
 
 static unsigned free_slot(const struct gs_linger *linger)
 {
     unsigned slot = 0;
-    while (slot < GS_LINGER_MAX && linger->slots[slot].fd >= 0)
+    while (slot < GS_LINGER_MAX && linger->slots[slot].until_ns)
         slot++;
     return slot;
 }
@@ -71,7 +65,7 @@ static bool read_some(struct gs_linger *linger, unsigned slot)
 void gs_linger_event(struct gs_linger *linger, unsigned slot)
 {
     pthread_mutex_lock(&linger->lock);
-    if (linger->slots[slot].fd >= 0 && !read_some(linger, slot))
+    if (linger->slots[slot].until_ns && !read_some(linger, slot))
         release(linger, slot);
     pthread_mutex_unlock(&linger->lock);
 }
@@ -80,7 +74,7 @@ void gs_linger_sweep(struct gs_linger *linger, int64_t now_ns)
 {
     pthread_mutex_lock(&linger->lock);
     for (unsigned i = 0; i < GS_LINGER_MAX; i++) {
-        if (linger->slots[i].fd >= 0 && linger->slots[i].until_ns <= now_ns)
+        if (linger->slots[i].until_ns && linger->slots[i].until_ns <= now_ns)
             release(linger, i);
     }
     pthread_mutex_unlock(&linger->lock);

@@ -8,49 +8,36 @@
 #include "gpushare/base/num.h"
 #include "internal.h"
 
+/* Family and port are at the same place in all three. */
 union address {
     struct sockaddr any;
     struct sockaddr_in v4;
     struct sockaddr_in6 v6;
 };
 
-static int parse_host(const char *spec, size_t len, union address *ret, struct gs_error *err)
-{
-    char host[INET6_ADDRSTRLEN];
-    bool brackets = len >= 2 && spec[0] == '[' && spec[len - 1] == ']';
-    size_t host_len = brackets ? len - 2 : len;
-    union address addr = {0};
-    if (host_len >= sizeof(host))
-        return gs_fail(err, GS_EINVAL, "\"%s\" is not ADDR:PORT", spec);
-    memcpy(host, spec + brackets, host_len);
-    host[host_len] = '\0';
-    if (len == 0) {
-        addr.v6.sin6_family = AF_INET6; /* all zero: every address */
-    } else if (brackets && inet_pton(AF_INET6, host, &addr.v6.sin6_addr) == 1) {
-        addr.v6.sin6_family = AF_INET6;
-    } else if (!brackets && inet_pton(AF_INET, host, &addr.v4.sin_addr) == 1) {
-        addr.v4.sin_family = AF_INET;
-    } else {
-        return gs_fail(err, GS_EINVAL,
-                       "\"%s\" is not ADDR:PORT with a numeric address (IPv6 in brackets)", spec);
-    }
-    *ret = addr;
-    return 0;
-}
-
 static int parse(const char *spec, union address *ret, struct gs_error *err)
 {
+    char host[INET6_ADDRSTRLEN + sizeof("[]")];
     const char *colon = strrchr(spec, ':');
+    size_t len = colon ? (size_t)(colon - spec) : sizeof(host);
+    union address addr = {0};
     uint32_t port;
-    if (!colon || !gs_parse_u32(colon + 1, strlen(colon + 1), &port) || port > UINT16_MAX)
+    if (len >= sizeof(host) || !gs_parse_u32(colon + 1, strlen(colon + 1), &port) ||
+        port > UINT16_MAX)
         return gs_fail(err, GS_EINVAL, "\"%s\" is not ADDR:PORT", spec);
-    union address addr;
-    if (parse_host(spec, (size_t)(colon - spec), &addr, err) < 0)
-        return -1;
-    if (addr.any.sa_family == AF_INET6)
-        addr.v6.sin6_port = htons((uint16_t)port);
+    memcpy(host, spec, len);
+    host[len] = '\0';
+    bool brackets = len >= 2 && host[0] == '[' && host[len - 1] == ']';
+    if (brackets)
+        host[len - 1] = '\0';
+    if (len == 0 || (brackets && inet_pton(AF_INET6, host + 1, &addr.v6.sin6_addr) == 1))
+        addr.any.sa_family = AF_INET6; /* all zero: every address */
+    else if (inet_pton(AF_INET, host, &addr.v4.sin_addr) == 1)
+        addr.any.sa_family = AF_INET;
     else
-        addr.v4.sin_port = htons((uint16_t)port);
+        return gs_fail(err, GS_EINVAL,
+                       "\"%s\" is not ADDR:PORT with a numeric address (IPv6 in brackets)", spec);
+    addr.v4.sin_port = htons((uint16_t)port);
     *ret = addr;
     return 0;
 }
@@ -104,7 +91,7 @@ static int listen_on(const union address *addr, const char *spec, int *ret_fd, u
     }
     if (getsockname(fd, &bound.any, &len) < 0)
         return gs_fail_errno(err, GS_EIO, errno, "cannot listen on %s", spec);
-    *ret_port = ntohs(family == AF_INET6 ? bound.v6.sin6_port : bound.v4.sin_port);
+    *ret_port = ntohs(bound.v4.sin_port);
     *ret_fd = fd;
     fd = -1;
     return 0;
@@ -120,8 +107,7 @@ int gs_listen_open(const char *spec, int *ret_fd, uint16_t *ret_port, struct gs_
         return 0;
     /* ":PORT" on a kernel without IPv6 */
     if (spec[0] == ':' && first.code == GS_EIO) {
-        in_port_t port = addr.v6.sin6_port;
-        addr = (union address){.v4 = {.sin_family = AF_INET, .sin_port = port}};
+        addr.v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = addr.v4.sin_port};
         return listen_on(&addr, spec, ret_fd, ret_port, err);
     }
     return gs_fail(err, first.code, "%s", first.msg);

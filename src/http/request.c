@@ -168,7 +168,7 @@ static enum MHD_Result begin(struct gs_http_conn *conn, const char *method, cons
     unsigned unframed =
         gs_framing_read(conn->mhd, method, version, &conn->body_claimed_bytes, &why);
     conn->last = unframed || (conn->tls && gs_tls_conn_outdated(server, conn->tls));
-    if (conn->tls && !(conn->tls->complete && (conn->tls->named || conn->tls->anybody)))
+    if (conn->tls && !(conn->tls->complete && (conn->tls->named || !server->config.tls_client_ca)))
         refuse(conn, 403, "no valid client certificate");
     else if (unframed)
         refuse(conn, unframed, why);

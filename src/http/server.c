@@ -75,7 +75,6 @@ static struct gs_http_server *new_server(const struct gs_http_config *config)
     server->config.clock = config->clock ? config->clock : gs_clock_system();
     server->config.max_connections = connection_limit(config->max_connections);
     server->listen_fd = server->epoll_fd = server->wake_fd = -1;
-    gs_linger_init(&server->linger);
     pthread_mutex_init(&server->linger.lock, NULL);
     gs_workers_init(&server->workers, config->queue_max);
     gs_workers_init(&server->heavy, config->queue_max);
@@ -160,11 +159,8 @@ void gs_http_server_stop(struct gs_http_server *server, int64_t grace_ns)
         MHD_stop_daemon(server->loops[i].daemon);
         server->loops[i].daemon = NULL;
     }
-    /* A loop that stops closes what was handed over and not yet opened, and tells nobody. */
-    while (gs_counted(&server->opened) < gs_counted(&server->stats.connections)) {
-        gs_count(&server->opened);
-        gs_count(&server->closed);
-    }
+    /* A loop that stops closes what was handed over and not yet opened without a notification. */
+    server->closed = server->stats.connections;
     gs_linger_sweep(&server->linger, INT64_MAX);
 }
 
@@ -198,8 +194,8 @@ void gs_http_server_stats(struct gs_http_server *server, struct gs_http_stats *r
     for (size_t i = 0; i < offsetof(struct gs_http_stats, tls_stale) / sizeof(*to); i++)
         to[i] = gs_counted(&from[i]);
     stats.connections_open = stats.connections - closed;
-    stats.queued = gs_workers_queued(&server->workers);
-    stats.buffered_bytes = atomic_load_explicit(&server->buffered_bytes, memory_order_relaxed);
+    stats.queued = server->workers.queued;
+    stats.buffered_bytes = atomic_load(&server->buffered_bytes);
     if (server->tls)
         gs_tls_status(server->tls, &stats.tls_stale, &stats.tls_expires_s);
     *ret_stats = stats;

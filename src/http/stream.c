@@ -44,13 +44,13 @@ struct gs_http_stream *gs_http_stream_new(size_t ceiling_bytes, gs_http_stream_o
 
 struct gs_http_stream *gs_http_stream_ref(struct gs_http_stream *stream)
 {
-    atomic_fetch_add_explicit(&stream->refs, 1, memory_order_relaxed);
+    atomic_fetch_add(&stream->refs, 1);
     return stream;
 }
 
 void gs_http_stream_unref(struct gs_http_stream *stream)
 {
-    if (!stream || atomic_fetch_sub_explicit(&stream->refs, 1, memory_order_acq_rel) > 1)
+    if (!stream || atomic_fetch_sub(&stream->refs, 1) > 1)
         return;
     gs_buf_release(&stream->bytes);
     pthread_mutex_destroy(&stream->lock);

@@ -54,7 +54,7 @@ static void free_pem(gnutls_datum_t *pem)
 
 static void unref_creds(struct gs_tls_creds *creds)
 {
-    if (atomic_fetch_sub_explicit(&creds->refs, 1, memory_order_acq_rel) > 1)
+    if (atomic_fetch_sub(&creds->refs, 1) > 1)
         return;
     gnutls_certificate_free_credentials(creds->gnutls);
     free(creds);
@@ -213,17 +213,15 @@ static struct gs_tls_creds *current(struct gs_http_server *server)
     pthread_mutex_lock(&tls->lock);
     reload(server, false);
     struct gs_tls_creds *creds = tls->creds;
-    atomic_fetch_add_explicit(&creds->refs, 1, memory_order_relaxed);
+    atomic_fetch_add(&creds->refs, 1);
     pthread_mutex_unlock(&tls->lock);
     return creds;
 }
 
-static struct gs_tls_conn *conn_of_session(gnutls_session_t session)
+static struct gs_http_conn *conn_of_session(gnutls_session_t session)
 {
     struct MHD_Connection *mhd = gnutls_session_get_ptr(session); /* libmicrohttpd sets it */
-    const struct gs_http_conn *conn =
-        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
-    return conn->tls;
+    return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
 /* The subject's common name, or a DNS name, where it is a name: no NUL inside, not cut. False: the
@@ -285,16 +283,18 @@ static bool read_name(gnutls_session_t session, const char *allowed, char *out)
 /* Chain, dates and purpose; called inside the handshake. Not 0 ends it. */
 static int verify_client(gnutls_session_t session)
 {
-    struct gs_tls_conn *tls = conn_of_session(session);
+    const struct gs_http_conn *conn = conn_of_session(session);
+    const char *allowed = conn->loop->server->config.tls_allowed_names;
+    struct gs_tls_conn *tls = conn->tls;
     gnutls_typed_vdata_st purpose = {.type = GNUTLS_DT_KEY_PURPOSE_OID,
                                      .data = (unsigned char *)(uintptr_t)GNUTLS_KP_TLS_WWW_CLIENT,
                                      .size = 0};
     unsigned status = 0;
     if (gnutls_certificate_verify_peers(session, &purpose, 1, &status) < 0 || status != 0)
         return GNUTLS_E_CERTIFICATE_ERROR;
-    if (!read_name(session, tls->allowed, tls->name)) {
+    if (!read_name(session, allowed, tls->name)) {
         tls->name[0] = '\0';
-        if (tls->allowed)
+        if (allowed)
             return GNUTLS_E_CERTIFICATE_ERROR;
     }
     tls->named = true;
@@ -306,7 +306,7 @@ static int finished(gnutls_session_t session, unsigned type, unsigned when, unsi
                     const gnutls_datum_t *message)
 {
     if (incoming)
-        conn_of_session(session)->complete = true;
+        conn_of_session(session)->tls->complete = true;
     return 0;
 }
 
@@ -325,8 +325,6 @@ struct gs_tls_conn *gs_tls_conn_new(struct gs_http_server *server, struct MHD_Co
     gnutls_session_t session =
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session;
     conn->creds = current(server);
-    conn->allowed = server->config.tls_allowed_names;
-    conn->anybody = !server->config.tls_client_ca;
     gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, conn->creds->gnutls);
     gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_FINISHED, GNUTLS_HOOK_POST,
                                        finished);

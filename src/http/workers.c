@@ -3,16 +3,6 @@
 
 #include "internal.h"
 
-static void call_one(struct gs_workers *workers)
-{
-    struct gs_worker *worker = SLIST_FIRST(&workers->idle);
-    if (!worker)
-        return; /* whoever is done first takes it */
-    SLIST_REMOVE_HEAD(&workers->idle, next_idle);
-    worker->called = true;
-    pthread_cond_signal(&worker->wake);
-}
-
 bool gs_workers_submit(struct gs_workers *workers, struct gs_http_conn *conn, bool suspended)
 {
     pthread_mutex_lock(&workers->lock);
@@ -27,7 +17,7 @@ bool gs_workers_submit(struct gs_workers *workers, struct gs_http_conn *conn, bo
         TAILQ_INSERT_TAIL(&workers->queue, conn, in_queue);
         workers->queued++;
         workers->waiting[conn->group]++;
-        call_one(workers);
+        pthread_cond_signal(&workers->wake);
     }
     pthread_mutex_unlock(&workers->lock);
     return room;
@@ -62,14 +52,6 @@ static void run(struct gs_http_conn *conn)
     MHD_resume_connection(conn->mhd);
 }
 
-static void sleep_until_called(struct gs_workers *workers, struct gs_worker *worker)
-{
-    worker->called = false;
-    SLIST_INSERT_HEAD(&workers->idle, worker, next_idle);
-    while (!workers->stopping && !worker->called)
-        pthread_cond_wait(&worker->wake, &workers->lock);
-}
-
 /* The first of a group that has fewer than are free: with n busy groups each has an n + 1st part at
  * most, and who comes next finds one free. NULL: there is none. */
 static struct gs_http_conn *next_conn(const struct gs_workers *workers)
@@ -85,13 +67,12 @@ static struct gs_http_conn *next_conn(const struct gs_workers *workers)
 
 static void *worker_main(void *arg)
 {
-    struct gs_worker *worker = arg;
-    struct gs_workers *workers = worker->workers;
+    struct gs_workers *workers = arg;
     pthread_mutex_lock(&workers->lock);
     for (;;) {
         struct gs_http_conn *conn = NULL;
         while (!workers->stopping && !(conn = next_conn(workers)))
-            sleep_until_called(workers, worker);
+            pthread_cond_wait(&workers->wake, &workers->lock);
         if (!conn)
             break;
         const uint16_t group = conn->group;
@@ -101,7 +82,7 @@ static void *worker_main(void *arg)
         workers->running[group]++;
         workers->busy++;
         if (workers->queued)
-            call_one(workers); /* it may be the next one's turn by now */
+            pthread_cond_signal(&workers->wake); /* it may be the next one's turn by now */
         pthread_mutex_unlock(&workers->lock);
         run(conn);
         pthread_mutex_lock(&workers->lock);
@@ -116,48 +97,34 @@ void gs_workers_init(struct gs_workers *workers, unsigned queue_max)
 {
     workers->queue_max = queue_max;
     pthread_mutex_init(&workers->lock, NULL);
+    pthread_cond_init(&workers->wake, NULL);
     TAILQ_INIT(&workers->queue);
-    SLIST_INIT(&workers->idle);
 }
 
 void gs_workers_destroy(struct gs_workers *workers)
 {
     pthread_mutex_destroy(&workers->lock);
+    pthread_cond_destroy(&workers->wake);
 }
 
 int gs_workers_start(struct gs_workers *workers, unsigned count, struct gs_error *err)
 {
-    workers->all = calloc(count ? count : 1, sizeof(*workers->all));
-    if (!workers->all)
+    workers->threads = calloc(count + 1, sizeof(*workers->threads));
+    if (!workers->threads)
         return gs_fail_nomem(err);
-    while (workers->count < count) {
-        struct gs_worker *worker = &workers->all[workers->count];
-        worker->workers = workers;
-        pthread_cond_init(&worker->wake, NULL);
-        int why = pthread_create(&worker->thread, NULL, worker_main, worker);
-        if (why != 0) {
-            pthread_cond_destroy(&worker->wake);
+    for (; workers->count < count; workers->count++) {
+        int why = pthread_create(&workers->threads[workers->count], NULL, worker_main, workers);
+        if (why != 0)
             return gs_fail_errno(err, GS_EIO, why, "cannot start a worker thread");
-        }
-        workers->count++;
     }
     return 0;
-}
-
-unsigned gs_workers_queued(struct gs_workers *workers)
-{
-    pthread_mutex_lock(&workers->lock);
-    unsigned queued = workers->queued;
-    pthread_mutex_unlock(&workers->lock);
-    return queued;
 }
 
 void gs_workers_stop(struct gs_workers *workers)
 {
     pthread_mutex_lock(&workers->lock);
     workers->stopping = true;
-    for (unsigned i = 0; i < workers->count; i++)
-        pthread_cond_signal(&workers->all[i].wake);
+    pthread_cond_broadcast(&workers->wake);
     while (!TAILQ_EMPTY(&workers->queue)) {
         struct gs_http_conn *conn = TAILQ_FIRST(&workers->queue);
         TAILQ_REMOVE(&workers->queue, conn, in_queue);
@@ -167,11 +134,9 @@ void gs_workers_stop(struct gs_workers *workers)
     }
     workers->queued = 0;
     pthread_mutex_unlock(&workers->lock);
-    for (unsigned i = 0; i < workers->count; i++) {
-        pthread_join(workers->all[i].thread, NULL);
-        pthread_cond_destroy(&workers->all[i].wake);
-    }
+    for (unsigned i = 0; i < workers->count; i++)
+        pthread_join(workers->threads[i], NULL);
     workers->count = 0;
-    free(workers->all);
-    workers->all = NULL;
+    free(workers->threads);
+    workers->threads = NULL;
 }
