@@ -1,23 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/codec/manifest.h"
 
-#include <string.h>
+#include <jansson.h>
 #include <unistd.h>
 
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/file.h"
-#include "yaml_node.h"
-
-/* Values in one file, and how many more than its bytes they may be: a value that is written out
- * takes a byte at least, so that only aliases reach that, and a few bytes never become gigabytes.
- */
-enum { VALUES_MAX = 20000000, ALIASED_MAX = 10000 };
+#include "gpushare/codec/yaml.h"
 
 struct reader {
     const char *name;
     gs_manifest_take *each;
     void *ctx;
-    size_t values_left;
 };
 
 static const char *text_of(const json_t *object, const char *key)
@@ -51,35 +45,26 @@ static int hand_out(struct reader *reader, const json_t *object, size_t line, st
     return 0;
 }
 
-static int read_document(void *ctx, struct gs_yaml *yaml, struct gs_error *err)
+static void read_document(void *ctx, json_t *root, size_t line, struct gs_error *err)
 {
     struct reader *reader = ctx;
-    const struct gs_yaml_node root = gs_yaml_root(yaml);
-    if (!root.at)
-        return 0;
-    json_auto_t *object = gs_yaml_json(root, GS_MANIFEST_DEPTH_MAX, &reader->values_left, err);
-    if (!object)
-        return -1;
-    if (!json_is_object(object))
-        return gs_yaml_fail(root, err, "not an object");
-    return hand_out(reader, object, gs_yaml_node_of(root)->start_mark.line + 1, err);
+    if (json_is_object(root))
+        hand_out(reader, root, line, err);
+    else if (!json_is_null(root))
+        gs_fail(err, GS_EINVAL, "%.120s:%zu: not an object", reader->name, line);
 }
 
 int gs_manifest_parse(struct gs_slice text, const char *name, gs_manifest_take *each, void *ctx,
                       struct gs_error *err)
 {
-    struct gs_error own = {0};
-    struct reader reader = {name, each, ctx,
-                            text.len < VALUES_MAX ? text.len + ALIASED_MAX : VALUES_MAX};
+    struct reader reader = {name, each, ctx};
     if (text.len > GS_MANIFEST_BYTES_MAX)
         return gs_fail(err, GS_ETOOBIG, "%.120s: larger than %d bytes", name,
                        GS_MANIFEST_BYTES_MAX);
     /* libyaml refuses tabs that JSON allows, and is slower. */
     json_auto_t *object = json_loadb(text.at, text.len, 0, NULL);
-    int rc = json_is_object(object)
-                 ? hand_out(&reader, object, 1, &own)
-                 : gs_yaml_each(text.at, text.len, name, read_document, &reader, &own);
-    return rc < 0 ? gs_fail(err, own.code, "%s", own.msg) : 0;
+    return json_is_object(object) ? hand_out(&reader, object, 1, err)
+                                  : gs_yaml_each(text, name, true, read_document, &reader, err);
 }
 
 int gs_manifest_read(const char *path, gs_manifest_take *each, void *ctx, struct gs_error *err)

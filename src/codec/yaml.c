@@ -1,221 +1,271 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/codec/yaml.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <jansson.h>
+#include <stdint.h>
+#include <yaml.h>
 
-#include "yaml_node.h"
+#include "gpushare/codec/manifest.h"
 
-static int fail_parser(const yaml_parser_t *parser, const char *name, struct gs_error *err)
+/*
+ * Values in one text, and how many more than its bytes they may be: a value that is written out
+ * takes a byte at least, so that only aliases reach that, and a few bytes never become gigabytes.
+ */
+enum { VALUES_MAX = 20000000, ALIASED_MAX = 10000 };
+
+struct reader {
+    yaml_parser_t parser;
+    const char *name;
+    bool typed;
+    size_t values_left;
+    json_t *anchors; /* of this document: the value of each name */
+    struct gs_error err;
+};
+
+static json_t *fail_at(struct reader *reader, enum gs_code code, size_t line, const char *words)
 {
+    gs_fail(&reader->err, code, "%.160s:%zu: %s", reader->name, line + 1, words);
+    return NULL;
+}
+
+/* Tokens and keys pass through here. */
+static void delete_event(yaml_event_t *event)
+{
+    if (event->type == YAML_SCALAR_EVENT)
+        explicit_bzero(event->data.scalar.value, event->data.scalar.length);
+    yaml_event_delete(event);
+}
+
+static bool next_event(struct reader *reader, yaml_event_t *ret)
+{
+    const yaml_parser_t *parser = &reader->parser;
+    if (yaml_parser_parse(&reader->parser, ret))
+        return true;
     if (parser->error == YAML_MEMORY_ERROR)
-        return gs_fail_nomem(err);
-    return gs_fail(err, GS_EINVAL, "%.160s:%zu: not YAML: %s", name, parser->problem_mark.line + 1,
-                   parser->problem ? parser->problem : "unreadable");
+        gs_fail_nomem(&reader->err);
+    else
+        gs_fail(&reader->err, GS_EINVAL, "%.160s:%zu: not YAML: %s", reader->name,
+                parser->problem_mark.line + 1, parser->problem ? parser->problem : "unreadable");
+    return false;
 }
 
-/* Tokens and keys come by here. */
-static void wipe_bytes(unsigned char *start, const unsigned char *end)
+/* Plain scalars that are no strings in go-yaml. */
+static const char *const plain_words[] = {
+    "",      "~",     "null",  "Null", "NULL",                            /* null */
+    "true",  "True",  "TRUE",  "yes",  "Yes",  "YES", "on",  "On",  "ON", /* true */
+    "false", "False", "FALSE", "no",   "No",   "NO",  "off", "Off", "OFF",
+};
+enum { NULLS = 5, TRUES = 9, WORDS = sizeof(plain_words) / sizeof(plain_words[0]) };
+
+/* Of numbers only JSON's forms count. */
+static json_t *read_scalar(struct reader *reader, const yaml_event_t *event)
 {
-    if (start)
-        explicit_bzero(start, (size_t)(end - start));
+    const char *text = (const char *)event->data.scalar.value;
+    const size_t len = event->data.scalar.length;
+    const bool plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+    int word = plain ? 0 : WORDS;
+    while (word < WORDS && strcmp(text, plain_words[word]) != 0)
+        word++;
+    if (word < NULLS)
+        return json_null();
+    if (!reader->typed && strlen(text) != len)
+        return fail_at(reader, GS_EINVAL, event->start_mark.line, "a value contains a NUL byte");
+    if (!reader->typed || !plain)
+        return json_stringn(text, len);
+    if (word < WORDS)
+        return json_boolean(word < NULLS + TRUES);
+    json_t *number =
+        strchr("-0123456789", text[0]) ? json_loadb(text, len, JSON_DECODE_ANY, NULL) : NULL;
+    if (json_is_number(number))
+        return number;
+    json_decref(number);
+    return json_stringn(text, len);
 }
 
-static int parser_begin(yaml_parser_t *parser, const char *text, size_t len, struct gs_error *err)
+/* A value that is used again counts again, at the depth where it is used. */
+static bool count_again(struct reader *reader, json_t *value, int depth)
 {
-    if (!yaml_parser_initialize(parser))
-        return gs_fail_nomem(err);
-    yaml_parser_set_input_string(parser, (const unsigned char *)text, len);
-    return 0;
-}
-
-static void parser_end(yaml_parser_t *parser)
-{
-    wipe_bytes(parser->raw_buffer.start, parser->raw_buffer.end);
-    wipe_bytes(parser->buffer.start, parser->buffer.end);
-    yaml_parser_delete(parser);
-}
-
-static int load_next(struct gs_yaml *yaml, yaml_parser_t *parser, const char *name,
-                     struct gs_error *err)
-{
-    yaml_document_t *doc = calloc(1, sizeof(*doc));
-    if (!doc)
-        return gs_fail_nomem(err);
-    if (!yaml_parser_load(parser, doc)) {
-        free(doc);
-        return fail_parser(parser, name, err);
+    const char *key;
+    size_t i;
+    json_t *part;
+    if (depth < 0 || reader->values_left == 0)
+        return false;
+    reader->values_left--;
+    json_object_foreach(value, key, part)
+    {
+        if (!count_again(reader, part, depth - 1))
+            return false;
     }
-    *yaml = (struct gs_yaml){.doc = doc, .name = name};
-    return 0;
+    json_array_foreach(value, i, part)
+    {
+        if (!count_again(reader, part, depth - 1))
+            return false;
+    }
+    return true;
 }
 
-/* What changes what a value is, and is lost in libyaml's documents: tags (!!str, !!binary); and,
- * but for whoever merges them, merge keys, which it keeps as keys. */
-static int refuse_unread(const char *text, size_t len, const char *name, bool merges,
-                         struct gs_error *err)
+static json_t *read_alias(struct reader *reader, const yaml_event_t *event, int depth)
 {
-    yaml_parser_t parser;
+    json_t *value = json_object_get(reader->anchors, (const char *)event->data.alias.anchor);
+    if (!value)
+        return fail_at(reader, GS_EINVAL, event->start_mark.line, "not YAML: undefined alias");
+    if (!count_again(reader, value, depth))
+        return fail_at(reader, GS_ETOOBIG, event->start_mark.line,
+                       "nested too deeply or too large");
+    return json_incref(value);
+}
+
+static json_t *read_value(struct reader *reader, yaml_event_t *event, int depth);
+
+static json_t *read_sequence(struct reader *reader, int depth)
+{
+    json_auto_t *list = json_array();
     yaml_event_t event;
-    int result = 0;
-    if (parser_begin(&parser, text, len, err) < 0)
-        return -1;
-    for (bool last = false; result == 0 && !last && yaml_parser_parse(&parser, &event);) {
-        last = event.type == YAML_STREAM_END_EVENT || event.type == YAML_NO_EVENT;
-        const bool scalar = event.type == YAML_SCALAR_EVENT;
-        if ((scalar && event.data.scalar.tag) ||
-            (event.type == YAML_SEQUENCE_START_EVENT && event.data.sequence_start.tag) ||
-            (event.type == YAML_MAPPING_START_EVENT && event.data.mapping_start.tag))
-            result = gs_fail(err, GS_EINVAL, "%.160s:%zu: YAML tags (!) are not supported", name,
-                             event.start_mark.line + 1);
-        else if (!merges && scalar && event.data.scalar.plain_implicit &&
-                 strcmp((const char *)event.data.scalar.value, "<<") == 0)
-            result = gs_fail(err, GS_EINVAL,
-                             "%.160s:%zu: the merge key \"<<\" is not supported: write out what it "
-                             "stands for",
-                             name, event.start_mark.line + 1);
-        wipe_bytes(scalar ? event.data.scalar.value : NULL,
-                   scalar ? event.data.scalar.value + event.data.scalar.length : NULL);
-        yaml_event_delete(&event);
-    }
-    parser_end(&parser);
-    return result;
-}
-
-int gs_yaml_load(struct gs_yaml *yaml, const char *text, size_t len, const char *name,
-                 struct gs_error *err)
-{
-    yaml_parser_t parser;
-    if (refuse_unread(text, len, name, false, err) < 0 || parser_begin(&parser, text, len, err) < 0)
-        return -1;
-    int result = load_next(yaml, &parser, name, err);
-    parser_end(&parser);
-    return result;
-}
-
-int gs_yaml_each(const char *text, size_t len, const char *name,
-                 int (*each)(void *ctx, struct gs_yaml *yaml, struct gs_error *err), void *ctx,
-                 struct gs_error *err)
-{
-    yaml_parser_t parser;
-    if (refuse_unread(text, len, name, true, err) < 0 || parser_begin(&parser, text, len, err) < 0)
-        return -1;
-    int result = 0;
-    bool last = false;
-    while (result == 0 && !last) {
-        struct gs_yaml yaml;
-        result = load_next(&yaml, &parser, name, err);
-        if (result < 0)
+    while (next_event(reader, &event)) {
+        if (event.type == YAML_SEQUENCE_END_EVENT)
+            return json_incref(list);
+        if (json_array_append_new(list, read_value(reader, &event, depth - 1)))
             break;
-        last = !yaml_document_get_root_node(yaml.doc);
-        if (!last)
-            result = each(ctx, &yaml, err);
-        gs_yaml_release(&yaml);
     }
-    parser_end(&parser);
-    return result;
+    return NULL;
 }
 
-void gs_yaml_release(struct gs_yaml *yaml)
+/* One key and its value; merged: of typed readers, what merge keys stand for. */
+static bool read_pair(struct reader *reader, const yaml_event_t *event, int depth, json_t *object,
+                      json_t *merged)
 {
-    yaml_document_t *doc = yaml->doc;
-    for (yaml_node_t *node = doc->nodes.start; node < doc->nodes.top; node++) {
-        if (node->type == YAML_SCALAR_NODE)
-            explicit_bzero(node->data.scalar.value, node->data.scalar.length);
+    const size_t line = event->start_mark.line;
+    const char *key = (const char *)event->data.scalar.value;
+    if (event->type != YAML_SCALAR_EVENT || strlen(key) != event->data.scalar.length)
+        return fail_at(reader, GS_EINVAL, line, "a key must be a string");
+    const bool merge = strcmp(key, "<<") == 0;
+    if (merge && !reader->typed && event->data.scalar.plain_implicit)
+        return fail_at(reader, GS_EINVAL, line,
+                       "the merge key \"<<\" is not supported: write out what it stands for");
+    if (reader->typed && json_object_get(object, key))
+        return fail_at(reader, GS_EINVAL, line, "duplicate key");
+    yaml_event_t next;
+    json_t *value = next_event(reader, &next) ? read_value(reader, &next, depth - 1) : NULL;
+    return (merge && reader->typed ? json_array_append_new(merged, value)
+                                   : json_object_set_new(object, key, value)) == 0;
+}
+
+/* The values of merge keys are used where the mapping has none of its own; of several the first. */
+static json_t *read_mapping(struct reader *reader, size_t line, int depth)
+{
+    json_auto_t *object = json_object(), *merged = json_array();
+    yaml_event_t event;
+    size_t i;
+    json_t *from;
+    while (next_event(reader, &event) && event.type != YAML_MAPPING_END_EVENT) {
+        const bool good = read_pair(reader, &event, depth, object, merged);
+        delete_event(&event);
+        if (!good)
+            return NULL;
     }
-    yaml_document_delete(doc);
-    free(doc);
-}
-
-bool gs_yaml_is_null(const char *plain)
-{
-    return !plain[0] || strcmp(plain, "~") == 0 || strcmp(plain, "null") == 0 ||
-           strcmp(plain, "Null") == 0 || strcmp(plain, "NULL") == 0;
-}
-
-/* Absent where it is null. */
-static struct gs_yaml_node skip_null(struct gs_yaml_node node)
-{
-    const yaml_node_t *of = gs_yaml_node_of(node);
-    if (of && of->type == YAML_SCALAR_NODE && of->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
-        gs_yaml_is_null((const char *)of->data.scalar.value))
-        node.at = NULL;
-    return node;
-}
-
-static struct gs_yaml_node node_at(const struct gs_yaml *yaml, int index)
-{
-    return (struct gs_yaml_node){yaml, yaml_document_get_node(yaml->doc, index)};
-}
-
-struct gs_yaml_node gs_yaml_root(const struct gs_yaml *yaml)
-{
-    return skip_null(node_at(yaml, 1));
-}
-
-int gs_yaml_fail(struct gs_yaml_node node, struct gs_error *err, const char *fmt, ...)
-{
-    char words[200];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(words, sizeof(words), fmt, ap);
-    va_end(ap);
-    return gs_fail(err, GS_EINVAL, "%.160s:%zu: %s", node.of->name,
-                   gs_yaml_node_of(node)->start_mark.line + 1, words);
-}
-
-bool gs_yaml_is_map(struct gs_yaml_node node)
-{
-    return node.at && gs_yaml_node_of(node)->type == YAML_MAPPING_NODE;
-}
-
-bool gs_yaml_is_list(struct gs_yaml_node node)
-{
-    return node.at && gs_yaml_node_of(node)->type == YAML_SEQUENCE_NODE;
-}
-
-bool gs_yaml_pair(struct gs_yaml_node map, size_t i, struct gs_yaml_node *ret_key,
-                  struct gs_yaml_node *ret_value)
-{
-    if (!gs_yaml_is_map(map))
-        return false;
-    const yaml_node_t *of = gs_yaml_node_of(map);
-    const yaml_node_pair_t *pairs = of->data.mapping.pairs.start;
-    if (i >= (size_t)(of->data.mapping.pairs.top - pairs))
-        return false;
-    *ret_key = node_at(map.of, pairs[i].key);
-    *ret_value = node_at(map.of, pairs[i].value);
-    return true;
-}
-
-bool gs_yaml_item(struct gs_yaml_node list, size_t i, struct gs_yaml_node *ret)
-{
-    if (!gs_yaml_is_list(list))
-        return false;
-    const yaml_node_t *of = gs_yaml_node_of(list);
-    const yaml_node_item_t *items = of->data.sequence.items.start;
-    if (i >= (size_t)(of->data.sequence.items.top - items))
-        return false;
-    *ret = node_at(list.of, items[i]);
-    return true;
-}
-
-const char *gs_yaml_scalar(struct gs_yaml_node node)
-{
-    const yaml_node_t *of = gs_yaml_node_of(node);
-    const char *text = (const char *)of->data.scalar.value;
-    return of->type == YAML_SCALAR_NODE && strlen(text) == of->data.scalar.length ? text : NULL;
-}
-
-struct gs_yaml_node gs_yaml_get(struct gs_yaml_node map, const char *key)
-{
-    struct gs_yaml_node found = {map.of, NULL}, name, value;
-    for (size_t i = 0; gs_yaml_pair(map, i, &name, &value); i++) {
-        const char *text = gs_yaml_scalar(name);
-        if (text && strcmp(text, key) == 0)
-            found = value;
+    json_array_foreach(merged, i, from)
+    {
+        if (json_is_array(from) ? json_array_extend(merged, from)
+                                : json_object_update_missing(object, from))
+            return fail_at(reader, GS_EINVAL, line, "a merge key needs a mapping");
     }
-    return skip_null(found);
+    return event.type == YAML_MAPPING_END_EVENT ? json_incref(object) : NULL;
+}
+
+/* The value that begins with this event, which is deleted. NULL: the reader has failed, or memory
+ * is out. */
+static json_t *read_value(struct reader *reader, yaml_event_t *event, int depth)
+{
+    const size_t line = event->start_mark.line;
+    /* anchor and tag stand first in the data of all events of values */
+    const char *anchor = (const char *)event->data.scalar.anchor;
+    json_t *value = NULL;
+    if (depth < 0 || reader->values_left == 0)
+        fail_at(reader, GS_ETOOBIG, line, "nested too deeply or too large");
+    else if (event->type == YAML_ALIAS_EVENT)
+        value = read_alias(reader, event, depth);
+    else if (event->data.scalar.tag)
+        fail_at(reader, GS_EINVAL, line, "YAML tags (!) are not supported");
+    else if (event->type == YAML_SCALAR_EVENT)
+        value = read_scalar(reader, event);
+    else if (event->type == YAML_SEQUENCE_START_EVENT)
+        value = read_sequence(reader, depth);
+    else
+        value = read_mapping(reader, line, depth);
+    reader->values_left -= reader->values_left > 0;
+    if (anchor && value)
+        json_object_set(reader->anchors, anchor, value);
+    delete_event(event);
+    return value;
+}
+
+static void read_documents(struct reader *reader, gs_yaml_take *each, void *ctx)
+{
+    yaml_event_t event;
+    while (!reader->err.code && next_event(reader, &event) && event.type != YAML_STREAM_END_EVENT) {
+        if (event.type < YAML_ALIAS_EVENT) { /* begin or end of a document */
+            json_object_clear(reader->anchors);
+            yaml_event_delete(&event);
+            continue;
+        }
+        const size_t line = event.start_mark.line + 1;
+        json_auto_t *root = read_value(reader, &event, GS_MANIFEST_DEPTH_MAX);
+        if (root)
+            each(ctx, root, line, &reader->err);
+        else if (!reader->err.code)
+            gs_fail_nomem(&reader->err);
+    }
+}
+
+int gs_yaml_each(struct gs_slice text, const char *name, bool typed, gs_yaml_take *each, void *ctx,
+                 struct gs_error *err)
+{
+    struct reader reader = {.name = name, .typed = typed, .anchors = json_object()};
+    yaml_parser_t *parser = &reader.parser;
+    reader.values_left = text.len < VALUES_MAX ? text.len + ALIASED_MAX : VALUES_MAX;
+    if (yaml_parser_initialize(parser)) {
+        yaml_parser_set_input_string(parser, (const unsigned char *)text.at, text.len);
+        read_documents(&reader, each, ctx);
+        explicit_bzero(parser->raw_buffer.start,
+                       (size_t)(parser->raw_buffer.end - parser->raw_buffer.start));
+        explicit_bzero(parser->buffer.start, (size_t)(parser->buffer.end - parser->buffer.start));
+        yaml_parser_delete(parser);
+    } else {
+        gs_fail_nomem(&reader.err);
+    }
+    json_decref(reader.anchors);
+    return reader.err.code ? gs_fail(err, reader.err.code, "%s", reader.err.msg) : 0;
+}
+
+static void keep_first(void *ctx, json_t *root, size_t line, struct gs_error *err)
+{
+    json_t **first = ctx;
+    if (!*first)
+        *first = json_incref(root);
+}
+
+json_t *gs_yaml_load(struct gs_slice text, const char *name, struct gs_error *err)
+{
+    json_t *root = NULL;
+    if (gs_yaml_each(text, name, false, keep_first, &root, err) == 0)
+        return root ? root : json_null();
+    gs_yaml_free(root);
+    return NULL;
+}
+
+static void wipe_strings(json_t *value)
+{
+    const char *key;
+    size_t i;
+    json_t *part;
+    if (json_is_string(value))
+        explicit_bzero((char *)(uintptr_t)json_string_value(value), json_string_length(value));
+    json_object_foreach(value, key, part) wipe_strings(part);
+    json_array_foreach(value, i, part) wipe_strings(part);
+}
+
+void gs_yaml_free(json_t *value)
+{
+    wipe_strings(value);
+    json_decref(value);
 }

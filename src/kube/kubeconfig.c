@@ -2,6 +2,7 @@
 #include "gpushare/kube/kubeconfig.h"
 
 #include <ctype.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,155 +28,167 @@ static const char *const user_words[] = {
     "token",      "tokenFile",       "client-certificate", "client-certificate-data",
     "client-key", "client-key-data", "extensions",         NULL};
 
-/* A word that is set and not read here could change which account acts, or how it connects. */
-static int refuse_others(struct gs_yaml_node map, const char *const *words, struct gs_error *err)
+/* The file that is read, and what becomes of it. */
+struct file {
+    const char *name;
+    struct gs_kube_config *config;
+    struct gs_error *err;
+};
+
+static int fail_file(const struct file *file, const char *words, const char *of)
 {
-    struct gs_yaml_node key, value;
-    for (size_t i = 0; gs_yaml_pair(map, i, &key, &value); i++) {
-        const char *word = gs_yaml_scalar(key);
+    return gs_fail(file->err, GS_EINVAL, "%s: %.60s%s", file->name, of, words);
+}
+
+/* A key that is set and not read here could change which account acts, or how it connects. */
+static int refuse_others(const struct file *file, json_t *map, const char *const *words)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(map, key, value)
+    {
         const char *const *known = words;
-        while (word && *known && strcmp(*known, word) != 0)
+        while (*known && strcmp(*known, key) != 0)
             known++;
-        if (word && (*known || !gs_yaml_get(map, word).at))
-            continue;
-        return gs_yaml_fail(key, err,
-                            "%.60s is not supported; use a token, a tokenFile or a client "
-                            "certificate (docs/install.md)",
-                            word ? word : "this key");
+        if (!*known && !json_is_null(value))
+            return fail_file(file,
+                             " is not supported; use a token, a tokenFile or a client certificate "
+                             "(docs/install.md)",
+                             key);
     }
     return 0;
 }
 
-/* *ret: "" when absent, *borrowed* from the file. */
-static int read_text(struct gs_yaml_node map, const char *key, const char **ret,
-                     struct gs_error *err)
+/* *ret: "" when absent or null, *borrowed* from the file. */
+static int read_text(const struct file *file, const json_t *map, const char *key, const char **ret)
 {
-    const struct gs_yaml_node node = gs_yaml_get(map, key);
-    if (map.at && !gs_yaml_is_map(map))
-        return gs_yaml_fail(map, err, "must be a mapping");
-    *ret = node.at ? gs_yaml_scalar(node) : "";
-    return *ret ? 0 : gs_yaml_fail(node, err, "%s must be a string", key);
+    const json_t *value = json_object_get(map, key);
+    if (map && !json_is_object(map) && !json_is_null(map))
+        return fail_file(file, " must be in a mapping", key);
+    *ret = value && !json_is_null(value) ? json_string_value(value) : "";
+    return *ret ? 0 : fail_file(file, " must be a string", key);
 }
 
 /* The same, copied; NULL when absent. */
-static int copy_text(struct gs_yaml_node map, const char *key, char **ret, struct gs_error *err)
+static int copy_text(const struct file *file, const json_t *map, const char *key, char **ret)
 {
     const char *text;
-    if (read_text(map, key, &text, err) < 0)
+    if (read_text(file, map, key, &text) < 0)
         return -1;
-    return text[0] && !(*ret = strdup(text)) ? gs_fail_nomem(err) : 0;
+    return text[0] && !(*ret = strdup(text)) ? gs_fail_nomem(file->err) : 0;
 }
 
 /* The item of the list `kind` ("clusters") with that name; its own part is under `part`. */
-static int find_entry(struct gs_yaml_node root, const char *kind, const char *part,
-                      const char *name, struct gs_yaml_node *ret, struct gs_error *err)
+static int find_entry(const struct file *file, const json_t *root, const char *kind,
+                      const char *part, const char *name, json_t **ret)
 {
-    const struct gs_yaml_node list = gs_yaml_get(root, kind);
-    struct gs_yaml_node item, found = {0};
-    if (list.at && !gs_yaml_is_list(list))
-        return gs_yaml_fail(list, err, "%s must be a list", kind);
-    for (size_t i = 0; gs_yaml_item(list, i, &item); i++) {
+    const json_t *list = json_object_get(root, kind);
+    json_t *item, *found = NULL;
+    size_t i;
+    if (list && !json_is_array(list) && !json_is_null(list))
+        return fail_file(file, " must be a list", kind);
+    json_array_foreach(list, i, item)
+    {
         const char *own;
-        if (read_text(item, "name", &own, err) < 0)
+        if (read_text(file, item, "name", &own) < 0)
             return -1;
         if (strcmp(own, name) != 0)
             continue;
-        if (found.at)
-            return gs_yaml_fail(item, err, "%s: duplicate name \"%s\"", kind, name);
+        if (found)
+            return gs_fail(file->err, GS_EINVAL, "%s: %s: duplicate name \"%s\"", file->name, kind,
+                           name);
         found = item;
     }
-    if (!found.at)
-        return gs_fail(err, GS_ENOENT, "%s: %s \"%s\" does not exist", root.of->name, part, name);
-    *ret = gs_yaml_get(found, part);
+    if (!found)
+        return gs_fail(file->err, GS_ENOENT, "%s: %s \"%s\" does not exist", file->name, part,
+                       name);
+    *ret = json_object_get(found, part);
     return 0;
 }
 
 /* A file that the kubeconfig names, relative to its folder; NULL when out of memory. */
-static char *join_path(struct gs_yaml_node map, const char *file)
+static char *join_path(const struct file *file, const char *path)
 {
-    const char *name = map.of->name, *slash = strrchr(name, '/');
-    char *path;
-    if (!slash || file[0] == '/')
-        return strdup(file);
-    return asprintf(&path, "%.*s/%s", (int)(slash - name), name, file) < 0 ? NULL : path;
+    const char *slash = strrchr(file->name, '/');
+    char *joined;
+    if (!slash || path[0] == '/')
+        return strdup(path);
+    return asprintf(&joined, "%.*s/%s", (int)(slash - file->name), file->name, path) < 0 ? NULL
+                                                                                         : joined;
 }
 
 /* KEY names a file, KEY-data holds it in base64. Having both contradicts itself. */
-static int read_pem(struct gs_yaml_node map, const char *key, struct gs_kube_pem *ret,
-                    struct gs_error *err)
+static int read_pem(const struct file *file, const json_t *map, const char *key,
+                    struct gs_kube_pem *ret)
 {
     char data_key[64];
     snprintf(data_key, sizeof(data_key), "%s-data", key);
-    const char *file, *data;
-    if (read_text(map, key, &file, err) < 0 || read_text(map, data_key, &data, err) < 0)
+    const char *path, *data;
+    if (read_text(file, map, key, &path) < 0 || read_text(file, map, data_key, &data) < 0)
         return -1;
-    if (file[0] && data[0])
-        return gs_yaml_fail(map, err, "%s and %s are mutually exclusive", key, data_key);
-    if (file[0] && !(ret->file = join_path(map, file)))
-        return gs_fail_nomem(err);
+    if (path[0] && data[0])
+        return fail_file(file, " cannot be used with the -data key of the same name", key);
+    if (path[0] && !(ret->file = join_path(file, path)))
+        return gs_fail_nomem(file->err);
     if (data[0] && (!gs_base64_decode(data, strlen(data), &ret->data, &ret->len) || ret->len == 0))
-        return gs_yaml_fail(map, err, "%s is not valid base64", data_key);
+        return fail_file(file, " is not valid base64", data_key);
     return 0;
 }
 
-static int read_cluster(struct gs_yaml_node map, struct gs_kube_config *config,
-                        struct gs_error *err)
+static int read_cluster(const struct file *file, json_t *map)
 {
+    struct gs_kube_config *config = file->config;
     const char *insecure;
-    if (refuse_others(map, cluster_words, err) < 0 ||
-        copy_text(map, "server", &config->server, err) < 0 ||
-        copy_text(map, "tls-server-name", &config->tls_server_name, err) < 0 ||
-        read_text(map, "insecure-skip-tls-verify", &insecure, err) < 0 ||
-        read_pem(map, "certificate-authority", &config->ca, err) < 0)
+    if (refuse_others(file, map, cluster_words) < 0 ||
+        copy_text(file, map, "server", &config->server) < 0 ||
+        copy_text(file, map, "tls-server-name", &config->tls_server_name) < 0 ||
+        read_text(file, map, "insecure-skip-tls-verify", &insecure) < 0 ||
+        read_pem(file, map, "certificate-authority", &config->ca) < 0)
         return -1;
     if (insecure[0] && !gs_parse_bool(insecure, strlen(insecure), &config->insecure))
-        return gs_yaml_fail(gs_yaml_get(map, "insecure-skip-tls-verify"), err,
-                            "insecure-skip-tls-verify must be true or false");
+        return fail_file(file, " must be true or false", "insecure-skip-tls-verify");
     if (!config->server)
-        return gs_fail(err, GS_EINVAL, "%s: the cluster has no server", map.of->name);
+        return fail_file(file, "the cluster has no server", "");
     if (config->insecure && (config->ca.data || config->ca.file))
-        return gs_yaml_fail(
-            map, err, "insecure-skip-tls-verify and certificate-authority are mutually exclusive");
+        return fail_file(file, " and certificate-authority are mutually exclusive",
+                         "insecure-skip-tls-verify");
     return 0;
 }
 
-static int read_user(struct gs_yaml_node map, struct gs_kube_config *config, struct gs_error *err)
+static int read_user(const struct file *file, json_t *map)
 {
+    struct gs_kube_config *config = file->config;
     const char *token_file;
-    if (!map.at)
-        return 0;
-    if (refuse_others(map, user_words, err) < 0 ||
-        copy_text(map, "token", &config->token, err) < 0 ||
-        read_text(map, "tokenFile", &token_file, err) < 0 ||
-        read_pem(map, "client-certificate", &config->client_cert, err) < 0 ||
-        read_pem(map, "client-key", &config->client_key, err) < 0)
+    if (refuse_others(file, map, user_words) < 0 ||
+        copy_text(file, map, "token", &config->token) < 0 ||
+        read_text(file, map, "tokenFile", &token_file) < 0 ||
+        read_pem(file, map, "client-certificate", &config->client_cert) < 0 ||
+        read_pem(file, map, "client-key", &config->client_key) < 0)
         return -1;
-    if (token_file[0] && !(config->token_file = join_path(map, token_file)))
-        return gs_fail_nomem(err);
+    if (token_file[0] && !(config->token_file = join_path(file, token_file)))
+        return gs_fail_nomem(file->err);
     bool cert = config->client_cert.data || config->client_cert.file;
     bool key = config->client_key.data || config->client_key.file;
-    if (cert != key)
-        return gs_yaml_fail(map, err, "%s is missing", cert ? "client-key" : "client-certificate");
-    return 0;
+    return cert == key ? 0
+                       : fail_file(file, " is missing", cert ? "client-key" : "client-certificate");
 }
 
-static int read_contexts(struct gs_yaml_node root, struct gs_kube_config *config,
-                         struct gs_error *err)
+static int read_contexts(const struct file *file, const json_t *root)
 {
-    struct gs_yaml_node context, cluster, user = {0};
+    json_t *context, *cluster, *user = NULL;
     const char *name, *cluster_name, *user_name;
-    if (read_text(root, "current-context", &name, err) < 0)
+    if (read_text(file, root, "current-context", &name) < 0)
         return -1;
     if (!name[0])
-        return gs_fail(err, GS_ENOENT, "%s: current-context is not set", root.of->name);
-    if (find_entry(root, "contexts", "context", name, &context, err) < 0 ||
-        read_text(context, "cluster", &cluster_name, err) < 0 ||
-        read_text(context, "user", &user_name, err) < 0 ||
-        find_entry(root, "clusters", "cluster", cluster_name, &cluster, err) < 0 ||
-        (user_name[0] && find_entry(root, "users", "user", user_name, &user, err) < 0) ||
-        read_cluster(cluster, config, err) < 0)
+        return gs_fail(file->err, GS_ENOENT, "%s: current-context is not set", file->name);
+    if (find_entry(file, root, "contexts", "context", name, &context) < 0 ||
+        read_text(file, context, "cluster", &cluster_name) < 0 ||
+        read_text(file, context, "user", &user_name) < 0 ||
+        find_entry(file, root, "clusters", "cluster", cluster_name, &cluster) < 0 ||
+        (user_name[0] && find_entry(file, root, "users", "user", user_name, &user) < 0) ||
+        read_cluster(file, cluster) < 0)
         return -1;
-    return read_user(user, config, err);
+    return read_user(file, user);
 }
 
 /* The rest of it; or, when it failed so far or now, nothing of it is kept. */
@@ -198,11 +211,12 @@ static int finish(int result, struct gs_kube_config *config, const char *source,
 int gs_kube_config_parse(const char *text, size_t len, const char *name, struct gs_kube_config *ret,
                          struct gs_error *err)
 {
-    struct gs_yaml yaml;
-    if (gs_yaml_load(&yaml, text, len, name, err) < 0)
+    const struct file file = {name, ret, err};
+    json_t *root = gs_yaml_load((struct gs_slice){text, len}, name, err);
+    if (!root)
         return -1;
-    int result = read_contexts(gs_yaml_root(&yaml), ret, err);
-    gs_yaml_release(&yaml);
+    int result = read_contexts(&file, root);
+    gs_yaml_free(root);
     return finish(result, ret, name, err);
 }
 

@@ -3,6 +3,7 @@
 
 #include <argp.h>
 #include <ctype.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,59 +158,53 @@ static const struct gs_option *find_row(const struct gs_option *rows, size_t cou
 }
 
 /* "a", or "a,b" of a list; *caller frees*; NULL for what is neither. */
-static char *node_text(struct gs_yaml_node node)
+static char *value_text(const json_t *value)
 {
-    const char *scalar = gs_yaml_scalar(node);
-    if (scalar)
-        return strdup(scalar);
-    if (!gs_yaml_is_list(node))
+    if (json_is_null(value) || json_is_string(value))
+        return strdup(json_is_string(value) ? json_string_value(value) : "");
+    if (!json_is_array(value))
         return NULL;
     char *text = NULL;
-    size_t len = 0;
+    size_t len = 0, i;
+    json_t *item;
     FILE *out = open_memstream(&text, &len);
     if (!out)
         return NULL;
-    struct gs_yaml_node item;
-    for (size_t i = 0; gs_yaml_item(node, i, &item); i++) {
-        scalar = gs_yaml_scalar(item);
-        if (scalar)
-            fprintf(out, "%s%s", len || ftell(out) ? "," : "", scalar);
+    json_array_foreach(value, i, item)
+    {
+        if (json_is_string(item))
+            fprintf(out, "%s%s", ftell(out) ? "," : "", json_string_value(item));
     }
     fclose(out);
     return text;
 }
 
-static int read_pair(const struct gs_command *command, const struct gs_option *own,
-                     size_t own_count, struct gs_yaml_node key, struct gs_yaml_node value,
-                     struct gs_error *err)
+static int read_option(const struct gs_command *command, const struct gs_option *own,
+                       size_t own_count, const char *name, const json_t *value,
+                       struct gs_error *err)
 {
-    const char *name = gs_yaml_scalar(key);
-    if (!name)
-        return gs_yaml_fail(key, err, "an option name must be a plain string");
     const struct gs_option *option = find_row(command->options, command->option_count, name);
     if (!option)
         option = find_row(own, own_count, name);
     if (!option)
-        return gs_yaml_fail(key, err, "unknown option %.80s", name);
-    char *text = node_text(value); /* strings live on in the options */
-    if (!text || (option->repeats && gs_yaml_is_list(value)))
-        return gs_yaml_fail(value, err, "%.80s must have a plain value%s", name,
-                            option->repeats ? "" : " or a list");
-    struct gs_error why = {0};
-    if (set_option(option, text, &why) < 0)
-        return gs_yaml_fail(value, err, "%s", why.msg);
-    return 0;
+        return gs_fail(err, GS_EINVAL, "unknown option %.80s", name);
+    char *text = value_text(value); /* strings live on in the options */
+    if (!text || (option->repeats && json_is_array(value)))
+        return gs_fail(err, GS_EINVAL, "%.80s must have a plain value%s", name,
+                       option->repeats ? "" : " or a list");
+    return set_option(option, text, err);
 }
 
-static int read_document(const struct gs_command *command, const struct gs_option *own,
-                         size_t own_count, const struct gs_yaml *yaml, struct gs_error *err)
+static int read_options(const struct gs_command *command, const struct gs_option *own,
+                        size_t own_count, json_t *root, struct gs_error *err)
 {
-    const struct gs_yaml_node root = gs_yaml_root(yaml);
-    struct gs_yaml_node key, value;
-    if (root.at && !gs_yaml_is_map(root))
-        return gs_yaml_fail(root, err, "the file must be a mapping of option names to values");
-    for (size_t i = 0; gs_yaml_pair(root, i, &key, &value); i++) {
-        if (read_pair(command, own, own_count, key, value, err) < 0)
+    const char *name;
+    json_t *value;
+    if (!json_is_null(root) && !json_is_object(root))
+        return gs_fail(err, GS_EINVAL, "the file must be a mapping of option names to values");
+    json_object_foreach(root, name, value)
+    {
+        if (read_option(command, own, own_count, name, value, err) < 0)
             return -1;
     }
     return 0;
@@ -220,13 +215,14 @@ static int read_file(const struct gs_command *command, const struct gs_option *o
 {
     _cleanup_free_ char *text = NULL;
     size_t len;
-    struct gs_yaml yaml;
-    if (gs_file_read(path, CONFIG_BYTES_MAX, &text, &len, err) < 0 ||
-        gs_yaml_load(&yaml, text, len, path, err) < 0)
+    if (gs_file_read(path, CONFIG_BYTES_MAX, &text, &len, err) < 0)
         return -1;
-    int result = read_document(command, own, own_count, &yaml, err);
-    gs_yaml_release(&yaml);
-    return result;
+    json_t *root = gs_yaml_load((struct gs_slice){text, len}, path, err);
+    if (!root)
+        return -1;
+    int result = read_options(command, own, own_count, root, err);
+    gs_yaml_free(root);
+    return result < 0 ? gs_error_prefix(err, "%.160s", path) : 0;
 }
 
 /* --- the command line --- */

@@ -260,7 +260,7 @@ static const struct {
     {"no UTF-8", false, "{'metadata':{'name':'\xff'}}", "JSON: invalid character in a string",
      "\nin a file: not YAML"},
     {"a field twice", false, "{'metadata':{'name':'a','name':'b'}}", "/b  r",
-     "\nin YAML: this key is there twice"},
+     "\nin YAML: duplicate key"},
     {"a number as text", false, "{'spec':{'priority':'5'}}", "spec.priority is not a number"},
     {"true as text", false, "{'metadata':{'name':true}}", "metadata.name is not a string"},
     {"priority with an exponent", false, "{'spec':{'priority':1e2}}",
