@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/codec/annotation.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "gpushare/base/num.h"
 #include "gpushare/codec/scan.h"
+#include "json_writer.h"
 
 bool gs_codec_idx_parse(struct gs_slice text, gs_gpu_mask *ret)
 {
@@ -40,28 +40,27 @@ char *gs_codec_idx_format(gs_gpu_mask gpus, char out[GS_IDX_TEXT_BYTES])
 
 void gs_codec_allocation(struct gs_buf *out, const struct gs_pod *pod, gs_gpu_mask gpus)
 {
-    const char *joint = "";
     uint32_t main = 0, idx;
     gs_buf_putc(out, '{');
     for (uint32_t i = 0; i < pod->container_count; i++) {
         const struct gs_container *container = &pod->containers[i];
-        const char *comma = "";
         main += container->kind == GS_CONTAINER_MAIN;
         if (container->kind != GS_CONTAINER_MAIN || !container->gpu_units)
             continue;
         const uint32_t units = gs_units_each(container->gpu_units, gs_gpu_mask_count(gpus));
-        gs_buf_printf(out, "%s\"%" PRIu32 "\":{", joint, main - 1);
+        gs_write_comma(out);
+        gs_buf_printf(out, "\"%" PRIu32 "\":{", main - 1);
         GS_FOR_EACH_GPU (idx, gpus) {
-            gs_buf_printf(out, "%s\"%" PRIu32 "\":%" PRIu32, comma, idx, units);
-            comma = ",";
+            gs_write_comma(out);
+            gs_buf_printf(out, "\"%" PRIu32 "\":%" PRIu32, idx, units);
         }
         gs_buf_putc(out, '}');
-        joint = ",";
     }
     gs_buf_putc(out, '}');
 }
 
-/* What is read of the JSON: its GPUs, and whether every container has the same share of each. */
+/* The result of reading the JSON: its GPUs, and whether every container has the same amount on
+ * each. */
 struct reading {
     gs_gpu_mask gpus;
     bool even;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/codec/event.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "gpushare/base/utf8.h"
 #include "gpushare/codec/rfc3339.h"
 #include "json_writer.h"
 
-/* Object names are at most 253 bytes, so that the Event's own keeps room for its suffix. */
+/* An object's name is cut so that the Event's name, which adds a suffix, has at most 253 bytes. */
 enum { NAME_MAX_BYTES = 253, SUFFIX_BYTES = 17 };
 
 const char *gs_event_namespace(const struct gs_event *event)

@@ -17,7 +17,7 @@ void gs_binding_args_release(struct gs_binding_args *args)
     *args = (struct gs_binding_args){0};
 }
 
-#define MEMBER(key, field) GS_MEMBER(struct gs_binding_args, key, key, field)
+#define MEMBER(key, field) GS_MEMBER(struct gs_binding_args, key, field)
 
 static const struct gs_member members[] = {
     MEMBER("PodName", name),
@@ -32,7 +32,7 @@ static int require_all(const struct gs_binding_args *args, struct gs_error *err)
     for (const struct gs_member *member = members; member->kind != GS_READ_END; member++) {
         const char *const *value = (const void *)((const char *)args + member->at);
         if (!(*value)[0])
-            return gs_fail(err, GS_EINVAL, "%s is missing", member->what);
+            return gs_fail(err, GS_EINVAL, "%s is missing", member->key);
     }
     return 0;
 }
@@ -41,9 +41,8 @@ int gs_codec_binding_args(struct gs_slice body, struct gs_binding_args *ret, str
 {
     reset_args(ret);
     struct gs_reader reader = {.arena = &ret->arena, .any_case = true};
-    gs_scan_init(&reader.scan, body);
-    gs_read_entry(&reader, "ExtenderBindingArgs", members, ret);
-    if (gs_reader_finish(&reader, err) == 0 && require_all(ret, err) == 0)
+    if (gs_read_document(&reader, body, "ExtenderBindingArgs", members, ret, err) == 0 &&
+        require_all(ret, err) == 0)
         return 0;
     reset_args(ret);
     return -1;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/codec/extender.h"
 
-#include <inttypes.h>
+#include "json_writer.h"
 
 /* kube-scheduler has used Error as a format string: a percent sign would garble it. */
 static void write_error_text(struct gs_buf *out, const char *error)
 {
     struct gs_buf plain = GS_BUF(strlen(error));
-    for (const char *at = error; *at; at++) {
-        if (*at != '%')
-            gs_buf_putc(&plain, *at);
+    for (; *error; error++) {
+        if (*error != '%')
+            gs_buf_putc(&plain, *error);
     }
     if (gs_buf_failed(&plain))
         out->failed = gs_buf_failed(&plain);
@@ -35,21 +35,20 @@ static void write_run(struct gs_buf *out, const struct gs_filter_args *args, uin
 {
     const struct gs_slice *items = args->has_names ? args->names : args->nodes;
     const char *begin = items[from].at, *end = items[to].at + items[to].len;
-    if (args->has_names) { /* with the quotes */
+    if (args->has_names) { /* include the quotes */
         begin--;
         end++;
     }
     gs_buf_append(out, begin, (size_t)(end - begin));
 }
 
-/* Kept candidates mostly stand side by side, so they are copied in runs. Names with escapes are
- * not runs of the body any more: they go one by one. */
+/* Candidates that are kept are mostly adjacent, so they are copied in runs. Names with escapes were
+ * decoded into other memory, and are written one by one. */
 static void write_kept(struct gs_buf *out, const struct gs_filter_args *args,
                        const uint8_t *reasons)
 {
     uint32_t count = gs_filter_args_count(args);
     bool single = args->has_names && !args->names_plain;
-    const char *joint = "";
     gs_buf_putc(out, '[');
     for (uint32_t i = 0; i < count; i++) {
         if (reasons[i] != GS_FITS)
@@ -57,8 +56,7 @@ static void write_kept(struct gs_buf *out, const struct gs_filter_args *args,
         uint32_t from = i;
         while (!single && i + 1 < count && reasons[i + 1] == GS_FITS)
             i++;
-        gs_buf_puts(out, joint);
-        joint = ",";
+        gs_write_comma(out);
         if (single)
             gs_buf_json_string(out, args->names[i].at, args->names[i].len);
         else
@@ -87,7 +85,8 @@ static void make_texts(struct reason_texts *texts)
     }
 }
 
-/* In one piece, as a score: with a call for each part, the calls would cost more than the bytes. */
+/* Reserves memory once per entry, because a buffer call for each part would cost more than the
+ * copying. */
 static void write_reason(struct gs_buf *out, struct gs_slice name, bool plain, const char *text,
                          size_t len)
 {
@@ -107,8 +106,8 @@ static void write_reason(struct gs_buf *out, struct gs_slice name, bool plain, c
     gs_buf_advance(out, (size_t)(append_bytes(to, text, len) - begin));
 }
 
-/* Each entry appended from `begin` on has a comma before it: the first becomes the bracket
- * that opens them all. */
+/* Every entry from `begin` on starts with a comma. The first comma is overwritten with the opening
+ * bracket. */
 static void open_entries(struct gs_buf *out, size_t begin, char bracket)
 {
     if (!gs_buf_failed(out) && out->len > begin)
@@ -145,15 +144,11 @@ void gs_codec_filter_result(struct gs_buf *out, const struct gs_filter_args *arg
     make_texts(&texts);
     if (gs_buf_failed(&texts.text))
         out->failed = gs_buf_failed(&texts.text);
-    if (args->has_names) {
-        gs_buf_puts(out, "{\"Nodes\":null,\"NodeNames\":");
-        write_kept(out, args, reasons);
-    } else {
-        gs_buf_puts(out, "{\"Nodes\":{\"metadata\":{},\"items\":");
-        write_kept(out, args, reasons);
-        gs_buf_puts(out, "},\"NodeNames\":null");
-    }
-    gs_buf_puts(out, ",\"FailedNodes\":");
+    gs_buf_puts(out, args->has_names ? "{\"Nodes\":null,\"NodeNames\":"
+                                     : "{\"Nodes\":{\"metadata\":{},\"items\":");
+    write_kept(out, args, reasons);
+    gs_buf_puts(out,
+                args->has_names ? ",\"FailedNodes\":" : "},\"NodeNames\":null,\"FailedNodes\":");
     write_failed(out, args, reasons, &texts, told_once ? RESOLVABLE : RESOLVABLE | UNRESOLVABLE);
     gs_buf_puts(out, ",\"FailedAndUnresolvableNodes\":");
     write_failed(out, args, reasons, &texts, UNRESOLVABLE);
@@ -182,7 +177,7 @@ static char *write_priority(char *to, struct gs_slice name, uint8_t score)
     return to;
 }
 
-/* Names that stand in the body as they are: room is made once for all. */
+/* Names without escapes. Reserves memory once for all entries. */
 static void write_plain_priorities(struct gs_buf *out, const struct gs_slice *names,
                                    const uint8_t *scores, uint32_t count)
 {
@@ -232,11 +227,12 @@ void gs_codec_binding_result(struct gs_buf *out, const char *error)
 
 static void write_victims(struct gs_buf *out, const struct gs_victims *victims)
 {
-    gs_buf_json_text(out, victims->node);
-    gs_buf_puts(out, ":{\"Pods\":[");
+    gs_write_key(out, victims->node);
+    gs_buf_puts(out, "{\"Pods\":[");
     for (uint32_t i = 0; i < victims->pod_count; i++) {
-        gs_buf_puts(out, i ? ",{\"UID\":" : "{\"UID\":");
-        gs_buf_json_text(out, victims->pods[i].uid);
+        gs_write_comma(out);
+        gs_buf_putc(out, '{');
+        gs_write_string(out, "UID", victims->pods[i].uid);
         gs_buf_putc(out, '}');
     }
     gs_buf_printf(out, "],\"NumPDBViolations\":%" PRId64 "}", victims->pdb_violations);
@@ -246,10 +242,7 @@ void gs_codec_preemption_result(struct gs_buf *out, const struct gs_victims *nod
                                 uint32_t node_count)
 {
     gs_buf_puts(out, "{\"NodeNameToMetaVictims\":{");
-    for (uint32_t i = 0; i < node_count; i++) {
-        if (i)
-            gs_buf_putc(out, ',');
+    for (uint32_t i = 0; i < node_count; i++)
         write_victims(out, &nodes[i]);
-    }
     gs_buf_puts(out, "}}");
 }

@@ -6,7 +6,7 @@
 #include "gpushare/codec/pod.h"
 #include "reader.h"
 
-/* Empty, with the memory kept. */
+/* Empties the struct and keeps its memory. */
 static void reset_args(struct gs_filter_args *args)
 {
     gs_pod_reset(&args->pod);
@@ -27,40 +27,39 @@ void gs_filter_args_release(struct gs_filter_args *args)
     *args = (struct gs_filter_args){0};
 }
 
-/* Room for one entry more. These arrays are kept from request to request and may be long, so they
- * do not lie in the arena. */
+/* Makes room for one more entry. These arrays may be long and are reused by later requests, so they
+ * are not in the arena. */
 static bool make_room(struct gs_reader *reader, struct gs_slice **items, uint32_t *room,
-                      uint32_t count, const char *what)
+                      uint32_t count)
 {
     if (count < *room)
         return true;
     if (count >= GS_EXTENDER_NODES_MAX)
-        return gs_reader_stop(reader, GS_ETOOBIG, what, "has more than 100000 entries");
+        return gs_reader_stop(reader, GS_ETOOBIG, "has more than 100000 entries");
     uint32_t wider = *room ? *room * 2 : 128;
     if (wider > GS_EXTENDER_NODES_MAX)
         wider = GS_EXTENDER_NODES_MAX;
     struct gs_slice *grown = reallocarray(*items, wider, sizeof(*grown));
     if (!grown)
-        return gs_reader_stop(reader, GS_ENOMEM, what, "");
+        return gs_reader_stop(reader, GS_ENOMEM, "");
     *items = grown;
     *room = wider;
     return true;
 }
 
-/* The characters of a name: of the body itself, as nearly always, or decoded. */
+/* The characters of a name: in the body, or decoded into the arena if it has escapes. */
 static bool keep_name(struct gs_reader *reader, struct gs_scan_text text, struct gs_slice *to,
                       bool *plain)
 {
     if (text.escaped)
         *plain = false;
-    return gs_scan_text_slice(reader->arena, text, to) ||
-           gs_reader_stop(reader, GS_ENOMEM, "NodeNames", "");
+    return gs_scan_text_slice(reader->arena, text, to) || gs_reader_stop(reader, GS_ENOMEM, "");
 }
 
-/* Longer ones are read each time. */
+/* A longer list of names is parsed for each request. */
 enum { KEPT_BYTES_MAX = 1 << 20 };
 
-/* The same text as last time, from bracket to bracket, has the same names. */
+/* If NodeNames has the same bytes as in the last request, the names are the same. */
 static bool take_kept_names(struct gs_scan *scan, struct gs_filter_args *args)
 {
     size_t len = args->kept.len;
@@ -84,22 +83,22 @@ static void keep_names(struct gs_filter_args *args, struct gs_slice text)
         args->names[i].at = args->kept.data + (args->names[i].at - text.at);
 }
 
-/* One name that stands otherwise than most: with space before it, or with escapes. */
+/* Reads one name that gs_scan_plain_strings() does not: after white space, or with escapes. */
 static bool read_name(struct gs_reader *reader, struct gs_filter_args *args)
 {
     struct gs_scan_text text;
-    return make_room(reader, &args->names, &args->name_room, args->name_count, "NodeNames") &&
-           gs_scan_string(&reader->scan, "NodeNames entry", &text) &&
+    return make_room(reader, &args->names, &args->name_room, args->name_count) &&
+           gs_scan_string(&reader->scan, "[]", &text) &&
            keep_name(reader, text, &args->names[args->name_count], &args->names_plain);
 }
 
 struct filter_reader {
-    struct gs_reader reader; /* first: a call's reader is that of the request */
+    struct gs_reader reader; /* first, so that callbacks can cast their reader to this struct */
     struct gs_filter_args *args;
     struct gs_slice pod;
 };
 
-static void read_names(struct gs_reader *reader, const char *what, void *to)
+static void read_names(struct gs_reader *reader, void *to)
 {
     struct gs_filter_args *args = ((struct filter_reader *)to)->args;
     struct gs_scan *scan = &reader->scan;
@@ -109,7 +108,7 @@ static void read_names(struct gs_reader *reader, const char *what, void *to)
         return;
     }
     const char *begin = scan->at;
-    if (!gs_read_array(reader, what))
+    if (!gs_read_array(reader))
         return;
     args->has_names = true;
     args->name_count = 0;
@@ -134,19 +133,18 @@ struct node {
 };
 
 static const struct gs_member node_members[] = {
-    GS_OBJECT("metadata", "metadata of a node",
-              GS_MEMBERS(GS_MEMBER(struct node, "name", "metadata.name of a node", name))),
+    GS_OBJECT("metadata", GS_MEMBERS(GS_MEMBER(struct node, "name", name))),
     {0},
 };
 
-/* One Node: its bytes and its name, in one pass; the rest of it is for gs_codec_node(). */
+/* Records the bytes and the name of one Node. gs_codec_node() decodes it later. */
 static bool read_node(struct gs_reader *reader, struct gs_filter_args *args)
 {
     struct gs_scan *scan = &reader->scan;
     struct node node = {0};
     gs_scan_peek(scan);
     const char *begin = scan->at;
-    gs_read_entry(reader, "Nodes.items entry", node_members, &node);
+    gs_read_entry(reader, "[]", node_members, &node);
     if (scan->failed)
         return false;
     args->nodes[args->node_count] = (struct gs_slice){begin, (size_t)(scan->at - begin)};
@@ -154,38 +152,31 @@ static bool read_node(struct gs_reader *reader, struct gs_filter_args *args)
                      &args->node_names_plain);
 }
 
-static void read_items(struct gs_reader *reader, const char *what, void *to)
+static void read_item(struct gs_reader *reader, void *to)
 {
-    struct gs_filter_args *args = ((struct filter_reader *)to)->args;
-    args->node_count = 0;
-    args->node_names_plain = true;
-    if (!gs_read_array(reader, what))
-        return;
-    while (gs_scan_element(&reader->scan)) {
-        uint32_t count = args->node_count;
-        if (!make_room(reader, &args->nodes, &args->node_room, count, what) ||
-            !make_room(reader, &args->node_names, &args->node_name_room, count, what) ||
-            !read_node(reader, args))
-            return;
-        args->node_count++;
-    }
+    struct gs_filter_args *args = to;
+    const uint32_t count = args->node_count;
+    args->node_count += make_room(reader, &args->nodes, &args->node_room, count) &&
+                        make_room(reader, &args->node_names, &args->node_name_room, count) &&
+                        read_node(reader, args);
 }
 
 static const struct gs_member list_members[] = {
-    GS_CALL("items", "Nodes.items", read_items),
+    GS_EACH_IN(struct gs_filter_args, "items", node_count, read_item),
     {0},
 };
 
-static void read_nodes(struct gs_reader *reader, const char *what, void *to)
+static void read_nodes(struct gs_reader *reader, void *to)
 {
-    ((struct filter_reader *)to)->args->has_nodes = true;
-    gs_read_members(reader, what, list_members, to);
+    struct gs_filter_args *args = ((struct filter_reader *)to)->args;
+    args->has_nodes = true;
+    gs_read_members(reader, list_members, args);
 }
 
 static const struct gs_member args_members[] = {
-    GS_CALL("NodeNames", "NodeNames", read_names),
-    GS_CALL("Nodes", "Nodes", read_nodes),
-    GS_MEMBER(struct filter_reader, "Pod", "Pod", pod),
+    GS_CALL("NodeNames", read_names),
+    GS_CALL("Nodes", read_nodes),
+    GS_MEMBER(struct filter_reader, "Pod", pod),
     {0},
 };
 
@@ -193,9 +184,7 @@ static int decode_args(const struct gs_names *names, struct gs_slice body,
                        struct gs_filter_args *args, struct gs_error *err)
 {
     struct filter_reader fr = {.reader = {.arena = &args->arena, .any_case = true}, .args = args};
-    gs_scan_init(&fr.reader.scan, body);
-    gs_read_entry(&fr.reader, "ExtenderArgs", args_members, &fr);
-    if (gs_reader_finish(&fr.reader, err) < 0)
+    if (gs_read_document(&fr.reader, body, "ExtenderArgs", args_members, &fr, err) < 0)
         return -1;
     if (!fr.pod.at)
         return gs_fail(err, GS_EINVAL, "Pod is missing");

@@ -13,9 +13,9 @@ struct node_list {
 };
 
 struct preempt_reader {
-    struct gs_reader reader; /* first: a call's reader is that of the request */
+    struct gs_reader reader; /* first, so that callbacks can cast their reader to this struct */
     struct node_list meta, full;
-    const struct node_list *list; /* that is read */
+    const struct node_list *list; /* the one that is being read */
     uint32_t victims;             /* total */
     struct gs_slice pod;
 };
@@ -38,12 +38,11 @@ void gs_preemption_args_release(struct gs_preemption_args *args)
 
 /* metadata.uid of a victim's Pod object, or UID of a MetaPod. */
 static const struct gs_member meta_members[] = {
-    GS_MEMBER(struct gs_victim, "UID", "UID of a victim", uid),
+    GS_MEMBER(struct gs_victim, "UID", uid),
     {0},
 };
 static const struct gs_member pod_members[] = {
-    GS_OBJECT("metadata", "metadata of a victim",
-              GS_MEMBERS(GS_MEMBER(struct gs_victim, "uid", "metadata.uid of a victim", uid))),
+    GS_OBJECT("metadata", GS_MEMBERS(GS_MEMBER(struct gs_victim, "uid", uid))),
     {0},
 };
 
@@ -53,66 +52,53 @@ static void read_victim(struct preempt_reader *pr, struct gs_victim *victim)
     *victim = (struct gs_victim){.uid = ""};
     gs_scan_peek(scan);
     const char *begin = scan->at;
-    gs_read_entry(&pr->reader, "victim", pr->list == &pr->meta ? meta_members : pod_members,
-                  victim);
+    gs_read_entry(&pr->reader, "[]", pr->list == &pr->meta ? meta_members : pod_members, victim);
     if (pr->list == &pr->full)
         victim->pod = (struct gs_slice){begin, (size_t)(scan->at - begin)};
 }
 
-static void read_pods(struct gs_reader *reader, const char *what, void *to)
+static void read_pod(struct gs_reader *reader, void *to)
 {
     struct preempt_reader *pr = (struct preempt_reader *)reader;
     struct gs_victims *victims = to;
-    if (!gs_read_array(reader, what))
-        return;
-    victims->pod_count = 0;
-    while (gs_scan_element(&reader->scan)) {
-        struct gs_victim *victim = gs_read_append(reader, &victims->pods, &victims->pod_count,
-                                                  sizeof(*victim), what, GS_EXTENDER_VICTIMS_MAX);
-        if (!victim)
-            return;
-        if (++pr->victims > GS_EXTENDER_VICTIMS_MAX) {
-            gs_reader_stop(reader, GS_ETOOBIG, "preemption", "has too many victims");
-            return;
-        }
+    struct gs_victim *victim =
+        gs_read_append(reader, &victims->pods, &victims->pod_count, sizeof(*victim), UINT32_MAX);
+    if (++pr->victims > GS_EXTENDER_VICTIMS_MAX)
+        gs_reader_stop(reader, GS_ETOOBIG, "has too many victims");
+    else if (victim)
         read_victim(pr, victim);
-    }
 }
 
 static const struct gs_member victims_members[] = {
-    GS_CALL("Pods", "Pods of a node", read_pods),
-    GS_MEMBER(struct gs_victims, "NumPDBViolations", "NumPDBViolations", pdb_violations),
+    GS_EACH_IN(struct gs_victims, "Pods", pod_count, read_pod),
+    GS_MEMBER(struct gs_victims, "NumPDBViolations", pdb_violations),
     {0},
 };
 
-static void read_nodes(struct gs_reader *reader, const char *what, void *to)
+static void read_nodes(struct gs_reader *reader, void *to)
 {
     struct node_list *list = to;
     struct gs_scan_text key;
-    if (!gs_read_object(reader, what))
+    if (!gs_read_object(reader))
         return;
     ((struct preempt_reader *)reader)->list = list;
     *list = (struct node_list){.there = true};
     while (gs_scan_key(&reader->scan, &key)) {
         struct gs_victims *victims = gs_read_append(reader, &list->items, &list->count,
-                                                    sizeof(*victims), what, GS_EXTENDER_NODES_MAX);
+                                                    sizeof(*victims), GS_EXTENDER_NODES_MAX);
         if (!victims)
             return;
-        victims->node = gs_scan_string_dup(reader->arena, key);
-        if (!victims->node) {
-            gs_reader_stop(reader, GS_ENOMEM, what, "");
-            return;
-        }
-        gs_read_members(reader, "victims of a node", victims_members, victims);
+        victims->node = gs_read_dup(reader, key);
+        gs_read_members(reader, victims_members, victims);
     }
 }
 
-#define NODES(key, field) GS_CALL_AT(struct preempt_reader, key, key, field, read_nodes)
+#define NODES(key, field) GS_CALL_AT(struct preempt_reader, key, field, read_nodes)
 
 static const struct gs_member args_members[] = {
     NODES("NodeNameToMetaVictims", meta),
     NODES("NodeNameToVictims", full),
-    GS_MEMBER(struct preempt_reader, "Pod", "Pod", pod),
+    GS_MEMBER(struct preempt_reader, "Pod", pod),
     {0},
 };
 
@@ -120,9 +106,7 @@ static int decode_args(const struct gs_names *names, struct gs_slice body,
                        struct gs_preemption_args *args, struct gs_error *err)
 {
     struct preempt_reader pr = {.reader = {.arena = &args->arena, .any_case = true}};
-    gs_scan_init(&pr.reader.scan, body);
-    gs_read_entry(&pr.reader, "ExtenderPreemptionArgs", args_members, &pr);
-    if (gs_reader_finish(&pr.reader, err) < 0)
+    if (gs_read_document(&pr.reader, body, "ExtenderPreemptionArgs", args_members, &pr, err) < 0)
         return -1;
     if (!pr.pod.at)
         return gs_fail(err, GS_EINVAL, "Pod is missing");

@@ -4,19 +4,24 @@
 
 #include <inttypes.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <string.h>
 
 #include "gpushare/base/buf.h"
 #include "gpushare/model/kv.h"
 
-/* Private: pieces of JSON objects. A key brings its comma unless the object was just opened. */
+/* Private: pieces of JSON objects and arrays. */
+
+/* Before each key and element: a comma, unless the object or array was just opened. */
+static inline void gs_write_comma(struct gs_buf *out)
+{
+    const char last = out->len ? out->data[out->len - 1] : '{';
+    if (last != '{' && last != '[')
+        gs_buf_putc(out, ',');
+}
 
 static inline void gs_write_key(struct gs_buf *out, const char *key)
 {
-    if (out->len && out->data[out->len - 1] != '{')
-        gs_buf_putc(out, ',');
-    gs_buf_json_string(out, key, strlen(key));
+    gs_write_comma(out);
+    gs_buf_json_text(out, key);
     gs_buf_putc(out, ':');
 }
 
@@ -24,7 +29,7 @@ static inline void gs_write_string(struct gs_buf *out, const char *key, const ch
 {
     gs_write_key(out, key);
     if (value)
-        gs_buf_json_string(out, value, strlen(value));
+        gs_buf_json_text(out, value);
     else
         gs_buf_puts(out, "null");
 }
@@ -41,14 +46,14 @@ static inline void gs_write_bool(struct gs_buf *out, const char *key, bool value
     gs_buf_puts(out, value ? "true" : "false");
 }
 
-/* Nothing for NULL and "". */
+/* Writes nothing for NULL and "". */
 static inline void gs_write_optional(struct gs_buf *out, const char *key, const char *value)
 {
     if (value && value[0])
         gs_write_string(out, key, value);
 }
 
-/* "KEY":{…}; nothing when there are no pairs. */
+/* Writes "KEY":{…}, or nothing if there are no pairs. */
 static inline void gs_write_map(struct gs_buf *out, const char *key, const struct gs_kv *kv,
                                 size_t count)
 {

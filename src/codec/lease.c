@@ -29,27 +29,21 @@ void gs_codec_lease_encode(struct gs_buf *out, const struct gs_lease *lease)
     gs_buf_puts(out, "}}");
 }
 
-static void read_time(struct gs_reader *reader, const char *what, void *to)
+static void read_time(struct gs_reader *reader, void *to)
 {
-    struct gs_scan_text text;
-    char time[GS_RFC3339_BYTES];
-    if (gs_read_text(reader, what, &text) &&
-        !(gs_scan_text_copy(text, time, sizeof(time)) && gs_rfc3339_parse(gs_slice_of(time), to)))
-        gs_scan_refuse(&reader->scan, what, "is not a time");
+    if (!gs_read_time(reader, to))
+        gs_scan_refuse(&reader->scan, "", "is not a time");
 }
 
-#define MEMBER(key, what, field) GS_MEMBER(struct gs_lease, key, what, field)
-#define TIME(key, what, field)   GS_CALL_AT(struct gs_lease, key, what, field, read_time)
+#define MEMBER(key, field) GS_MEMBER(struct gs_lease, key, field)
+#define TIME(key, field)   GS_CALL_AT(struct gs_lease, key, field, read_time)
 
 static const struct gs_member lease_members[] = {
-    GS_OBJECT("metadata", "metadata",
-              GS_MEMBERS(MEMBER("resourceVersion", "metadata.resourceVersion", resource_version))),
-    GS_OBJECT("spec", "spec",
-              GS_MEMBERS(MEMBER("holderIdentity", "spec.holderIdentity", holder),
-                         MEMBER("leaseDurationSeconds", "spec.leaseDurationSeconds", duration_s),
-                         MEMBER("leaseTransitions", "spec.leaseTransitions", transitions),
-                         TIME("acquireTime", "spec.acquireTime", acquire_ns),
-                         TIME("renewTime", "spec.renewTime", renew_ns))),
+    GS_OBJECT("metadata", GS_MEMBERS(MEMBER("resourceVersion", resource_version))),
+    GS_OBJECT("spec", GS_MEMBERS(MEMBER("holderIdentity", holder),
+                                 MEMBER("leaseDurationSeconds", duration_s),
+                                 MEMBER("leaseTransitions", transitions),
+                                 TIME("acquireTime", acquire_ns), TIME("renewTime", renew_ns))),
     {0},
 };
 
@@ -57,9 +51,7 @@ int gs_codec_lease_decode(struct gs_slice json, struct gs_lease *lease, struct g
 {
     struct gs_reader reader = {0};
     struct gs_lease read = {.ns = lease->ns, .name = lease->name};
-    gs_scan_init(&reader.scan, json);
-    gs_read_entry(&reader, "lease", lease_members, &read);
-    if (gs_reader_finish(&reader, err) < 0)
+    if (gs_read_document(&reader, json, "lease", lease_members, &read, err) < 0)
         return -1;
     *lease = read;
     return 0;

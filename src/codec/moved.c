@@ -1,32 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/codec/moved.h"
 
-#include <inttypes.h>
-#include <string.h>
-
+#include "json_writer.h"
 #include "reader.h"
-
-static void write_gpus(struct gs_buf *out, gs_gpu_mask gpus)
-{
-    const char *joint = "";
-    uint32_t idx;
-    gs_buf_putc(out, '[');
-    GS_FOR_EACH_GPU (idx, gpus) {
-        gs_buf_printf(out, "%s%" PRIu32, joint, idx);
-        joint = ",";
-    }
-    gs_buf_putc(out, ']');
-}
 
 void gs_codec_moved_encode(struct gs_buf *out, const struct gs_moved *moved, size_t count)
 {
+    uint32_t idx;
     gs_buf_putc(out, '{');
     for (size_t i = 0; i < count; i++) {
-        if (i)
-            gs_buf_putc(out, ',');
-        gs_buf_json_text(out, moved[i].uid);
-        gs_buf_putc(out, ':');
-        write_gpus(out, moved[i].gpus);
+        gs_write_key(out, moved[i].uid);
+        gs_buf_putc(out, '[');
+        GS_FOR_EACH_GPU (idx, moved[i].gpus) {
+            gs_write_comma(out);
+            gs_buf_printf(out, "%" PRIu32, idx);
+        }
+        gs_buf_putc(out, ']');
     }
     gs_buf_putc(out, '}');
 }
@@ -56,10 +45,7 @@ static void read_entry(struct gs_reader *reader, struct gs_scan_text uid, struct
 {
     if (!uid.len)
         gs_scan_refuse(&reader->scan, "UID of a pod", "is empty");
-    const char *copy = gs_scan_string_dup(reader->arena, uid);
-    if (!copy)
-        gs_reader_stop(reader, GS_ENOMEM, "UID of a pod", "");
-    *entry = (struct gs_moved){.uid = copy, .gpus = read_gpus(reader)};
+    *entry = (struct gs_moved){.uid = gs_read_dup(reader, uid), .gpus = read_gpus(reader)};
 }
 
 static void sort_entries(struct gs_reader *reader, struct gs_moved *moved, uint32_t count)
@@ -86,12 +72,10 @@ int gs_codec_moved_decode(struct gs_slice text, struct gs_arena *arena, struct g
     gs_scan_init(&reader.scan, text);
     gs_scan_object(&reader.scan, "list of reassigned pods");
     while (gs_scan_key(&reader.scan, &key)) {
-        struct gs_moved *grown = gs_read_grow(&reader, moved, count, sizeof(*moved),
-                                              "list of reassigned pods", GS_MOVED_MAX);
-        if (!grown)
-            break;
-        moved = grown;
-        read_entry(&reader, key, &moved[count++]);
+        struct gs_moved *entry =
+            gs_read_append(&reader, &moved, &count, sizeof(*entry), GS_MOVED_MAX);
+        if (entry)
+            read_entry(&reader, key, entry);
     }
     sort_entries(&reader, moved, count);
     if (gs_reader_finish(&reader, err) < 0)

@@ -2,41 +2,35 @@
 #include "gpushare/codec/pod.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "gpushare/base/clock.h"
 #include "gpushare/base/num.h"
 #include "gpushare/codec/annotation.h"
-#include "gpushare/codec/rfc3339.h"
 #include "gpushare/model/budget.h"
 #include "pod_reader.h"
 
 enum { STATIC_UID_BYTES = 64, API_UID_LEN = 36, KIND_LEN_MAX = 63, NAME_LEN_MAX = 253 };
 
-static void read_created(struct gs_reader *reader, const char *what, void *to)
+static void read_created(struct gs_reader *reader, void *to)
 {
-    struct gs_pod_reader *pr = to;
-    struct gs_scan_text text;
-    char time[GS_RFC3339_BYTES];
     int64_t ns;
-    if (gs_read_text(reader, what, &text) && gs_scan_text_copy(text, time, sizeof(time)) &&
-        gs_rfc3339_parse(gs_slice_of(time), &ns))
-        pr->pod.created_s = ns / GS_NS_PER_S;
+    if (gs_read_time(reader, &ns))
+        ((struct gs_pod_reader *)to)->pod.created_s = ns / GS_NS_PER_S;
 }
 
 static const struct gs_member owner_members[] = {
-    GS_MEMBER(struct gs_pod_owner, "uid", "metadata.ownerReferences.uid", uid),
-    GS_MEMBER(struct gs_pod_owner, "controller", "metadata.ownerReferences.controller", controller),
-    GS_MEMBER(struct gs_pod_owner, "kind", "metadata.ownerReferences.kind", kind),
-    GS_MEMBER(struct gs_pod_owner, "name", "metadata.ownerReferences.name", name),
-    GS_MEMBER(struct gs_pod_owner, "apiVersion", "metadata.ownerReferences.apiVersion", api),
+    GS_MEMBER(struct gs_pod_owner, "uid", uid),
+    GS_MEMBER(struct gs_pod_owner, "controller", controller),
+    GS_MEMBER(struct gs_pod_owner, "kind", kind),
+    GS_MEMBER(struct gs_pod_owner, "name", name),
+    GS_MEMBER(struct gs_pod_owner, "apiVersion", api),
     {0},
 };
 
-static void read_owner(struct gs_reader *reader, const char *what, void *to)
+static void read_owner(struct gs_reader *reader, void *to)
 {
     struct gs_pod_owner owner = {.uid = "", .api = "", .kind = "", .name = ""};
-    gs_read_entry(reader, "metadata.ownerReferences entry", owner_members, &owner);
+    gs_read_entry(reader, "[]", owner_members, &owner);
     if (owner.controller)
         ((struct gs_pod_reader *)to)->owner = owner;
 }
@@ -47,75 +41,62 @@ struct condition {
 };
 
 static const struct gs_member condition_members[] = {
-    GS_MEMBER(struct condition, "type", "status.conditions.type", type),
-    GS_MEMBER_AS(struct condition, "message", "status.conditions.message", message, GS_READ_LIST),
+    GS_MEMBER(struct condition, "type", type),
+    GS_MEMBER_AS(struct condition, "message", message, GS_READ_LIST),
     {0},
 };
 
-static void read_condition(struct gs_reader *reader, const char *what, void *to)
+static void read_condition(struct gs_reader *reader, void *to)
 {
     struct condition condition = {.message = ""};
-    gs_read_entry(reader, what, condition_members, &condition);
+    gs_read_entry(reader, "[]", condition_members, &condition);
     if (gs_scan_text_is(condition.type, "PodScheduled"))
         ((struct gs_pod_reader *)to)->pod.said = condition.message;
 }
 
-#define NAMED(name, what, field) GS_NAMED(struct gs_pod_reader, name, what, field)
-#define LIST(name, what, field)  GS_NAMED_AS(struct gs_pod_reader, name, what, field, GS_READ_LIST)
+#define NAMED(name, field) GS_NAMED(struct gs_pod_reader, name, field)
+#define LIST(name, field)  GS_NAMED_AS(struct gs_pod_reader, name, field, GS_READ_LIST)
 
 static const struct gs_member label_members[] = {
-    NAMED(gpu_count, "label gpu-count", count_label),
-    GS_POD_MEMBER("pod-template-hash", "label pod-template-hash", template_hash),
-    GS_POD_MEMBER("scheduling.x-k8s.io/pod-group", "label pod-group", group_label),
-    GS_POD_MEMBER("pod-group.scheduling.sigs.k8s.io", "label pod-group", old_group_label),
+    NAMED(gpu_count, count_label),
+    GS_POD_MEMBER("pod-template-hash", template_hash),
+    GS_POD_MEMBER("scheduling.x-k8s.io/pod-group", group_label),
+    GS_POD_MEMBER("pod-group.scheduling.sigs.k8s.io", old_group_label),
     {0},
 };
 
-static void read_labels(struct gs_reader *reader, const char *what, void *to)
+static void read_labels(struct gs_reader *reader, void *to)
 {
     struct gs_pod_reader *pr = to;
     gs_scan_peek(&reader->scan);
     const char *begin = reader->scan.at;
-    if (gs_read_members(reader, what, label_members, pr))
+    if (gs_read_members(reader, label_members, pr))
         pr->labels = (struct gs_slice){begin, (size_t)(reader->scan.at - begin)};
 }
 
 static const struct gs_member pod_members[] = {
     GS_OBJECT(
-        "metadata", "metadata",
+        "metadata",
         GS_MEMBERS(
-            GS_POD_MEMBER("name", "metadata.name", pod.name),
-            GS_POD_MEMBER("namespace", "metadata.namespace", pod.ns),
-            GS_POD_MEMBER("uid", "metadata.uid", pod.uid),
-            GS_POD_MEMBER("resourceVersion", "metadata.resourceVersion", pod.resource_version),
-            GS_CALL("creationTimestamp", "metadata.creationTimestamp", read_created),
-            GS_POD_MEMBER("deletionTimestamp", "metadata.deletionTimestamp", deleted),
-            GS_CALL("labels", "metadata.labels", read_labels),
-            GS_OBJECT("annotations", "metadata.annotations",
-                      GS_MEMBERS(NAMED(idx, "annotation GPU_MEM_IDX", idx),
-                                 GS_POD_MEMBER(GS_ALLOCATION_KEY, "annotation " GS_ALLOCATION_KEY,
-                                               allocation),
-                                 NAMED(assigned, "annotation GPU_MEM_ASSIGNED", assigned),
-                                 NAMED(assume_time, "annotation GPU_MEM_ASSUME_TIME", assume_time),
-                                 NAMED(gpu_count, "annotation gpu-count", count_annotation),
-                                 NAMED(placement, "annotation gpu-placement", placement),
-                                 NAMED(enforce, "annotation gpu-enforce", enforce),
-                                 LIST(offer, "annotation gpu-nominated", pod.offer),
-                                 GS_POD_MEMBER(GS_MIRROR_KEY, "annotation " GS_MIRROR_KEY, mirror),
-                                 GS_MEMBER_AS(struct gs_pod_reader, GS_TERM_KEY,
-                                              "annotation " GS_TERM_KEY, pod.term, GS_READ_LIST),
-                                 LIST(model, "annotation gpu-model", pod.gpu_model),
-                                 LIST(model_deny, "annotation gpu-model-deny", pod.gpu_model_deny),
-                                 LIST(uuid, "annotation gpu-uuid", pod.gpu_uuid),
-                                 LIST(uuid_deny, "annotation gpu-uuid-deny", pod.gpu_uuid_deny))),
-            GS_EACH("ownerReferences", "metadata.ownerReferences", read_owner))),
-    GS_OBJECT("spec", "spec", gs_pod_spec_members),
-    GS_OBJECT("status", "status",
-              GS_MEMBERS(GS_POD_MEMBER("phase", "status.phase", phase),
-                         GS_POD_MEMBER("qosClass", "status.qosClass", qos),
-                         GS_EACH("conditions", "status.conditions", read_condition),
-                         GS_POD_MEMBER("nominatedNodeName", "status.nominatedNodeName",
-                                       pod.nominated_node))),
+            GS_POD_MEMBER("name", pod.name), GS_POD_MEMBER("namespace", pod.ns),
+            GS_POD_MEMBER("uid", pod.uid), GS_POD_MEMBER("resourceVersion", pod.resource_version),
+            GS_CALL("creationTimestamp", read_created), GS_POD_MEMBER("deletionTimestamp", deleted),
+            GS_CALL("labels", read_labels),
+            GS_OBJECT(
+                "annotations",
+                GS_MEMBERS(NAMED(idx, idx), GS_POD_MEMBER(GS_ALLOCATION_KEY, allocation),
+                           NAMED(assigned, assigned), NAMED(assume_time, assume_time),
+                           NAMED(gpu_count, count_annotation), NAMED(placement, placement),
+                           NAMED(enforce, enforce), LIST(offer, pod.offer),
+                           GS_POD_MEMBER(GS_MIRROR_KEY, mirror),
+                           GS_MEMBER_AS(struct gs_pod_reader, GS_TERM_KEY, pod.term, GS_READ_LIST),
+                           LIST(model, pod.gpu_model), LIST(model_deny, pod.gpu_model_deny),
+                           LIST(uuid, pod.gpu_uuid), LIST(uuid_deny, pod.gpu_uuid_deny))),
+            GS_EACH("ownerReferences", read_owner))),
+    GS_OBJECT("spec", gs_pod_spec_members),
+    GS_OBJECT("status", GS_MEMBERS(GS_POD_MEMBER("phase", phase), GS_POD_MEMBER("qosClass", qos),
+                                   GS_EACH("conditions", read_condition),
+                                   GS_POD_MEMBER("nominatedNodeName", pod.nominated_node))),
     {0},
 };
 
@@ -130,7 +111,7 @@ static const char *const qos_classes[] = {
     [GS_QOS_BURSTABLE] = "Burstable",
 };
 
-/* 1..GS_GPUS_MAX, 0 when broken. */
+/* 1 to GS_GPUS_MAX; 0: invalid. */
 static uint32_t count_of(struct gs_scan_text text)
 {
     char digits[16];
@@ -147,13 +128,13 @@ static void judge_count(struct gs_pod_reader *pr)
     if (!label.at && !annotation.at)
         return;
     uint32_t count = count_of(label.at ? label : annotation);
-    bool agree = !label.at || !annotation.at || count == count_of(annotation);
+    bool agree = count == count_of(annotation.at ? annotation : label);
     pr->pod.count_kind = count && agree ? GS_COUNT_VALID : GS_COUNT_BROKEN;
     if (pr->pod.count_kind == GS_COUNT_VALID)
         pr->pod.gpu_count = count;
 }
 
-/* *ret_even: it gives each of its GPUs the same. */
+/* *ret_even: every GPU has the same amount. */
 static void judge_allocation(struct gs_pod_reader *pr, bool *ret_even)
 {
     struct gs_pod *pod = &pr->pod;
@@ -172,7 +153,7 @@ static void judge_recorded(struct gs_pod_reader *pr)
     char list[GS_IDX_TEXT_BYTES];
     bool even = true;
     judge_allocation(pr, &even);
-    if (!pr->idx.at) { /* the original's successor writes the JSON alone */
+    if (!pr->idx.at) { /* the original's successor writes only the JSON */
         pr->pod.recorded = pr->pod.allocation;
         pr->pod.recorded_gpus = pr->pod.allocation_gpus;
         pr->pod.idx_missing = pr->pod.allocation != GS_RECORDED_NONE;
@@ -205,10 +186,8 @@ static void judge_words(struct gs_pod_reader *pr)
     pod->never_preempts = gs_scan_text_is(pr->preemption, "Never");
 }
 
-/* The hash of its manifest, or the UID that its manifest names (pkg/kubelet/config/common.go). None
- * of the length of those that the API server gives: a limit that is meant for this pod never hits
- * another.
- */
+/* A hash of the manifest, or the UID in it (pkg/kubelet/config/common.go). UIDs with the length of
+ * the API server's are refused: a limit for this pod must not apply to another. */
 static bool is_static_uid(const char *uid)
 {
     size_t len = strlen(uid);
@@ -221,15 +200,12 @@ static int keep_static_uid(struct gs_pod_reader *pr)
     char uid[STATIC_UID_BYTES];
     if (!gs_scan_text_copy(pr->mirror, uid, sizeof(uid)) || !is_static_uid(uid))
         return 0;
-    const char *copy = gs_scan_string_dup(&pr->pod.arena, pr->mirror);
-    if (!copy)
-        return -1;
-    pr->pod.static_uid = copy;
-    return 0;
+    pr->pod.static_uid = gs_arena_strdup(&pr->pod.arena, uid);
+    return pr->pod.static_uid ? 0 : -1;
 }
 
-/* A Deployment's ReplicaSet bears its name, "-" and the hash that its pods have as a label
- * (pkg/controller/deployment/sync.go). The length without these; 0: it is none of a Deployment. */
+/* The length of the Deployment's name in its ReplicaSet's, which adds "-" and the hash in the pods'
+ * label (pkg/controller/deployment/sync.go). 0: not a Deployment's. */
 static size_t deployment_len(const char *kind, const char *name, const char *hash)
 {
     size_t len = strlen(name), tail = strlen(hash) + 1;
@@ -262,7 +238,7 @@ static int keep_owner(struct gs_pod_reader *pr)
     return pod->owner ? 0 : -1;
 }
 
-/* Of pods that may be evicted alone. */
+/* Labels are kept only for pods that may be evicted. */
 static int keep_labels(struct gs_pod_reader *pr)
 {
     struct gs_pod *pod = &pr->pod;
@@ -275,7 +251,7 @@ static int keep_labels(struct gs_pod_reader *pr)
     gs_scan_init(&reader.scan, pr->labels);
     gs_scan_object(&reader.scan, "labels");
     while (count < GS_POD_LABELS_MAX && gs_scan_key(&reader.scan, &key))
-        gs_read_label(&reader, &all, &count, key, "labels");
+        gs_read_label(&reader, &all, &count, key);
     pod->labels = gs_labels_of(&pod->arena, all, count);
     return reader.code != GS_OK || !pod->labels ? -1 : 0;
 }
@@ -311,10 +287,6 @@ int gs_codec_pod(const struct gs_names *names, struct gs_slice json, struct gs_p
 {
     struct gs_scan scan;
     gs_scan_init(&scan, json);
-    int result = gs_codec_pod_take(names, &scan, pod, err);
-    if (result == 0)
-        result = gs_scan_finish(&scan, err);
-    if (result < 0)
-        gs_pod_reset(pod);
-    return result;
+    scan.whole = true;
+    return gs_codec_pod_take(names, &scan, pod, err);
 }

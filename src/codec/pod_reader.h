@@ -21,31 +21,31 @@ struct gs_pod_owner {
 };
 
 struct gs_pod_reader {
-    struct gs_reader reader; /* first: a call's reader is that of the pod */
+    struct gs_reader reader; /* first, so that callbacks can cast their reader to this struct */
     struct gs_pod pod;
     struct gs_container_list init, main;
     struct gs_scan_text phase, qos, deleted, preemption;
-    const char *group_label, *old_group_label; /* NULL: not there */
-    struct gs_slice labels;                    /* metadata.labels as it stands there */
+    const char *group_label, *old_group_label; /* NULL: absent */
+    struct gs_slice labels;                    /* metadata.labels as raw JSON */
     struct gs_pod_owner owner;
     struct gs_scan_text template_hash;
-    /* annotations and the label, judged when all of the text was read */
+    /* annotations and the label, checked once the pod is read */
     struct gs_scan_text count_label, count_annotation;
     struct gs_scan_text idx, allocation, assigned, assume_time, placement, enforce, mirror;
-    int64_t own_cpu_milli, own_memory_bytes; /* of spec.resources, -1: absent */
-    uint32_t rules, rule_values;             /* of pod_rules.c: how many were kept */
+    int64_t own_cpu_milli, own_memory_bytes; /* spec.resources; -1: absent */
+    uint32_t rules, rule_values;             /* how many pod_rules.c has kept */
 };
 
-#define GS_POD_MEMBER(key, what, field) GS_MEMBER(struct gs_pod_reader, key, what, field)
+#define GS_POD_MEMBER(key, field) GS_MEMBER(struct gs_pod_reader, key, field)
 
 extern const struct gs_member gs_pod_spec_members[], gs_pod_affinity_members[];
 
-void gs_read_pod_tolerations(struct gs_reader *reader, const char *what, void *to);
-void gs_read_pod_node_selector(struct gs_reader *reader, const char *what, void *to);
+void gs_read_pod_toleration(struct gs_reader *reader, void *to);
+void gs_read_pod_node_selector(struct gs_reader *reader, void *to);
 /* A LabelSelector: matchLabels and matchExpressions. */
 void gs_read_label_selector(struct gs_pod_reader *pr, struct gs_term_of_nodes *ret);
 
-/* What spec's parts say together: init containers first. -1: out of memory. */
+/* Joins the lists of containers, init containers first. -1: out of memory. */
 int gs_pod_reader_join(struct gs_pod_reader *pr);
 
 #endif

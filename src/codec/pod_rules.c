@@ -1,74 +1,71 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a pod says about the nodes that it may use (model/eligible.h): tolerations, nodeSelector,
- * and required node affinity (k8s.io/api/core/v1/types.go). Of more than GS_RULES_MAX one is kept
- * that is unknown. */
+/* A pod's rules about nodes (model/eligible.h): tolerations, nodeSelector, and required node
+ * affinity (k8s.io/api/core/v1/types.go). Rules above GS_RULES_MAX are replaced by one that is
+ * unknown. */
 #include "pod_reader.h"
-
-static const struct gs_requirement unknown = {.key = ""};
 
 static bool take_rule(struct gs_pod_reader *pr)
 {
     return pr->rules < GS_RULES_MAX && ++pr->rules;
 }
 
-static const char *copy_of(struct gs_pod_reader *pr, struct gs_scan_text text)
+static bool ends_unknown(const struct gs_term_of_nodes *term)
 {
-    const char *copy = gs_scan_string_dup(pr->reader.arena, text);
-    if (!copy)
-        gs_reader_stop(&pr->reader, GS_ENOMEM, "spec", "");
-    return copy ? copy : "";
+    return term->count && term->all[term->count - 1].op == GS_OPERATOR_UNKNOWN;
 }
 
-static void append_requirement(struct gs_pod_reader *pr, struct gs_term_of_nodes *term,
-                               struct gs_requirement one)
+/* Appends a requirement that is unknown until the caller fills it in. NULL: the limit is reached,
+ * and the term ends with an unknown one. */
+static struct gs_requirement *next_requirement(struct gs_pod_reader *pr,
+                                               struct gs_term_of_nodes *term)
 {
-    struct gs_requirement *last = gs_read_append(&pr->reader, &term->all, &term->count,
-                                                 sizeof(*last), "node requirements", UINT32_MAX);
-    if (last)
-        *last = one;
+    const bool taken = take_rule(pr);
+    if (!taken && ends_unknown(term))
+        return NULL;
+    struct gs_requirement *one =
+        gs_read_append(&pr->reader, &term->all, &term->count, sizeof(*one), UINT32_MAX);
+    if (one)
+        one->key = "";
+    return taken ? one : NULL;
 }
 
-/* False: more than are kept. */
+/* False: the limit of values is reached. */
 static bool append_value(struct gs_pod_reader *pr, struct gs_requirement *one,
                          struct gs_scan_text value)
 {
     if (pr->rule_values == GS_RULES_VALUES_MAX)
         return false;
-    const char **last = gs_read_append(&pr->reader, &one->values, &one->value_count, sizeof(*last),
-                                       "values of a node requirement", UINT32_MAX);
+    const char **last =
+        gs_read_append(&pr->reader, &one->values, &one->value_count, sizeof(*last), UINT32_MAX);
     if (last)
-        *last = copy_of(pr, value);
+        *last = gs_read_dup(&pr->reader, value);
     pr->rule_values++;
     return true;
 }
 
-/* A map of labels: each In one value. */
-static void read_wanted_labels(struct gs_pod_reader *pr, const char *what,
-                               struct gs_term_of_nodes *term)
+/* Reads a map of labels. Each becomes an In requirement with one value. */
+static void read_wanted_labels(struct gs_pod_reader *pr, struct gs_term_of_nodes *term)
 {
     struct gs_reader *reader = &pr->reader;
-    struct gs_scan_text key, value;
-    bool cut = false;
-    if (!gs_read_object(reader, what))
+    struct gs_scan_text key;
+    if (!gs_read_object(reader))
         return;
     while (gs_scan_key(&reader->scan, &key)) {
-        struct gs_requirement one = {.op = GS_OPERATOR_IN};
-        value = (struct gs_scan_text){0};
-        gs_read_text(reader, "label of a selector", &value);
-        cut = cut || !take_rule(pr) || !append_value(pr, &one, value);
-        one.key = cut ? "" : copy_of(pr, key);
-        if (!cut)
-            append_requirement(pr, term, one);
+        struct gs_scan_text value = {0};
+        gs_read_text(reader, &value);
+        struct gs_requirement *one = next_requirement(pr, term);
+        if (one && append_value(pr, one, value)) {
+            one->key = gs_read_dup(reader, key);
+            one->op = GS_OPERATOR_IN;
+        }
     }
-    if (cut)
-        append_requirement(pr, term, unknown);
 }
 
-void gs_read_pod_node_selector(struct gs_reader *reader, const char *what, void *to)
+void gs_read_pod_node_selector(struct gs_reader *reader, void *to)
 {
     struct gs_pod_reader *pr = to;
     pr->pod.rules.selector = (struct gs_term_of_nodes){0};
-    read_wanted_labels(pr, what, &pr->pod.rules.selector);
+    read_wanted_labels(pr, &pr->pod.rules.selector);
 }
 
 static const char *const operators[] = {
@@ -80,134 +77,106 @@ static const char *const operators[] = {
 struct draft {
     struct gs_requirement one;
     struct gs_scan_text word;
-    bool cut; /* more values than are kept */
+    bool cut; /* the limit of values is reached */
 };
 
-static void read_values(struct gs_reader *reader, const char *what, void *to)
+static void read_value(struct gs_reader *reader, void *to)
 {
     struct draft *draft = to;
-    if (!gs_read_array(reader, what))
-        return;
-    draft->one.value_count = 0;
-    while (gs_scan_element(&reader->scan)) {
-        struct gs_scan_text value = {0};
-        gs_read_text(reader, "value of a node requirement", &value);
-        draft->cut =
-            draft->cut || !append_value((struct gs_pod_reader *)reader, &draft->one, value);
-    }
+    struct gs_scan_text value = {0};
+    gs_read_text(reader, &value);
+    draft->cut = draft->cut || !append_value((struct gs_pod_reader *)reader, &draft->one, value);
 }
 
 static const struct gs_member requirement_members[] = {
-    GS_MEMBER(struct draft, "key", "key of a node requirement", one.key),
-    GS_MEMBER(struct draft, "operator", "operator of a node requirement", word),
-    GS_CALL("values", "values of a node requirement", read_values),
+    GS_MEMBER(struct draft, "key", one.key),
+    GS_MEMBER(struct draft, "operator", word),
+    GS_EACH_IN(struct draft, "values", one.value_count, read_value),
     {0},
 };
 
-static void read_requirements(struct gs_pod_reader *pr, struct gs_term_of_nodes *term, bool field)
+static void read_requirement(struct gs_reader *reader, struct gs_term_of_nodes *term, bool field)
 {
-    struct gs_reader *reader = &pr->reader;
-    bool cut = false;
-    if (!gs_read_array(reader, "node requirements"))
+    struct gs_requirement *one = next_requirement((struct gs_pod_reader *)reader, term);
+    struct draft draft = {.one = {.key = "", .field = field}};
+    if (!one) {
+        gs_scan_skip(&reader->scan);
         return;
-    while (gs_scan_element(&reader->scan)) {
-        cut = cut || !take_rule(pr);
-        if (cut) {
-            gs_scan_skip(&reader->scan);
-            continue;
-        }
-        struct draft draft = {.one = {.key = "", .field = field}};
-        gs_read_entry(reader, "node requirement", requirement_members, &draft);
-        if (!draft.cut)
-            draft.one.op = (enum gs_operator)GS_WORD_OF(draft.word, operators, GS_OPERATOR_UNKNOWN);
-        append_requirement(pr, term, draft.one);
     }
-    if (cut)
-        append_requirement(pr, term, unknown);
+    gs_read_entry(reader, "[]", requirement_members, &draft);
+    if (!draft.cut)
+        draft.one.op = (enum gs_operator)GS_WORD_OF(draft.word, operators, GS_OPERATOR_UNKNOWN);
+    *one = draft.one;
 }
 
-/* To a struct gs_term_of_nodes, as are all that follow. */
-static void read_expressions(struct gs_reader *reader, const char *what, void *to)
+/* Here and below, `to` is a struct gs_term_of_nodes. */
+static void read_expression(struct gs_reader *reader, void *to)
 {
-    read_requirements((struct gs_pod_reader *)reader, to, false);
+    read_requirement(reader, to, false);
 }
 
-static void read_fields(struct gs_reader *reader, const char *what, void *to)
+static void read_field(struct gs_reader *reader, void *to)
 {
-    read_requirements((struct gs_pod_reader *)reader, to, true);
+    read_requirement(reader, to, true);
 }
 
-static void read_match_labels(struct gs_reader *reader, const char *what, void *to)
+static void read_match_labels(struct gs_reader *reader, void *to)
 {
-    read_wanted_labels((struct gs_pod_reader *)reader, what, to);
+    read_wanted_labels((struct gs_pod_reader *)reader, to);
 }
 
 static const struct gs_member selector_members[] = {
-    GS_CALL("matchExpressions", "node requirements", read_expressions),
-    GS_CALL("matchLabels", "matchLabels", read_match_labels),
+    GS_EACH("matchExpressions", read_expression),
+    GS_CALL("matchLabels", read_match_labels),
     {0},
 };
 
 static const struct gs_member term_members[] = {
-    GS_CALL("matchExpressions", "node requirements", read_expressions),
-    GS_CALL("matchFields", "node requirements", read_fields),
+    GS_EACH("matchExpressions", read_expression),
+    GS_EACH("matchFields", read_field),
     {0},
 };
 
 void gs_read_label_selector(struct gs_pod_reader *pr, struct gs_term_of_nodes *ret)
 {
-    gs_read_members(&pr->reader, "selector", selector_members, ret);
+    gs_read_members(&pr->reader, selector_members, ret);
 }
 
-static void append_term(struct gs_pod_reader *pr, struct gs_term_of_nodes term)
+static void read_term(struct gs_reader *reader, void *to)
 {
+    struct gs_pod_reader *pr = to;
     struct gs_pod_rules *rules = &pr->pod.rules;
+    struct gs_term_of_nodes term = {0};
+    if (take_rule(pr)) {
+        gs_read_entry(reader, "[]", term_members, &term);
+    } else {
+        gs_scan_skip(&reader->scan);
+        if (rules->term_count && ends_unknown(&rules->terms[rules->term_count - 1]))
+            return;
+        next_requirement(pr, &term);
+    }
     struct gs_term_of_nodes *last =
-        gs_read_append(&pr->reader, &rules->terms, &rules->term_count, sizeof(*last),
-                       "node selector terms", UINT32_MAX);
+        gs_read_append(reader, &rules->terms, &rules->term_count, sizeof(*last), UINT32_MAX);
     if (last)
         *last = term;
 }
 
-static void read_terms(struct gs_reader *reader, const char *what, void *to)
-{
-    struct gs_pod_reader *pr = to;
-    struct gs_term_of_nodes more = {0};
-    if (!gs_read_array(reader, what))
-        return;
-    pr->pod.rules.term_count = 0;
-    while (gs_scan_element(&reader->scan)) {
-        if (more.count || !take_rule(pr)) {
-            gs_scan_skip(&reader->scan);
-            if (!more.count)
-                append_requirement(pr, &more, unknown);
-            continue;
-        }
-        struct gs_term_of_nodes term = {0};
-        gs_read_entry(reader, "node selector term", term_members, &term);
-        append_term(pr, term);
-    }
-    if (more.count)
-        append_term(pr, more);
-}
-
 static const struct gs_member node_selector_members[] = {
-    GS_CALL("nodeSelectorTerms", "nodeSelectorTerms", read_terms),
+    GS_EACH_IN(struct gs_pod_reader, "nodeSelectorTerms", pod.rules.term_count, read_term),
     {0},
 };
 
-static void read_required(struct gs_reader *reader, const char *what, void *to)
+static void read_required(struct gs_reader *reader, void *to)
 {
     struct gs_pod_reader *pr = to;
     pr->pod.rules.affine = true;
-    gs_read_members(reader, what, node_selector_members, pr);
+    gs_read_members(reader, node_selector_members, pr);
 }
 
-/* What is preferred, and what is said of pods, kube-scheduler weighs and filters. */
+/* Preferred node affinity and pod affinity are left to kube-scheduler. */
 const struct gs_member gs_pod_affinity_members[] = {
-    GS_OBJECT("nodeAffinity", "spec.affinity.nodeAffinity",
-              GS_MEMBERS(GS_CALL("requiredDuringSchedulingIgnoredDuringExecution",
-                                 "required nodeAffinity", read_required))),
+    GS_OBJECT("nodeAffinity",
+              GS_MEMBERS(GS_CALL("requiredDuringSchedulingIgnoredDuringExecution", read_required))),
     {0},
 };
 
@@ -217,49 +186,37 @@ struct toleration {
 };
 
 static const struct gs_member toleration_members[] = {
-    GS_MEMBER(struct toleration, "key", "key of a toleration", one.key),
-    GS_MEMBER(struct toleration, "value", "value of a toleration", one.value),
-    GS_MEMBER(struct toleration, "effect", "effect of a toleration", one.effect),
-    GS_MEMBER(struct toleration, "operator", "operator of a toleration", word),
+    GS_MEMBER(struct toleration, "key", one.key),
+    GS_MEMBER(struct toleration, "value", one.value),
+    GS_MEMBER(struct toleration, "effect", one.effect),
+    GS_MEMBER(struct toleration, "operator", word),
     {0},
 };
 
-/* Lt and Gt, which 1.35 began with, are not known here. */
-static struct gs_toleration read_toleration(struct gs_reader *reader)
+/* Lt and Gt, new in Kubernetes 1.35, are not supported. */
+static enum gs_operator toleration_operator(struct gs_scan_text word)
 {
-    struct toleration read = {.one = {.key = "", .value = "", .effect = ""}};
-    gs_read_entry(reader, "spec.tolerations entry", toleration_members, &read);
-    if (!read.word.len || gs_scan_text_is(read.word, "Equal"))
-        read.one.op = GS_OPERATOR_IN;
-    else if (gs_scan_text_is(read.word, "Exists"))
-        read.one.op = GS_OPERATOR_EXISTS;
-    return read.one;
+    return !word.len || gs_scan_text_is(word, "Equal") ? GS_OPERATOR_IN
+           : gs_scan_text_is(word, "Exists")           ? GS_OPERATOR_EXISTS
+                                                       : GS_OPERATOR_UNKNOWN;
 }
 
-static void append_toleration(struct gs_pod_reader *pr, struct gs_toleration one)
-{
-    struct gs_pod_rules *rules = &pr->pod.rules;
-    struct gs_toleration *last =
-        gs_read_append(&pr->reader, &rules->tolerations, &rules->toleration_count, sizeof(*last),
-                       "spec.tolerations", UINT32_MAX);
-    if (last)
-        *last = one;
-}
-
-void gs_read_pod_tolerations(struct gs_reader *reader, const char *what, void *to)
+void gs_read_pod_toleration(struct gs_reader *reader, void *to)
 {
     struct gs_pod_reader *pr = to;
-    bool cut = false;
-    if (!gs_read_array(reader, what))
-        return;
-    pr->pod.rules.toleration_count = 0;
-    while (gs_scan_element(&reader->scan)) {
-        cut = cut || !take_rule(pr);
-        if (cut)
-            gs_scan_skip(&reader->scan);
-        else
-            append_toleration(pr, read_toleration(reader));
+    struct gs_pod_rules *rules = &pr->pod.rules;
+    struct toleration read = {.one = {.key = "", .value = "", .effect = ""}};
+    if (take_rule(pr)) {
+        gs_read_entry(reader, "[]", toleration_members, &read);
+        read.one.op = toleration_operator(read.word);
+    } else {
+        gs_scan_skip(&reader->scan);
+        if (rules->toleration_count &&
+            rules->tolerations[rules->toleration_count - 1].op == GS_OPERATOR_UNKNOWN)
+            return;
     }
-    if (cut)
-        append_toleration(pr, (struct gs_toleration){.key = "", .value = "", .effect = ""});
+    struct gs_toleration *last = gs_read_append(
+        reader, &rules->tolerations, &rules->toleration_count, sizeof(*last), UINT32_MAX);
+    if (last)
+        *last = read.one;
 }

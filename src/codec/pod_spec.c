@@ -4,7 +4,7 @@
 #include "gpushare/base/num.h"
 #include "pod_reader.h"
 
-/* One side of a container's resources, -1 where it says nothing. */
+/* A container's limits or requests; -1: absent. */
 struct amounts {
     int64_t gpu_units;
     int64_t cores_pct;
@@ -13,18 +13,19 @@ struct amounts {
 };
 
 static const struct gs_member amount_members[] = {
-    GS_MEMBER_AS(struct amounts, "cpu", "cpu of a container", cpu_milli, GS_READ_MILLI),
-    GS_MEMBER_AS(struct amounts, "memory", "memory of a container", memory_bytes, GS_READ_VALUE),
-    GS_NAMED(struct amounts, gpu_mem, "GPU memory of a container", gpu_units),
-    GS_NAMED(struct amounts, gpu_cores, "GPU compute of a container", cores_pct),
+    GS_MEMBER_AS(struct amounts, "cpu", cpu_milli, GS_READ_MILLI),
+    GS_MEMBER_AS(struct amounts, "memory", memory_bytes, GS_READ_VALUE),
+    GS_NAMED(struct amounts, gpu_mem, gpu_units),
+    GS_NAMED(struct amounts, gpu_cores, cores_pct),
     {0},
 };
 
-/* A container as it is read. */
+/* A container while it is being read. */
 struct draft {
     struct gs_container container;
     struct amounts limits, requests;
     struct gs_scan_text restart;
+    struct gs_scan_text env, mount; /* of the entry of env or volumeMounts that is being read */
 };
 
 static bool names_gpu(const struct amounts *side)
@@ -64,49 +65,51 @@ static bool is_of_mps(struct gs_scan_text name)
            strncmp(word, "CUDA_MPS_", strlen("CUDA_MPS_")) == 0;
 }
 
-static void read_env(struct gs_reader *reader, const char *what, void *to)
+static const struct gs_member env_members[] = {GS_MEMBER(struct draft, "name", env), {0}};
+
+static void read_env(struct gs_reader *reader, void *to)
 {
     struct draft *draft = to;
-    struct gs_scan_text name;
-    gs_read_text_of(reader, "env entry of a container", GS_SLICE("name"), "env name of a container",
-                    &name);
-    draft->container.overrides_visible_devices |= gs_scan_text_is(name, "NVIDIA_VISIBLE_DEVICES");
-    ((struct gs_pod_reader *)reader)->pod.sets_mps |= is_of_mps(name);
+    draft->env = (struct gs_scan_text){0};
+    gs_read_entry(reader, "[]", env_members, draft);
+    draft->container.overrides_visible_devices |=
+        gs_scan_text_is(draft->env, "NVIDIA_VISIBLE_DEVICES");
+    ((struct gs_pod_reader *)reader)->pod.sets_mps |= is_of_mps(draft->env);
 }
 
-static void read_mount(struct gs_reader *reader, const char *what, void *to)
+static const struct gs_member mount_members[] = {GS_MEMBER(struct draft, "mountPath", mount), {0}};
+
+static void read_mount(struct gs_reader *reader, void *to)
 {
-    struct gs_scan_text path;
-    gs_read_text_of(reader, "volumeMounts entry of a container", GS_SLICE("mountPath"),
-                    "mountPath of a container", &path);
+    struct draft *draft = to;
+    draft->mount = (struct gs_scan_text){0};
+    gs_read_entry(reader, "[]", mount_members, draft);
     ((struct gs_pod_reader *)reader)->pod.own_shm |=
-        gs_scan_text_is(path, "/dev/shm") || gs_scan_text_is(path, "/dev/shm/");
+        gs_scan_text_is(draft->mount, "/dev/shm") || gs_scan_text_is(draft->mount, "/dev/shm/");
 }
 
 static const struct gs_member container_members[] = {
-    GS_OBJECT("resources", "resources of a container",
-              GS_MEMBERS(GS_OBJECT_AT(struct draft, "limits", "limits of a container", limits,
-                                      amount_members),
-                         GS_OBJECT_AT(struct draft, "requests", "requests of a container", requests,
-                                      amount_members))),
-    GS_EACH("env", "env of a container", read_env),
-    GS_EACH("volumeMounts", "volumeMounts of a container", read_mount),
-    GS_MEMBER(struct draft, "restartPolicy", "restartPolicy of a container", restart),
+    GS_OBJECT("resources",
+              GS_MEMBERS(GS_OBJECT_AT(struct draft, "limits", limits, amount_members),
+                         GS_OBJECT_AT(struct draft, "requests", requests, amount_members))),
+    GS_EACH("env", read_env),
+    GS_EACH("volumeMounts", read_mount),
+    GS_MEMBER(struct draft, "restartPolicy", restart),
     {0},
 };
 
 static void read_container(struct gs_pod_reader *pr, struct gs_container *container)
 {
-    struct draft draft = {*container, {-1, -1, -1, -1}, {-1, -1, -1, -1}, {0}};
-    gs_read_entry(&pr->reader, "container", container_members, &draft);
+    struct draft draft = {.container = *container, {-1, -1, -1, -1}, {-1, -1, -1, -1}};
+    gs_read_entry(&pr->reader, "[]", container_members, &draft);
     apply_amounts(&pr->pod, &draft);
     *container = draft.container;
     if (container->kind == GS_CONTAINER_INIT && gs_scan_text_is(draft.restart, "Always"))
         container->kind = GS_CONTAINER_SIDECAR;
 }
 
-/* One more than there is room for. Its pod may run all the same: the last one that is kept requests
- * its amounts too, so that the pod is charged no less than its peak. */
+/* Adds a container above the limit to the last one that is kept, so that the pod is charged at
+ * least its peak. */
 static void read_into_last(struct gs_pod_reader *pr, enum gs_container_kind kind,
                            struct gs_container *last)
 {
@@ -119,83 +122,72 @@ static void read_into_last(struct gs_pod_reader *pr, enum gs_container_kind kind
     last->cpu_milli = gs_sat_add(last->cpu_milli, more.cpu_milli);
     last->memory_bytes = gs_sat_add(last->memory_bytes, more.memory_bytes);
     last->overrides_visible_devices |= more.overrides_visible_devices;
-    if (more.kind == GS_CONTAINER_SIDECAR) /* stays beside the main containers */
+    if (more.kind == GS_CONTAINER_SIDECAR) /* it runs beside the main containers */
         last->kind = GS_CONTAINER_SIDECAR;
 }
 
-static void read_containers(struct gs_pod_reader *pr, const char *what, enum gs_container_kind kind,
-                            struct gs_container_list *list)
+static void read_container_of(struct gs_pod_reader *pr, enum gs_container_kind kind,
+                              struct gs_container_list *list)
 {
-    struct gs_reader *reader = &pr->reader;
-    if (!gs_read_array(reader, what))
+    if (list->count == GS_POD_CONTAINERS_MAX) {
+        read_into_last(pr, kind, &list->items[list->count - 1]);
         return;
-    *list = (struct gs_container_list){0};
-    while (gs_scan_element(&reader->scan)) {
-        if (list->count == GS_POD_CONTAINERS_MAX) {
-            read_into_last(pr, kind, &list->items[list->count - 1]);
-            continue;
-        }
-        struct gs_container *container = gs_read_append(
-            reader, &list->items, &list->count, sizeof(*container), what, GS_POD_CONTAINERS_MAX);
-        if (!container)
-            return;
-        container->kind = kind;
-        read_container(pr, container);
     }
+    struct gs_container *container = gs_read_append(&pr->reader, &list->items, &list->count,
+                                                    sizeof(*container), GS_POD_CONTAINERS_MAX);
+    if (!container)
+        return;
+    container->kind = kind;
+    read_container(pr, container);
 }
 
-static void read_main_containers(struct gs_reader *reader, const char *what, void *to)
+static void read_main_container(struct gs_reader *reader, void *to)
 {
     struct gs_pod_reader *pr = to;
-    read_containers(pr, what, GS_CONTAINER_MAIN, &pr->main);
+    read_container_of(pr, GS_CONTAINER_MAIN, &pr->main);
 }
 
-static void read_init_containers(struct gs_reader *reader, const char *what, void *to)
+static void read_init_container(struct gs_reader *reader, void *to)
 {
     struct gs_pod_reader *pr = to;
-    read_containers(pr, what, GS_CONTAINER_INIT, &pr->init);
+    read_container_of(pr, GS_CONTAINER_INIT, &pr->init);
 }
 
-static void read_gate(struct gs_reader *reader, const char *what, void *to)
+static void read_gate(struct gs_reader *reader, void *to)
 {
     gs_scan_skip(&reader->scan);
     ((struct gs_pod_reader *)to)->pod.gated = true;
 }
 
-/* The API server fills it in where it is empty: what is none then is no scheduler's. */
-static void read_scheduler(struct gs_reader *reader, const char *what, void *to)
+/* The API server defaults an absent name. One that is still empty belongs to no scheduler. */
+static void read_scheduler(struct gs_reader *reader, void *to)
 {
     const char **name = &((struct gs_pod_reader *)to)->pod.scheduler_name;
-    if (gs_read_name(reader, what, name) && !(*name)[0])
+    if (gs_read_name(reader, name) && !(*name)[0])
         *name = "(none)";
 }
 
-#define AMOUNT(key, what, field, kind) GS_MEMBER_AS(struct gs_pod_reader, key, what, field, kind)
+#define AMOUNT(key, field, kind) GS_MEMBER_AS(struct gs_pod_reader, key, field, kind)
 
 const struct gs_member gs_pod_spec_members[] = {
-    GS_CALL("containers", "spec.containers", read_main_containers),
-    GS_CALL("initContainers", "spec.initContainers", read_init_containers),
-    GS_POD_MEMBER("nodeName", "spec.nodeName", pod.node_name),
-    GS_CALL("schedulerName", "spec.schedulerName", read_scheduler),
-    GS_OBJECT(
-        "schedulingGroup", "spec.schedulingGroup",
-        GS_MEMBERS(GS_POD_MEMBER("podGroupName", "spec.schedulingGroup.podGroupName", pod.group))),
-    GS_POD_MEMBER("priority", "spec.priority", pod.priority),
-    GS_OBJECT(
-        "overhead", "spec.overhead",
-        GS_MEMBERS(AMOUNT("cpu", "spec.overhead.cpu", pod.overhead_cpu_milli, GS_READ_MILLI))),
-    GS_OBJECT("affinity", "spec.affinity", gs_pod_affinity_members),
-    /* Its limits alone mean nothing: the API server makes requests of them. */
-    GS_OBJECT("resources", "spec.resources",
-              GS_MEMBERS(GS_OBJECT(
-                  "requests", "spec.resources.requests",
-                  GS_MEMBERS(AMOUNT("cpu", "cpu of spec.resources", own_cpu_milli, GS_READ_MILLI),
-                             AMOUNT("memory", "memory of spec.resources", own_memory_bytes,
-                                    GS_READ_VALUE))))),
-    GS_CALL("nodeSelector", "spec.nodeSelector", gs_read_pod_node_selector),
-    GS_CALL("tolerations", "spec.tolerations", gs_read_pod_tolerations),
-    GS_EACH("schedulingGates", "spec.schedulingGates", read_gate),
-    GS_POD_MEMBER("preemptionPolicy", "spec.preemptionPolicy", preemption),
+    GS_EACH_IN(struct gs_pod_reader, "containers", main.count, read_main_container),
+    GS_EACH_IN(struct gs_pod_reader, "initContainers", init.count, read_init_container),
+    GS_POD_MEMBER("nodeName", pod.node_name),
+    GS_CALL("schedulerName", read_scheduler),
+    GS_OBJECT("schedulingGroup", GS_MEMBERS(GS_POD_MEMBER("podGroupName", pod.group))),
+    GS_POD_MEMBER("priority", pod.priority),
+    GS_OBJECT("overhead", GS_MEMBERS(AMOUNT("cpu", pod.overhead_cpu_milli, GS_READ_MILLI))),
+    GS_OBJECT("affinity", gs_pod_affinity_members),
+    /* Limits need no reading: the API server copies them to requests. */
+    GS_OBJECT("resources",
+              GS_MEMBERS(GS_OBJECT("requests",
+                                   GS_MEMBERS(AMOUNT("cpu", own_cpu_milli, GS_READ_MILLI),
+                                              AMOUNT("memory", own_memory_bytes, GS_READ_VALUE))))),
+    GS_CALL("nodeSelector", gs_read_pod_node_selector),
+    GS_EACH_IN(struct gs_pod_reader, "tolerations", pod.rules.toleration_count,
+               gs_read_pod_toleration),
+    GS_EACH("schedulingGates", read_gate),
+    GS_POD_MEMBER("preemptionPolicy", preemption),
     {0},
 };
 

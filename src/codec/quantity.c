@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/codec/quantity.h"
 
-#include <stdbool.h>
-
 #include "gpushare/base/num.h"
 
 /* digits × 10^(exp10 - decimals) × 2^exp2 */
@@ -14,18 +12,13 @@ struct parts {
     int exp2;
 };
 
-/* An exponent beyond this one overflows, or vanishes, whatever DIGITS_MAX digits come with it. */
+/* With a larger exponent every value of DIGITS_MAX digits overflows or becomes 0. */
 enum { EXPONENT_MAX = 2000, DIGITS_MAX = 1000 };
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
 
 static struct gs_slice take_digits(struct gs_slice *text)
 {
     struct gs_slice digits = {text->at, 0};
-    while (digits.len < text->len && is_digit(text->at[digits.len]))
+    while (digits.len < text->len && gs_is_digit(text->at[digits.len]))
         digits.len++;
     text->at += digits.len;
     text->len -= digits.len;
@@ -57,26 +50,20 @@ static bool parse_exponent(struct gs_slice text, int *ret)
 
 static bool parse_suffix(struct gs_slice text, struct parts *parts)
 {
-    static const struct {
-        char name[3];
-        int exp10, exp2;
-    } suffixes[] = {
-        {"", 0, 0},    {"n", -9, 0},  {"u", -6, 0},  {"m", -3, 0},  {"k", 3, 0},   {"M", 6, 0},
-        {"G", 9, 0},   {"T", 12, 0},  {"P", 15, 0},  {"E", 18, 0},  {"Ki", 0, 10}, {"Mi", 0, 20},
-        {"Gi", 0, 30}, {"Ti", 0, 40}, {"Pi", 0, 50}, {"Ei", 0, 60},
-    };
-    for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
-        const char *name = suffixes[i].name;
-        if (text.len < sizeof(suffixes[i].name) && memcmp(name, text.at, text.len) == 0 &&
-            name[text.len] == '\0') {
-            parts->exp10 = suffixes[i].exp10;
-            parts->exp2 = suffixes[i].exp2;
-            return true;
-        }
+    static const char decimal[] = "num kMGTPE", binary[] = "KMGTPE"; /* in steps of 1000 and 1024 */
+    const char *at;
+    if (text.len == 0)
+        return true;
+    if (text.len == 2 && text.at[1] == 'i' && (at = strchr(binary, text.at[0]))) {
+        parts->exp2 = 10 * (int)(at - binary + 1);
+        return true;
     }
-    if (text.at[0] != 'e' && text.at[0] != 'E')
-        return false;
-    return parse_exponent((struct gs_slice){text.at + 1, text.len - 1}, &parts->exp10);
+    if (text.len == 1 && text.at[0] > ' ' && (at = strchr(decimal, text.at[0]))) {
+        parts->exp10 = 3 * (int)(at - strchr(decimal, ' '));
+        return true;
+    }
+    return (text.at[0] | 0x20) == 'e' &&
+           parse_exponent((struct gs_slice){text.at + 1, text.len - 1}, &parts->exp10);
 }
 
 static bool parse_quantity(struct gs_slice text, struct parts *parts)
@@ -95,17 +82,13 @@ static bool parse_quantity(struct gs_slice text, struct parts *parts)
     return parse_suffix(text, parts);
 }
 
-/* The digit for 10^power, counted from the point. */
-static unsigned digit_at(const struct parts *parts, int power)
+/* The i-th digit, counted across the decimal point; 0 outside. */
+static unsigned digit_at(const struct parts *parts, int i)
 {
-    if (power >= 0) {
-        size_t from_end = (size_t)power;
-        return from_end < parts->whole.len
-                   ? (unsigned)(parts->whole.at[parts->whole.len - 1 - from_end] - '0')
-                   : 0;
-    }
-    size_t from_start = (size_t)(-power - 1);
-    return from_start < parts->part.len ? (unsigned)(parts->part.at[from_start] - '0') : 0;
+    const int whole = (int)parts->whole.len;
+    if (i < 0 || i >= whole + (int)parts->part.len)
+        return 0;
+    return (unsigned)((i < whole ? parts->whole.at[i] : parts->part.at[i - whole]) - '0');
 }
 
 /*
@@ -115,39 +98,34 @@ static unsigned digit_at(const struct parts *parts, int power)
  */
 static bool evaluate(const struct parts *parts, uint64_t *ret, bool *ret_rest)
 {
-    uint64_t value = 0;
+    const int point = (int)parts->whole.len + parts->exp10;
+    uint64_t value = 0, carry = 0;
     bool rest = false;
-    for (int power = (int)parts->whole.len - 1; power >= -parts->exp10; power--) {
+    for (int i = 0; i < point; i++) {
         if (__builtin_mul_overflow(value, (uint64_t)10, &value) ||
-            __builtin_add_overflow(value, (uint64_t)digit_at(parts, power), &value))
+            __builtin_add_overflow(value, (uint64_t)digit_at(parts, i), &value))
             return false;
     }
     if (__builtin_mul_overflow(value, (uint64_t)1 << parts->exp2, &value))
         return false;
     /* the fraction × 2^exp2, from its last digit: carry = (digit × 2^exp2 + carry) / 10 */
-    uint64_t carry = 0;
-    for (int power = -(int)parts->part.len; power < -parts->exp10; power++) {
-        unsigned __int128 now = ((unsigned __int128)digit_at(parts, power) << parts->exp2) + carry;
+    for (int i = (int)(parts->whole.len + parts->part.len) - 1; i >= point; i--) {
+        unsigned __int128 now = ((unsigned __int128)digit_at(parts, i) << parts->exp2) + carry;
         rest |= now % 10 != 0;
         carry = (uint64_t)(now / 10);
     }
-    if (__builtin_add_overflow(value, carry, &value))
-        return false;
-    *ret = value;
     *ret_rest = rest;
-    return true;
+    return !__builtin_add_overflow(value, carry, ret);
 }
 
-/*
- * Up to nine digits with no suffix, "m", or a binary one: nearly every quantity there is. False:
- * the long way decides.
- */
+/* Fast path for the usual quantities: up to nine digits, with no suffix, "m", Ki, Mi or Gi. False:
+ * use the general path. */
 static bool convert_short(struct gs_slice text, int exp10, int64_t *ret)
 {
     enum { QUICK_DIGITS = 9 };
     int64_t value = 0;
     size_t i = 0;
-    for (; i < text.len && i < QUICK_DIGITS && is_digit(text.at[i]); i++)
+    for (; i < text.len && i < QUICK_DIGITS && gs_is_digit(text.at[i]); i++)
         value = value * 10 + (text.at[i] - '0');
     const char *suffix = text.at + i;
     const size_t left = text.len - i;
@@ -168,8 +146,9 @@ static bool convert_short(struct gs_slice text, int exp10, int64_t *ret)
     return exp2 != 0;
 }
 
-static enum gs_quantity convert(struct gs_slice text, int exp10, bool exact, int64_t *ret)
+enum gs_quantity gs_quantity_read(struct gs_slice text, enum gs_quantity_as as, int64_t *ret)
 {
+    const int exp10 = as == GS_QUANTITY_MILLI ? 3 : 0;
     struct parts parts;
     uint64_t value;
     int64_t whole;
@@ -183,27 +162,12 @@ static enum gs_quantity convert(struct gs_slice text, int exp10, bool exact, int
     parts.exp10 += exp10;
     if (!evaluate(&parts, &value, &rest))
         return GS_QUANTITY_TOO_LARGE;
-    if (rest && exact)
+    if (rest && as == GS_QUANTITY_WHOLE)
         return GS_QUANTITY_FRACTION;
     if (__builtin_add_overflow(value, (uint64_t)rest, &value) || value > INT64_MAX)
         return GS_QUANTITY_TOO_LARGE;
     *ret = parts.negative ? -(int64_t)value : (int64_t)value;
     return GS_QUANTITY_OK;
-}
-
-enum gs_quantity gs_quantity_milli(struct gs_slice text, int64_t *ret_milli)
-{
-    return convert(text, 3, false, ret_milli);
-}
-
-enum gs_quantity gs_quantity_value(struct gs_slice text, int64_t *ret)
-{
-    return convert(text, 0, false, ret);
-}
-
-enum gs_quantity gs_quantity_whole(struct gs_slice text, int64_t *ret)
-{
-    return convert(text, 0, true, ret);
 }
 
 const char *gs_quantity_why(enum gs_quantity result)

@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "reader.h"
 
+#include <stdio.h>
+
+#include "gpushare/base/utf8.h"
 #include "gpushare/codec/quantity.h"
+#include "gpushare/codec/rfc3339.h"
 #include "gpushare/model/pod.h"
 
-bool gs_reader_stop(struct gs_reader *reader, enum gs_code code, const char *what, const char *why)
+bool gs_reader_stop(struct gs_reader *reader, enum gs_code code, const char *why)
 {
     if (!reader->scan.failed)
         reader->code = code;
-    return gs_scan_refuse(&reader->scan, what, why);
+    return gs_scan_refuse(&reader->scan, "", why);
 }
 
 int gs_reader_finish(struct gs_reader *reader, struct gs_error *err)
 {
     if (reader->code == GS_ENOMEM)
         return gs_fail_nomem(err);
+    if (reader->scan.what && !reader->scan.what[0])
+        reader->scan.what = "the value";
     if (reader->code != GS_OK)
         return gs_fail(err, reader->code, "%s %s", reader->scan.what, reader->scan.why);
     return gs_scan_finish(&reader->scan, err);
@@ -31,7 +37,7 @@ int gs_word_of(struct gs_scan_text text, const char *const *words, int count, in
 
 void gs_reader_enter(struct gs_reader *reader, struct gs_scan *from)
 {
-    (void)gs_scan_peek(from); /* past the space before it */
+    (void)gs_scan_peek(from); /* skip white space */
     gs_scan_init(&reader->scan, (struct gs_slice){from->at, (size_t)(from->end - from->at)});
     reader->scan.trusting = true;
 }
@@ -40,33 +46,37 @@ int gs_reader_leave(struct gs_reader *reader, struct gs_scan *from, struct gs_er
 {
     if (!reader->scan.failed && !from->failed) {
         from->at = reader->scan.at;
-        return 0;
+        return from->whole ? gs_scan_finish(from, err) : 0;
     }
     gs_scan_skip(from);
     return gs_reader_finish(reader, err);
 }
 
-bool gs_read_object(struct gs_reader *reader, const char *what)
+bool gs_read_object(struct gs_reader *reader)
 {
-    return !gs_scan_null(&reader->scan) && gs_scan_object(&reader->scan, what);
+    return !gs_scan_null(&reader->scan) && gs_scan_object(&reader->scan, "");
 }
 
-bool gs_read_array(struct gs_reader *reader, const char *what)
+bool gs_read_array(struct gs_reader *reader)
 {
-    return !gs_scan_null(&reader->scan) && gs_scan_array(&reader->scan, what);
+    return !gs_scan_null(&reader->scan) && gs_scan_array(&reader->scan, "");
 }
 
-bool gs_read_text(struct gs_reader *reader, const char *what, struct gs_scan_text *ret)
+bool gs_read_text(struct gs_reader *reader, struct gs_scan_text *ret)
 {
-    return !gs_scan_null(&reader->scan) && gs_scan_string(&reader->scan, what, ret);
+    return !gs_scan_null(&reader->scan) && gs_scan_string(&reader->scan, "", ret);
 }
 
-bool gs_read_i32(struct gs_reader *reader, const char *what, int32_t *ret)
+const char *gs_read_dup(struct gs_reader *reader, struct gs_scan_text text)
 {
-    return !gs_scan_null(&reader->scan) && gs_scan_i32(&reader->scan, what, ret);
+    const char *copy = gs_scan_string_dup(reader->arena, text);
+    if (copy)
+        return copy;
+    gs_reader_stop(reader, GS_ENOMEM, "");
+    return "";
 }
 
-struct gs_scan_text gs_name_text(struct gs_scan_text text)
+static struct gs_scan_text name_text(struct gs_scan_text text)
 {
     bool fits = text.len <= GS_NAME_BYTES_MAX;
     if (!fits && text.escaped) {
@@ -76,152 +86,158 @@ struct gs_scan_text gs_name_text(struct gs_scan_text text)
     return fits ? text : (struct gs_scan_text){.at = ""};
 }
 
-static bool read_copy(struct gs_reader *reader, const char *what, enum gs_member_kind kind,
-                      const char **ret)
+static bool read_copy(struct gs_reader *reader, enum gs_member_kind kind, const char **ret)
 {
     struct gs_scan_text text;
-    if (!gs_read_text(reader, what, &text))
+    if (!gs_read_text(reader, &text))
         return false;
     if (kind == GS_READ_NAME)
-        text = gs_name_text(text);
+        text = name_text(text);
     else if (kind == GS_READ_LIST)
         text = gs_scan_text_head(text, GS_LIST_BYTES_MAX + 1);
-    const char *copy = gs_scan_string_dup(reader->arena, text);
-    if (!copy)
-        return gs_reader_stop(reader, GS_ENOMEM, what, "");
-    *ret = copy;
+    *ret = gs_read_dup(reader, text);
     return true;
 }
 
-bool gs_read_name(struct gs_reader *reader, const char *what, const char **ret)
+bool gs_read_name(struct gs_reader *reader, const char **ret)
 {
-    return read_copy(reader, what, GS_READ_NAME, ret);
+    return read_copy(reader, GS_READ_NAME, ret);
 }
 
-void gs_read_text_of(struct gs_reader *reader, const char *object, struct gs_slice key,
-                     const char *what, struct gs_scan_text *ret)
+bool gs_read_time(struct gs_reader *reader, int64_t *ret_ns)
 {
-    struct gs_scan_text found;
-    *ret = (struct gs_scan_text){0};
-    gs_scan_object(&reader->scan, object);
-    while (gs_scan_key(&reader->scan, &found)) {
-        if (gs_scan_text_eq(found, key))
-            gs_read_text(reader, what, ret);
-        else
-            gs_scan_skip(&reader->scan);
+    struct gs_scan_text text;
+    char time[GS_RFC3339_BYTES];
+    return gs_read_text(reader, &text) && gs_scan_text_copy(text, time, sizeof(time)) &&
+           gs_rfc3339_parse(gs_slice_of(time), ret_ns);
+}
+
+void gs_read_cut(struct gs_scan_text text, char *to, size_t size)
+{
+    char whole[2048] = ""; /* U+0000 becomes three bytes */
+    gs_scan_text_copy(gs_scan_text_head(text, size), whole, sizeof(whole));
+    size_t len = gs_utf8_cut(whole, strlen(whole), size - 1);
+    memset(to, 0, size);
+    memcpy(to, whole, len);
+}
+
+void gs_read_names(struct gs_reader *reader, const char ***names, uint32_t *count, uint32_t max)
+{
+    if (!gs_read_array(reader))
+        return;
+    while (gs_scan_element(&reader->scan)) {
+        const char **name = gs_read_append(reader, names, count, sizeof(*name), max);
+        if (name && !gs_read_name(reader, name))
+            gs_scan_refuse(&reader->scan, "", "contains an invalid entry");
     }
 }
 
-typedef enum gs_quantity (*convert_fn)(struct gs_slice text, int64_t *ret);
-
-static bool read_quantity(struct gs_reader *reader, const char *what, convert_fn convert,
-                          int64_t *ret)
+static bool read_quantity(struct gs_reader *reader, enum gs_quantity_as as, int64_t *ret)
 {
     struct gs_slice text;
     struct gs_scan_text string;
-    if (gs_scan_null(&reader->scan))
+    const bool number = gs_scan_peek(&reader->scan) == GS_SCAN_NUMBER;
+    if (number ? !gs_scan_number(&reader->scan, "", &text) : !gs_read_text(reader, &string))
         return false;
-    if (gs_scan_peek(&reader->scan) == GS_SCAN_NUMBER) {
-        if (!gs_scan_number(&reader->scan, what, &text))
-            return false;
-    } else {
-        if (!gs_scan_string(&reader->scan, what, &string))
-            return false;
-        if (!gs_scan_text_slice(reader->arena, string, &text))
-            return gs_reader_stop(reader, GS_ENOMEM, what, "");
-    }
+    if (!number && !gs_scan_text_slice(reader->arena, string, &text))
+        return gs_reader_stop(reader, GS_ENOMEM, "");
     int64_t value = 0;
-    enum gs_quantity result = convert(text, &value);
+    enum gs_quantity result = gs_quantity_read(text, as, &value);
     if (result == GS_QUANTITY_TOO_LARGE)
         value = text.at[0] == '-' ? INT64_MIN : INT64_MAX;
     else if (result != GS_QUANTITY_OK)
-        return gs_scan_refuse(&reader->scan, what, gs_quantity_why(result));
-    if (convert == gs_quantity_whole && value < 0)
-        return gs_scan_refuse(&reader->scan, what, "is negative");
+        return gs_scan_refuse(&reader->scan, "", gs_quantity_why(result));
+    if (as == GS_QUANTITY_WHOLE && value < 0)
+        return gs_scan_refuse(&reader->scan, "", "is negative");
     *ret = value;
     return true;
 }
 
-bool gs_read_whole(struct gs_reader *reader, const char *what, int64_t *ret)
+bool gs_read_whole(struct gs_reader *reader, int64_t *ret)
 {
-    return read_quantity(reader, what, gs_quantity_whole, ret);
+    return read_quantity(reader, GS_QUANTITY_WHOLE, ret);
 }
 
-static void read_copy_into(struct gs_reader *reader, const char *what, char *to, size_t size)
+static void read_copy_into(struct gs_reader *reader, char *to, size_t size)
 {
     struct gs_scan_text text;
-    if (gs_scan_string(&reader->scan, what, &text) && !gs_scan_text_copy(text, to, size))
-        gs_scan_refuse(&reader->scan, what, "is too long");
+    if (gs_scan_string(&reader->scan, "", &text) && !gs_scan_text_copy(text, to, size))
+        gs_reader_stop(reader, GS_ETOOBIG, "is too long");
 }
 
-static void read_u31(struct gs_reader *reader, const char *what, uint32_t *ret)
+static void read_u31(struct gs_reader *reader, uint32_t *ret)
 {
     int32_t value;
-    if (!gs_scan_i32(&reader->scan, what, &value))
+    if (!gs_scan_i32(&reader->scan, "", &value))
         return;
     if (value < 0)
-        gs_scan_refuse(&reader->scan, what, "is negative");
+        gs_scan_refuse(&reader->scan, "", "is negative");
     else
         *ret = (uint32_t)value;
+}
+
+static void read_each(struct gs_reader *reader, const struct gs_member *member, void *base)
+{
+    if (member->size)
+        memset((char *)base + member->at, 0, member->size);
+    gs_scan_array(&reader->scan, "");
+    while (gs_scan_element(&reader->scan))
+        member->read(reader, base);
 }
 
 static void read_member(struct gs_reader *reader, const struct gs_member *member, void *base)
 {
     struct gs_scan *scan = &reader->scan;
-    const char *what = member->what;
     void *to = (char *)base + member->at;
     if (gs_scan_null(scan))
         return;
     switch (member->kind) {
     case GS_READ_NAME:
-    case GS_READ_STRING:
     case GS_READ_LIST:
-        read_copy(reader, what, member->kind, to);
+        read_copy(reader, member->kind, to);
         break;
     case GS_READ_COPY:
-        read_copy_into(reader, what, to, member->size);
+        read_copy_into(reader, to, member->size);
         break;
     case GS_READ_TEXT:
-        gs_scan_string(scan, what, to);
+        gs_scan_string(scan, "", to);
         break;
     case GS_READ_RAW:
         gs_scan_raw(scan, to);
         break;
     case GS_READ_BOOL:
-        gs_scan_bool(scan, what, to);
+        gs_scan_bool(scan, "", to);
         break;
     case GS_READ_I32:
-        gs_scan_i32(scan, what, to);
+        gs_scan_i32(scan, "", to);
         break;
     case GS_READ_I64:
-        gs_scan_i64(scan, what, to);
+        gs_scan_i64(scan, "", to);
         break;
     case GS_READ_U31:
-        read_u31(reader, what, to);
+        read_u31(reader, to);
         break;
     case GS_READ_MILLI:
-        read_quantity(reader, what, gs_quantity_milli, to);
+        read_quantity(reader, GS_QUANTITY_MILLI, to);
         break;
     case GS_READ_VALUE:
-        read_quantity(reader, what, gs_quantity_value, to);
+        read_quantity(reader, GS_QUANTITY_VALUE, to);
         break;
     case GS_READ_WHOLE:
-        read_quantity(reader, what, gs_quantity_whole, to);
+        read_quantity(reader, GS_QUANTITY_WHOLE, to);
         break;
     case GS_READ_CALL:
-        member->read(reader, what, to);
+        member->read(reader, to);
         break;
     case GS_READ_EACH:
-        gs_scan_array(scan, what);
-        while (gs_scan_element(scan))
-            member->read(reader, what, to);
+        read_each(reader, member, base);
         break;
     default:
-        gs_read_entry(reader, what, member->members, to);
+        gs_read_entry(reader, "", member->members, to);
     }
 }
 
-/* Of those without a key of their own: a name, or the begin of any. */
+/* Matches a member whose key is a name or a prefix. */
 static bool is_special(const struct gs_reader *reader, const struct gs_member *member,
                        struct gs_scan_text key)
 {
@@ -231,35 +247,29 @@ static bool is_special(const struct gs_reader *reader, const struct gs_member *m
     return gs_scan_text_eq(gs_scan_text_head(key, begin.len), begin);
 }
 
-/* NULL: it is not read. */
-static const struct gs_member *find_any_case(const struct gs_reader *reader,
-                                             const struct gs_member *member,
-                                             struct gs_scan_text key)
-{
-    for (; member->kind != GS_READ_END; member++) {
-        const struct gs_slice text = {member->key, member->key_len};
-        if (!text.len          ? is_special(reader, member, key)
-            : reader->any_case ? gs_scan_text_eq_nocase(key, text)
-                               : gs_scan_text_eq(key, text))
-            return member;
-    }
-    return NULL;
-}
-
 static inline bool is_key(const struct gs_member *member, struct gs_scan_text key)
 {
     return member->key_len == key.len && member->key[0] == key.at[0] &&
            memcmp(member->key, key.at, key.len) == 0;
 }
 
-/* The same for keys as they mostly are. Lists bring hundreds of thousands of them, each to be
- * compared with all of these members, most of which differ in length already. */
-static inline const struct gs_member *
-find_member(const struct gs_reader *reader, const struct gs_member *member, struct gs_scan_text key)
+/* is_key() for keys in any case, with escapes, or empty. */
+static bool is_odd_key(const struct gs_reader *reader, const struct gs_member *member,
+                       struct gs_scan_text key)
+{
+    const struct gs_slice text = {member->key, member->key_len};
+    return reader->any_case ? gs_scan_text_eq_nocase(key, text) : gs_scan_text_eq(key, text);
+}
+
+/* NULL: the table has no such key. Lists have hundreds of thousands of keys, and most members
+ * differ in length. */
+static inline const struct gs_member *find_member(const struct gs_reader *reader,
+                                                  const struct gs_member *member,
+                                                  struct gs_scan_text key, bool odd)
 {
     for (;; member++) {
         if (member->key_len) {
-            if (is_key(member, key))
+            if (odd ? is_odd_key(reader, member, key) : is_key(member, key))
                 return member;
         } else if (member->kind == GS_READ_END) {
             return NULL;
@@ -269,15 +279,24 @@ find_member(const struct gs_reader *reader, const struct gs_member *member, stru
     }
 }
 
+static void prepend_key(struct gs_reader *reader, const struct gs_member *member)
+{
+    char path[sizeof(reader->path)];
+    const char *key = member->key ? member->key : (const char *)reader->names + member->name;
+    const char *rest = reader->scan.what;
+    snprintf(path, sizeof(path), "%s%s%s", key, rest[0] && rest[0] != '[' ? "." : "", rest);
+    memcpy(reader->path, path, sizeof(path));
+    reader->scan.what = reader->path;
+}
+
 static void read_all(struct gs_reader *reader, const struct gs_member *members, void *to)
 {
-    const struct gs_member *next = members; /* often in the order of the table */
+    const struct gs_member *member = NULL,
+                           *next = members; /* keys are often in the table's order */
     struct gs_scan_text key;
     while (gs_scan_key(&reader->scan, &key)) {
-        const struct gs_member *member = key.escaped || reader->any_case || !key.len
-                                             ? find_any_case(reader, members, key)
-                                         : is_key(next, key) ? next
-                                                             : find_member(reader, members, key);
+        const bool odd = key.escaped || reader->any_case || !key.len;
+        member = !odd && is_key(next, key) ? next : find_member(reader, members, key, odd);
         if (member) {
             read_member(reader, member, to);
             next = member + 1;
@@ -285,12 +304,13 @@ static void read_all(struct gs_reader *reader, const struct gs_member *members, 
             gs_scan_skip(&reader->scan);
         }
     }
+    if (reader->scan.failed && reader->scan.what && member)
+        prepend_key(reader, member);
 }
 
-bool gs_read_members(struct gs_reader *reader, const char *what, const struct gs_member *members,
-                     void *to)
+bool gs_read_members(struct gs_reader *reader, const struct gs_member *members, void *to)
 {
-    if (!gs_read_object(reader, what))
+    if (!gs_read_object(reader))
         return false;
     read_all(reader, members, to);
     return !reader->scan.failed;
@@ -303,20 +323,29 @@ void gs_read_entry(struct gs_reader *reader, const char *what, const struct gs_m
         read_all(reader, members, to);
 }
 
-void *gs_read_grow(struct gs_reader *reader, void *items, uint32_t count, size_t size,
-                   const char *what, uint32_t max)
+int gs_read_document(struct gs_reader *reader, struct gs_slice json, const char *what,
+                     const struct gs_member *members, void *to, struct gs_error *err)
+{
+    gs_scan_init(&reader->scan, json);
+    gs_read_entry(reader, what, members, to);
+    return gs_reader_finish(reader, err);
+}
+
+/* Returns the array with room for one more entry: copied if it was full. NULL: out of memory, or
+ * `max` reached; the scan is stopped. */
+static void *grow(struct gs_reader *reader, void *items, uint32_t count, size_t size, uint32_t max)
 {
     enum { FIRST = 4 };
     if (count == max) {
-        gs_reader_stop(reader, GS_ETOOBIG, what, "has too many entries");
+        gs_reader_stop(reader, GS_ETOOBIG, "has too many entries");
         return NULL;
     }
-    /* full exactly when the count is 0 or a power of two from FIRST on */
+    /* the array is full if the count is 0 or a power of two, at least FIRST */
     if (count != 0 && (count < FIRST || (count & (count - 1)) != 0))
         return items;
     void *wider = gs_arena_calloc(reader->arena, count ? (size_t)count * 2 : FIRST, size);
     if (!wider) {
-        gs_reader_stop(reader, GS_ENOMEM, what, "");
+        gs_reader_stop(reader, GS_ENOMEM, "");
         return NULL;
     }
     if (count)
@@ -325,11 +354,11 @@ void *gs_read_grow(struct gs_reader *reader, void *items, uint32_t count, size_t
 }
 
 void *gs_read_append(struct gs_reader *reader, void *items, uint32_t *count, size_t size,
-                     const char *what, uint32_t max)
+                     uint32_t max)
 {
     char *all;
     memcpy(&all, items, sizeof(all));
-    all = gs_read_grow(reader, all, *count, size, what, max);
+    all = grow(reader, all, *count, size, max);
     if (!all)
         return NULL;
     memcpy(items, &all, sizeof(all));
@@ -337,18 +366,15 @@ void *gs_read_append(struct gs_reader *reader, void *items, uint32_t *count, siz
 }
 
 struct gs_kv *gs_read_label(struct gs_reader *reader, struct gs_kv **labels, uint32_t *count,
-                            struct gs_scan_text key, const char *what)
+                            struct gs_scan_text key)
 {
-    struct gs_kv *all = gs_read_grow(reader, *labels, *count, sizeof(*all), what, UINT32_MAX);
-    const char *name = all ? gs_scan_string_dup(reader->arena, key) : NULL;
-    if (all && !name)
-        gs_reader_stop(reader, GS_ENOMEM, what, "");
-    if (!name)
+    struct gs_kv *label = gs_read_append(reader, labels, count, sizeof(*label), UINT32_MAX);
+    if (!label)
         return NULL;
-    *labels = all;
-    struct gs_kv *label = &all[*count];
-    *label = (struct gs_kv){name, ""};
-    gs_read_name(reader, "a label", &label->value);
-    *count += !reader->scan.failed;
-    return reader->scan.failed ? NULL : label;
+    *label = (struct gs_kv){gs_read_dup(reader, key), ""};
+    gs_read_name(reader, &label->value);
+    if (!reader->scan.failed)
+        return label;
+    --*count;
+    return NULL;
 }

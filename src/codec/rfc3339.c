@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/codec/rfc3339.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -12,27 +11,22 @@ struct date_time {
     int year, month, day, hour, minute, second;
 };
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static void advance(struct gs_slice *text, size_t len)
 {
     text->at += len;
     text->len -= len;
 }
 
-/* Takes what a form such as "2:2" describes: of a digit a number of that many digits, which goes to
- * the next of *numbers; else that letter in any case. */
+/* Parses by a form such as "2:2": a digit stands for a number of that many digits, which is stored
+ * in *numbers; another character for itself, in any case. */
 static bool take_form(struct gs_slice *text, const char *form, int *numbers)
 {
     for (; *form; form++) {
-        const size_t width = is_digit(*form) ? (size_t)(*form - '0') : 1;
+        const size_t width = gs_is_digit(*form) ? (size_t)(*form - '0') : 1;
         uint32_t value;
         if (text->len < width)
             return false;
-        if (!is_digit(*form)) {
+        if (!gs_is_digit(*form)) {
             if (text->at[0] != *form && text->at[0] != (*form | 0x20))
                 return false;
         } else if (gs_parse_u32(text->at, width, &value)) {
@@ -61,7 +55,7 @@ static bool take_fraction(struct gs_slice *text, int64_t *ret_ns)
         return true;
     int64_t place = GS_NS_PER_S / 10;
     size_t digits = 0;
-    for (; digits < 9 && text->len && is_digit(text->at[0]); digits++) {
+    for (; digits < 9 && text->len && gs_is_digit(text->at[0]); digits++) {
         *ret_ns += (text->at[0] - '0') * place;
         place /= 10;
         advance(text, 1);
@@ -116,15 +110,10 @@ char *gs_rfc3339_format(int64_t wall_ns, int digits, char out[GS_RFC3339_BYTES])
         fraction_ns += GS_NS_PER_S;
         seconds--;
     }
-    int width = digits > 9 ? 9 : digits;
-    for (int cut = width; cut < 9; cut++)
-        fraction_ns /= 10;
     struct tm tm;
     gmtime_r(&seconds, &tm);
     size_t len = strftime(out, GS_RFC3339_BYTES, "%Y-%m-%dT%H:%M:%S", &tm);
-    if (width > 0)
-        snprintf(out + len, GS_RFC3339_BYTES - len, ".%0*dZ", width, (int)fraction_ns);
-    else
-        snprintf(out + len, GS_RFC3339_BYTES - len, "Z");
+    snprintf(out + len, GS_RFC3339_BYTES - len, ".%09d", (int)fraction_ns);
+    memcpy(out + len + (digits ? digits + 1 : 0), "Z", sizeof("Z"));
     return out;
 }

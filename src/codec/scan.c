@@ -24,17 +24,10 @@ bool gs_scan_refuse(struct gs_scan *scan, const char *what, const char *why)
     return false;
 }
 
-/* Failures are recorded out of line; that they return false is for the compiler to see. */
-__attribute__((cold, noinline)) static void record_syntax(struct gs_scan *scan)
+__attribute__((cold, noinline)) static bool bad_syntax(struct gs_scan *scan)
 {
-    gs_scan_refuse(scan, NULL,
-                   scan->at == scan->end ? "unexpected end of input" : "invalid syntax");
-}
-
-static inline bool bad_syntax(struct gs_scan *scan)
-{
-    record_syntax(scan);
-    return false;
+    return gs_scan_refuse(scan, NULL,
+                          scan->at == scan->end ? "unexpected end of input" : "invalid syntax");
 }
 
 static inline void skip_space(struct gs_scan *scan)
@@ -73,7 +66,7 @@ enum gs_scan_type gs_scan_peek(struct gs_scan *scan)
     case 'n':
         return GS_SCAN_NULL;
     default:
-        return c == '-' || (c >= '0' && c <= '9') ? GS_SCAN_NUMBER : GS_SCAN_NOTHING;
+        return c == '-' || gs_is_digit(c) ? GS_SCAN_NUMBER : GS_SCAN_NOTHING;
     }
 }
 
@@ -116,14 +109,11 @@ static inline const char *plain_run(const char *at, const char *end)
     return at;
 }
 
-/* Four hexadecimal digits, or -1. */
-static int hex4(const char *at, const char *end)
+int gs_scan_hex4(const char *at, const char *end)
 {
-    if (end - at < 4)
-        return -1;
     int value = 0;
     for (int i = 0; i < 4; i++) {
-        int digit = gs_hex_value(at[i]);
+        int digit = at + i < end ? gs_hex_value(at[i]) : -1;
         if (digit < 0)
             return -1;
         value = value << 4 | digit;
@@ -137,32 +127,19 @@ static size_t escape_width(const char *at, const char *end)
 {
     if (end - at < 2)
         return 0;
-    switch (at[1]) {
-    case '"':
-    case '\\':
-    case '/':
-    case 'b':
-    case 'f':
-    case 'n':
-    case 'r':
-    case 't':
-        return 2;
-    case 'u':
-        break;
-    default:
-        return 0;
-    }
-    int unit = hex4(at + 2, end);
+    if (at[1] != 'u')
+        return memchr("\"\\/bfnrt", at[1], 8) ? 2 : 0;
+    int unit = gs_scan_hex4(at + 2, end);
     if (unit < 0 || (unit & 0xFC00) == 0xDC00)
         return 0;
     if ((unit & 0xFC00) != 0xD800)
         return 6;
     if (end - at < 12 || at[6] != '\\' || at[7] != 'u')
         return 0;
-    return (hex4(at + 8, end) & 0xFC00) == 0xDC00 ? 12 : 0;
+    return (gs_scan_hex4(at + 8, end) & 0xFC00) == 0xDC00 ? 12 : 0;
 }
 
-/* What plain_run() stopped at and is no quote: 0 when it may not stand in a string. */
+/* The width of the character where plain_run() stopped; 0: invalid in a string. */
 static size_t odd_width(struct gs_scan *scan, const char *at, bool *escaped)
 {
     if (*at == '\\') {
@@ -174,8 +151,8 @@ static size_t odd_width(struct gs_scan *scan, const char *at, bool *escaped)
     return gs_utf8_width(at, (size_t)(scan->end - at));
 }
 
-/* The string from `begin` on, of which the bytes before `at` are plain ASCII. Out of line, so that
- * the callers need no frame for what most strings have not. */
+/* Reads the rest of a string that is not plain ASCII from `at` on. Out of line: most strings do not
+ * need it, and callers need no stack frame. */
 __attribute__((noinline)) static bool take_odd_string(struct gs_scan *scan, const char *begin,
                                                       const char *at, struct gs_scan_text *ret)
 {
@@ -214,7 +191,7 @@ static inline bool take_string(struct gs_scan *scan, struct gs_scan_text *ret)
 static size_t digit_run(const char *at, const char *end)
 {
     size_t count = 0;
-    while (at + count < end && at[count] >= '0' && at[count] <= '9')
+    while (at + count < end && gs_is_digit(at[count]))
         count++;
     return count;
 }
@@ -282,19 +259,11 @@ static inline void leave(struct gs_scan *scan)
 }
 
 /* A value is missing, or one of another type is here. */
-__attribute__((cold, noinline)) static void tell_type(struct gs_scan *scan, const char *what,
-                                                      const char *why)
+__attribute__((cold, noinline)) static bool wrong_type(struct gs_scan *scan, const char *what,
+                                                       const char *why)
 {
-    if (!scan->failed && gs_scan_peek(scan) == GS_SCAN_NOTHING)
-        record_syntax(scan);
-    else
-        gs_scan_refuse(scan, what, why);
-}
-
-static inline bool wrong_type(struct gs_scan *scan, const char *what, const char *why)
-{
-    tell_type(scan, what, why);
-    return false;
+    return !scan->failed && gs_scan_peek(scan) == GS_SCAN_NOTHING ? bad_syntax(scan)
+                                                                  : gs_scan_refuse(scan, what, why);
 }
 
 bool gs_scan_object(struct gs_scan *scan, const char *what)
@@ -307,7 +276,7 @@ bool gs_scan_array(struct gs_scan *scan, const char *what)
     return peek_byte(scan) == '[' ? enter(scan) : wrong_type(scan, what, "is not an array");
 }
 
-/* Without space, as machines write: the comma, and the quote after it. */
+/* Fast path for JSON without white space: a comma and a quote follow. */
 static inline bool at_next_key(const struct gs_scan *scan)
 {
     return !scan->failed && !scan->first && scan->end - scan->at >= 2 && scan->at[0] == ',' &&
@@ -324,7 +293,7 @@ static inline bool take_key(struct gs_scan *scan, struct gs_scan_text *ret_key)
     return true;
 }
 
-static inline bool next_key(struct gs_scan *scan, struct gs_scan_text *ret_key)
+bool gs_scan_key(struct gs_scan *scan, struct gs_scan_text *ret_key)
 {
     if (at_next_key(scan)) {
         scan->at++;
@@ -345,7 +314,7 @@ static inline bool next_key(struct gs_scan *scan, struct gs_scan_text *ret_key)
     return c == '"' ? take_key(scan, ret_key) : bad_syntax(scan);
 }
 
-static inline bool next_element(struct gs_scan *scan)
+bool gs_scan_element(struct gs_scan *scan)
 {
     char c = peek_byte(scan);
     if (c == ']') {
@@ -361,16 +330,6 @@ static inline bool next_element(struct gs_scan *scan)
     }
     scan->first = false;
     return true;
-}
-
-bool gs_scan_key(struct gs_scan *scan, struct gs_scan_text *ret_key)
-{
-    return next_key(scan, ret_key);
-}
-
-bool gs_scan_element(struct gs_scan *scan)
-{
-    return next_element(scan);
 }
 
 bool gs_scan_string(struct gs_scan *scan, const char *what, struct gs_scan_text *ret)
@@ -419,6 +378,26 @@ bool gs_scan_number(struct gs_scan *scan, const char *what, struct gs_slice *ret
     return take_number(scan, ret);
 }
 
+bool gs_scan_i64(struct gs_scan *scan, const char *what, int64_t *ret)
+{
+    struct gs_slice number;
+    if (!gs_scan_number(scan, what, &number))
+        return false;
+    return gs_parse_i64(number.at, number.len, ret) ||
+           gs_scan_refuse(scan, what, "is not an integer in range");
+}
+
+bool gs_scan_i32(struct gs_scan *scan, const char *what, int32_t *ret)
+{
+    int64_t wide;
+    if (!gs_scan_i64(scan, what, &wide))
+        return false;
+    if (wide < INT32_MIN || wide > INT32_MAX)
+        return gs_scan_refuse(scan, what, "is not an integer in range");
+    *ret = (int32_t)wide;
+    return true;
+}
+
 bool gs_scan_null_(struct gs_scan *scan)
 {
     return peek_byte(scan) == 'n' && take_word(scan, GS_SLICE("null"));
@@ -446,7 +425,7 @@ bool gs_scan_skip(struct gs_scan *scan)
     case '{':
         if (!enter(scan))
             return false;
-        while (next_key(scan, &text)) {
+        while (gs_scan_key(scan, &text)) {
             const bool unread = scan->unread;
             scan->unread |= gs_scan_text_is(text, "managedFields");
             gs_scan_skip(scan);
@@ -456,7 +435,7 @@ bool gs_scan_skip(struct gs_scan *scan)
     case '[':
         if (!enter(scan))
             return false;
-        while (next_element(scan))
+        while (gs_scan_element(scan))
             gs_scan_skip(scan);
         return !scan->failed;
     case 't':

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scan_pass.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
 
+#include "gpushare/base/num.h"
+
 enum { BLOCK_BYTES = 64 };
 
-/* Where in a block the bytes are that count, one bit each, the first byte lowest. */
+/* Positions of the relevant bytes in a block: a bit for each byte, the first byte lowest. */
 struct marks {
     uint64_t quote, backslash;
     uint64_t open, close; /* brackets and braces alike */
@@ -37,7 +36,7 @@ static inline struct marks mark(const char *block)
     const __m128i brace = _mm_set1_epi8(BRACE_BIT);
     __m128i part[4], braced[4];
     for (int i = 0; i < 4; i++) {
-        part[i] = _mm_loadu_si128((const __m128i *)(const void *)(block + (ptrdiff_t)i * 16));
+        part[i] = _mm_loadu_si128((const __m128i *)(const void *)(block + (size_t)i * 16));
         braced[i] = _mm_or_si128(part[i], brace);
     }
     return (struct marks){equal(part, '"'), equal(part, '\\'), equal(braced, '{'),
@@ -62,8 +61,8 @@ static inline struct marks mark(const char *block)
 
 #endif
 
-/* The bytes that follow a backslash which is not itself escaped. *carried: the last byte of the
- * block before was such a one, and in the end that of this block. */
+/* The bytes that are escaped by a backslash. *carried: the previous block's last byte escapes this
+ * block's first; on return, the same for the next block. */
 static inline uint64_t escaped_by(uint64_t backslash, bool *carried)
 {
     uint64_t escaped = *carried;
@@ -78,7 +77,7 @@ static inline uint64_t escaped_by(uint64_t backslash, bool *carried)
     return escaped;
 }
 
-/* Bit n: whether an odd number of quotes lies at or before byte n, so that it is in a string. */
+/* Bit n is set if an odd number of quotes is at or before byte n, that is, if it is in a string. */
 static inline uint64_t spread(uint64_t quotes)
 {
     for (int width = 1; width < BLOCK_BYTES; width *= 2)
@@ -92,7 +91,7 @@ struct passing {
     size_t depth;
 };
 
-/* How many bytes of the block belong to the value when it ends there, else 0. */
+/* The number of the value's bytes in this block if it ends there, else 0. */
 static inline size_t pass_block(struct passing *passing, const char *block)
 {
     struct marks marks = mark(block);
@@ -109,7 +108,7 @@ static inline size_t pass_block(struct passing *passing, const char *block)
     return 0;
 }
 
-/* The last bytes of the text, less than a block. */
+/* The rest of the text, shorter than a block. */
 __attribute__((noinline)) static const char *pass_rest(struct passing passing, const char *at,
                                                        const char *end)
 {

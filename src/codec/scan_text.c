@@ -1,41 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/codec/scan.h"
 
-#include "gpushare/base/num.h"
 #include "gpushare/base/utf8.h"
+#include "scan_pass.h"
 
-/* Takes apart what the scanner has checked: every escape is whole, every surrogate has its
- * partner. */
+/* Decodes strings that the scanner has validated: escapes and surrogate pairs are complete. */
 
 static unsigned hex4(const char *at)
 {
-    unsigned value = 0;
-    for (int i = 0; i < 4; i++)
-        value = value << 4 | (unsigned)gs_hex_value(at[i]);
-    return value;
+    return (unsigned)gs_scan_hex4(at, at + 4);
 }
 
-/* What the letter after a backslash stands for, when it is no 'u'. */
+/* The character that a backslash and this letter encode; not for 'u'. */
 static inline char short_escape(char letter)
 {
-    switch (letter) {
-    case 'b':
-        return '\b';
-    case 'f':
-        return '\f';
-    case 'n':
-        return '\n';
-    case 'r':
-        return '\r';
-    case 't':
-        return '\t';
-    default:
-        return letter; /* a quote, a backslash or a slash */
-    }
+    static const char letters[] = "bfnrt", meant[] = "\b\f\n\r\t";
+    const char *known = strchr(letters, letter);
+    return known ? meant[known - letters] : letter; /* else a quote, a backslash or a slash */
 }
 
 /* One character's bytes, from 1 to 4; a plain byte counts as one character. */
-static size_t next_bytes(const char **at, char out[4])
+static inline size_t next_bytes(const char **at, char *out)
 {
     const char *from = *at;
     if (*from != '\\') {
@@ -57,34 +42,18 @@ static size_t next_bytes(const char **at, char out[4])
     return gs_utf8_put(out, unit);
 }
 
-/* No escape is shorter than what it stands for: `to` needs text.len bytes at most. */
+/* An escape is never shorter than its character, so `to` needs at most text.len bytes. */
 static size_t unescape(struct gs_scan_text text, bool c_string, char *to)
 {
     const char *at = text.at, *end = text.at + text.len;
     size_t len = 0;
     while (at < end) {
-        char bytes[4];
-        if (*at != '\\') {
-            to[len++] = *at++;
-            continue;
-        }
-        if (at[1] != 'u') {
-            to[len++] = short_escape(at[1]);
-            at += 2;
-            continue;
-        }
-        size_t count = next_bytes(&at, bytes);
-        if (c_string && bytes[0] == '\0')
-            count = gs_utf8_put(bytes, 0xFFFD);
-        memcpy(to + len, bytes, count);
+        size_t count = next_bytes(&at, to + len);
+        if (c_string && !to[len])
+            count = gs_utf8_put(to + len, 0xFFFD);
         len += count;
     }
     return len;
-}
-
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
 }
 
 bool gs_scan_text_eq_escaped(struct gs_scan_text text, struct gs_slice other, bool any_case)
@@ -97,8 +66,8 @@ bool gs_scan_text_eq_escaped(struct gs_scan_text text, struct gs_slice other, bo
         for (size_t i = 0; i < count; i++, len++) {
             if (len == other.len)
                 return false;
-            char a = bytes[i], b = other.at[len];
-            if (a != b && !(any_case && lower(a) == lower(b)))
+            if (any_case ? strncasecmp(&bytes[i], other.at + len, 1) != 0
+                         : bytes[i] != other.at[len])
                 return false;
         }
     }
@@ -130,23 +99,19 @@ char *gs_scan_string_dup(struct gs_arena *arena, struct gs_scan_text text)
 
 struct gs_scan_text gs_scan_text_head(struct gs_scan_text text, size_t bytes)
 {
-    const char *at = text.at, *end = text.at + text.len;
     char to[4];
     if (text.len <= bytes)
         return text;
-    if (!text.escaped) {
-        text.len = bytes;
-        return text;
-    }
-    for (size_t len = 0; at < end && len < bytes;)
+    const char *at = text.at, *end = at + text.len;
+    for (size_t len = 0; text.escaped && at < end && len < bytes;)
         len += next_bytes(&at, to);
-    text.len = (size_t)(at - text.at);
+    text.len = text.escaped ? (size_t)(at - text.at) : bytes;
     return text;
 }
 
 bool gs_scan_text_copy(struct gs_scan_text text, char *to, size_t size)
 {
-    /* measured first, so that a text that does not fit leaves the buffer alone */
+    /* measured first: a text that does not fit must not change the buffer */
     size_t len = text.len;
     if (text.escaped) {
         const char *at = text.at;

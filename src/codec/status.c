@@ -1,35 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/codec/status.h"
 
-#include "gpushare/base/cleanup.h"
-#include "gpushare/base/utf8.h"
 #include "json_writer.h"
 #include "reader.h"
 
 struct draft {
     struct gs_api_status status;
-    struct gs_scan_text kind, reason;
-    const char *message;
+    struct gs_scan_text kind, reason, message;
 };
 
-#define MEMBER(key, what, field) GS_MEMBER(struct draft, key, what, field)
+#define MEMBER(key, field) GS_MEMBER(struct draft, key, field)
 
 static const struct gs_member status_members[] = {
-    MEMBER("kind", "kind", kind),
-    MEMBER("code", "code", status.code),
-    MEMBER("reason", "reason", reason),
-    GS_MEMBER_AS(struct draft, "message", "message", message, GS_READ_STRING),
-    GS_OBJECT(
-        "details", "details",
-        GS_MEMBERS(MEMBER("retryAfterSeconds", "details.retryAfterSeconds", status.retry_after_s))),
+    MEMBER("kind", kind),
+    MEMBER("code", status.code),
+    MEMBER("reason", reason),
+    MEMBER("message", message),
+    GS_OBJECT("details", GS_MEMBERS(MEMBER("retryAfterSeconds", status.retry_after_s))),
     {0},
 };
 
 int gs_codec_status(struct gs_slice json, struct gs_api_status *ret, struct gs_error *err)
 {
-    _cleanup_(gs_arena_release) struct gs_arena arena = {0};
-    struct gs_reader reader = {.arena = &arena};
-    struct draft draft = {.message = ""};
+    struct gs_reader reader = {0};
+    struct draft draft = {0};
     struct gs_api_status *status = &draft.status;
     gs_scan_init(&reader.scan, json);
     gs_read_entry(&reader, "Status", status_members, &draft);
@@ -38,8 +32,7 @@ int gs_codec_status(struct gs_slice json, struct gs_api_status *ret, struct gs_e
     if (gs_reader_finish(&reader, err) < 0)
         return -1;
     gs_scan_text_copy(draft.reason, status->reason, sizeof(status->reason));
-    size_t len = gs_utf8_cut(draft.message, strlen(draft.message), sizeof(status->message) - 1);
-    memcpy(status->message, draft.message, len);
+    gs_read_cut(draft.message, status->message, sizeof(status->message));
     *ret = *status;
     return 0;
 }

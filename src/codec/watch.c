@@ -10,13 +10,14 @@ static const char *const types[] = {
 };
 
 struct draft {
-    struct gs_scan_text type, version;
+    struct gs_scan_text type;
     struct gs_slice object;
+    char version[GS_RV_BYTES];
 };
 
 static const struct gs_member event_members[] = {
-    GS_MEMBER(struct draft, "type", "type", type),
-    GS_MEMBER(struct draft, "object", "object", object),
+    GS_MEMBER(struct draft, "type", type),
+    GS_MEMBER(struct draft, "object", object),
     {0},
 };
 
@@ -48,9 +49,7 @@ int gs_codec_watch_event(struct gs_slice line, struct gs_watch_event *ret, struc
 }
 
 static const struct gs_member object_members[] = {
-    GS_OBJECT("metadata", "metadata",
-              GS_MEMBERS(
-                  GS_MEMBER(struct draft, "resourceVersion", "metadata.resourceVersion", version))),
+    GS_OBJECT("metadata", GS_MEMBERS(GS_MEMBER(struct draft, "resourceVersion", version))),
     {0},
 };
 
@@ -59,9 +58,8 @@ int gs_codec_object_rv(struct gs_slice object, char ret[GS_RV_BYTES], struct gs_
     struct draft draft = {0};
     if (read_draft(object, "object", object_members, &draft, err) < 0)
         return -1;
-    if (draft.version.len == 0)
+    if (!draft.version[0])
         return gs_fail(err, GS_EPROTO, "metadata.resourceVersion is missing");
-    if (!gs_scan_text_copy(draft.version, ret, GS_RV_BYTES))
-        return gs_fail(err, GS_ETOOBIG, "metadata.resourceVersion is too long");
+    memcpy(ret, draft.version, GS_RV_BYTES);
     return 0;
 }

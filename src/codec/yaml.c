@@ -7,10 +7,8 @@
 
 #include "gpushare/codec/manifest.h"
 
-/*
- * Values in one text, and how many more than its bytes they may be: a value that is written out
- * takes a byte at least, so that only aliases reach that, and a few bytes never become gigabytes.
- */
+/* The maximum number of values in a text: its bytes plus ALIASED_MAX. A value takes at least one
+ * byte, so only aliases can exceed that; a short text cannot expand to gigabytes. */
 enum { VALUES_MAX = 20000000, ALIASED_MAX = 10000 };
 
 struct reader {
@@ -18,7 +16,7 @@ struct reader {
     const char *name;
     bool typed;
     size_t values_left;
-    json_t *anchors; /* of this document: the value of each name */
+    json_t *anchors; /* anchor to value, of this document */
     struct gs_error err;
 };
 
@@ -28,7 +26,7 @@ static json_t *fail_at(struct reader *reader, enum gs_code code, size_t line, co
     return NULL;
 }
 
-/* Tokens and keys pass through here. */
+/* Overwrites scalars, which may be tokens and keys. */
 static void delete_event(yaml_event_t *event)
 {
     if (event->type == YAML_SCALAR_EVENT)
@@ -49,7 +47,7 @@ static bool next_event(struct reader *reader, yaml_event_t *ret)
     return false;
 }
 
-/* Plain scalars that are no strings in go-yaml. */
+/* Plain scalars that go-yaml does not read as strings. */
 static const char *const plain_words[] = {
     "",      "~",     "null",  "Null", "NULL",                            /* null */
     "true",  "True",  "TRUE",  "yes",  "Yes",  "YES", "on",  "On",  "ON", /* true */
@@ -57,7 +55,7 @@ static const char *const plain_words[] = {
 };
 enum { NULLS = 5, TRUES = 9, WORDS = sizeof(plain_words) / sizeof(plain_words[0]) };
 
-/* Of numbers only JSON's forms count. */
+/* Only JSON's forms of numbers are numbers. */
 static json_t *read_scalar(struct reader *reader, const yaml_event_t *event)
 {
     const char *text = (const char *)event->data.scalar.value;
@@ -82,7 +80,7 @@ static json_t *read_scalar(struct reader *reader, const yaml_event_t *event)
     return json_stringn(text, len);
 }
 
-/* A value that is used again counts again, at the depth where it is used. */
+/* Counts the values behind an alias against the limits of number and depth. */
 static bool count_again(struct reader *reader, json_t *value, int depth)
 {
     const char *key;
@@ -130,7 +128,7 @@ static json_t *read_sequence(struct reader *reader, int depth)
     return NULL;
 }
 
-/* One key and its value; merged: of typed readers, what merge keys stand for. */
+/* Reads a key and its value. merged: receives the values of merge keys if typed. */
 static bool read_pair(struct reader *reader, const yaml_event_t *event, int depth, json_t *object,
                       json_t *merged)
 {
@@ -172,12 +170,12 @@ static json_t *read_mapping(struct reader *reader, size_t line, int depth)
     return event.type == YAML_MAPPING_END_EVENT ? json_incref(object) : NULL;
 }
 
-/* The value that begins with this event, which is deleted. NULL: the reader has failed, or memory
- * is out. */
+/* Reads the value that starts with this event, and deletes the event. NULL: failed, or out of
+ * memory. */
 static json_t *read_value(struct reader *reader, yaml_event_t *event, int depth)
 {
     const size_t line = event->start_mark.line;
-    /* anchor and tag stand first in the data of all events of values */
+    /* anchor and tag are the first fields in every such event's data */
     const char *anchor = (const char *)event->data.scalar.anchor;
     json_t *value = NULL;
     if (depth < 0 || reader->values_left == 0)

@@ -50,7 +50,7 @@ static int check_quantities(json_t *map, const char *pod, struct gs_error *err)
         struct gs_slice text = gs_slice_of(json_string_value(value));
         int64_t amount;
         enum gs_quantity verdict =
-            extended(key) ? gs_quantity_whole(text, &amount) : gs_quantity_milli(text, &amount);
+            gs_quantity_read(text, extended(key) ? GS_QUANTITY_WHOLE : GS_QUANTITY_MILLI, &amount);
         if (verdict == GS_QUANTITY_MALFORMED)
             return gs_fail(err, GS_EPROTO,
                            "quantities must match the regular expression "

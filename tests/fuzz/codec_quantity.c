@@ -7,9 +7,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct gs_slice text = {(const char *)data, size};
     int64_t whole = 0, value = 0, milli = 0, scaled;
-    enum gs_quantity as_whole = gs_quantity_whole(text, &whole);
-    enum gs_quantity as_value = gs_quantity_value(text, &value);
-    enum gs_quantity as_milli = gs_quantity_milli(text, &milli);
+    enum gs_quantity as_whole = gs_quantity_read(text, GS_QUANTITY_WHOLE, &whole);
+    enum gs_quantity as_value = gs_quantity_read(text, GS_QUANTITY_VALUE, &value);
+    enum gs_quantity as_milli = gs_quantity_read(text, GS_QUANTITY_MILLI, &milli);
     FUZZ_CHECK((as_whole == GS_QUANTITY_MALFORMED) == (as_value == GS_QUANTITY_MALFORMED));
     FUZZ_CHECK((as_milli == GS_QUANTITY_MALFORMED) == (as_value == GS_QUANTITY_MALFORMED));
     if (as_whole == GS_QUANTITY_OK) {

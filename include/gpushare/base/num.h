@@ -15,6 +15,11 @@ bool gs_parse_u64(const char *text, size_t len, uint64_t *ret);
 bool gs_parse_u32(const char *text, size_t len, uint32_t *ret);
 bool gs_parse_i64(const char *text, size_t len, int64_t *ret);
 
+static inline bool gs_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
 /* A hexadecimal digit's value; -1: it is none. */
 static inline int gs_hex_value(char c)
 {

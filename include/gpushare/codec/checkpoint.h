@@ -2,7 +2,6 @@
 #ifndef GPUSHARE_CODEC_CHECKPOINT_H
 #define GPUSHARE_CODEC_CHECKPOINT_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "gpushare/base/error.h"

@@ -2,8 +2,6 @@
 #ifndef GPUSHARE_CODEC_EVENT_H
 #define GPUSHARE_CODEC_EVENT_H
 
-#include <stdint.h>
-
 #include "gpushare/base/buf.h"
 #include "gpushare/model/request.h"
 

@@ -2,10 +2,6 @@
 #ifndef GPUSHARE_CODEC_EXTENDER_H
 #define GPUSHARE_CODEC_EXTENDER_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "gpushare/base/arena.h"
 #include "gpushare/base/buf.h"
 #include "gpushare/base/error.h"

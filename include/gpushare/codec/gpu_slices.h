@@ -2,8 +2,6 @@
 #ifndef GPUSHARE_CODEC_GPU_SLICES_H
 #define GPUSHARE_CODEC_GPU_SLICES_H
 
-#include <stdint.h>
-
 #include "gpushare/base/arena.h"
 #include "gpushare/base/error.h"
 #include "gpushare/codec/scan.h"

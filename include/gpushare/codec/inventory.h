@@ -2,9 +2,6 @@
 #ifndef GPUSHARE_CODEC_INVENTORY_H
 #define GPUSHARE_CODEC_INVENTORY_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "gpushare/base/arena.h"
 #include "gpushare/base/buf.h"
 #include "gpushare/base/error.h"
@@ -45,8 +42,8 @@ void gs_codec_inventory_encode(struct gs_buf *out, const struct gs_inventory *in
  * "idx" and "mem" must be there; healthy and schedulable default to true, reassignments,
  * unitConflict and mps to false, numa to GS_NUMA_NONE. Unknown keys are skipped; a model that
  * is too long is cut at a character's end. GS_EPROTO: no such JSON, an index that comes twice or is
- * not below GS_GPUS_MAX, a UUID that comes twice or is too long, a PCI address that is too long, a
- * number above 2^31 - 1, a NUMA node outside int16, a negative rev, more than
+ * not below GS_GPUS_MAX, a UUID that comes twice, a number above 2^31 - 1, a NUMA node outside
+ * int16, a negative rev. GS_ETOOBIG: a UUID or a PCI address that is too long, more than
  * GS_INVENTORY_OTHERS_MAX others. GS_ENOMEM.
  */
 int gs_codec_inventory_decode(struct gs_slice text, struct gs_arena *arena,

@@ -15,8 +15,8 @@ void gs_codec_lease_encode(struct gs_buf *out, const struct gs_lease *lease);
 
 /*
  * Fills holder, resource_version, duration_s, transitions and the two times; ns and name stay as
- * they are. Absent: "" and 0. GS_EPROTO: no JSON, a field of the wrong type, a time that is none,
- * holder or resourceVersion beyond their arrays. *lease is untouched on failure.
+ * they are. Absent: "" and 0. GS_EPROTO: no JSON, a field of the wrong type, an invalid time.
+ * GS_ETOOBIG: holder or resourceVersion beyond their arrays. *lease is untouched on failure.
  */
 int gs_codec_lease_decode(struct gs_slice json, struct gs_lease *lease, struct gs_error *err);
 

@@ -2,9 +2,6 @@
 #ifndef GPUSHARE_CODEC_LIST_H
 #define GPUSHARE_CODEC_LIST_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "gpushare/base/error.h"
 #include "gpushare/codec/scan.h"
 

@@ -2,9 +2,6 @@
 #ifndef GPUSHARE_CODEC_MOVED_H
 #define GPUSHARE_CODEC_MOVED_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "gpushare/base/arena.h"
 #include "gpushare/base/buf.h"
 #include "gpushare/base/error.h"

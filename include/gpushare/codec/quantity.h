@@ -15,18 +15,17 @@
 enum gs_quantity {
     GS_QUANTITY_OK,
     GS_QUANTITY_MALFORMED,
-    GS_QUANTITY_FRACTION,  /* gs_quantity_whole: not a whole number */
+    GS_QUANTITY_FRACTION,  /* GS_QUANTITY_WHOLE: not a whole number */
     GS_QUANTITY_TOO_LARGE, /* of either sign; beyond int64 in the requested unit */
 };
 
-/* In thousandths, rounded away from zero, as Kubernetes does (MilliValue). */
-enum gs_quantity gs_quantity_milli(struct gs_slice text, int64_t *ret_milli);
+enum gs_quantity_as {
+    GS_QUANTITY_MILLI, /* in thousandths, rounded away from zero, as Kubernetes does (MilliValue) */
+    GS_QUANTITY_VALUE, /* in ones, rounded away from zero (Value) */
+    GS_QUANTITY_WHOLE, /* in ones; what is no whole number is refused */
+};
 
-/* In ones, rounded away from zero (Value). */
-enum gs_quantity gs_quantity_value(struct gs_slice text, int64_t *ret);
-
-/* In ones; what is no whole number is refused. */
-enum gs_quantity gs_quantity_whole(struct gs_slice text, int64_t *ret);
+enum gs_quantity gs_quantity_read(struct gs_slice text, enum gs_quantity_as as, int64_t *ret);
 
 /* "is not a quantity", "is not an integer", "is too large"; "" for OK. Static. */
 const char *gs_quantity_why(enum gs_quantity result);

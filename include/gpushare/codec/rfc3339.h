@@ -2,7 +2,6 @@
 #ifndef GPUSHARE_CODEC_RFC3339_H
 #define GPUSHARE_CODEC_RFC3339_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "gpushare/base/slice.h"

@@ -2,8 +2,6 @@
 #ifndef GPUSHARE_CODEC_SCAN_H
 #define GPUSHARE_CODEC_SCAN_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <strings.h>
 
@@ -42,12 +40,13 @@ struct gs_scan {
     const char *end;
     const char *begin;
     uint32_t depth;
-    bool first;       /* nothing taken yet from the innermost object or array */
-    bool failed;      /* see gs_scan_finish() */
-    bool trusting;    /* set after init, for what an API server wrote: objects and arrays that are
-                         skipped are not judged, only followed to their closing bracket */
-    bool unread;      /* in metadata.managedFields, whose depth its owner may choose: what lies
-                         deeper than GS_SCAN_DEPTH_MAX is skipped so, too */
+    bool first;    /* nothing taken yet from the innermost object or array */
+    bool failed;   /* see gs_scan_finish() */
+    bool trusting; /* set after init, for what an API server wrote: objects and arrays that are
+                      skipped are not judged, only followed to their closing bracket */
+    bool unread;   /* in metadata.managedFields, whose depth its owner may choose: what lies
+                      deeper than GS_SCAN_DEPTH_MAX is skipped so, too */
+    bool whole;    /* nothing follows the value: whoever takes all of it calls gs_scan_finish() */
     const char *what; /* of the failure; NULL when only `why` counts */
     const char *why;
 };

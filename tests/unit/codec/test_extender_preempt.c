@@ -107,10 +107,10 @@ static void what_is_no_request_is_refused_and_leaves_nothing(void **state)
         {"nodes are a list", "{'Pod':{},'NodeNameToMetaVictims':[]}", GS_EPROTO,
          "NodeNameToMetaVictims is not an object at byte 34"},
         {"a victim is null", "{'Pod':{},'NodeNameToMetaVictims':{'n':{'Pods':[null]}}}", GS_EPROTO,
-         "victim is not an object at byte 48"},
+         "NodeNameToMetaVictims.Pods[] is not an object at byte 48"},
         {"a count with a fraction",
          "{'Pod':{},'NodeNameToMetaVictims':{'n':{'NumPDBViolations':0.5}}}", GS_EPROTO,
-         "NumPDBViolations is not an integer in range at byte 62"},
+         "NodeNameToMetaVictims.NumPDBViolations is not an integer in range at byte 62"},
         {"a broken pod", "{'Pod':{'spec':1},'NodeNameToMetaVictims':{}}", GS_EPROTO,
          "Pod: spec is not an object at byte 8"},
     };

@@ -120,7 +120,7 @@ static void what_is_no_inventory_is_refused_with_a_reason(void **state)
          "unit is not one of MiB, 64MiB, 256MiB, GiB"},
         {"no GPUs", "{'v':1,'unit':'GiB'}", "gpus is missing"},
         {"GPUs null", "{'v':1,'unit':'GiB','gpus':null}", "gpus is missing"},
-        {"GPU is no object", IN("1"), "gpus entry is not an object"},
+        {"GPU is no object", IN("1"), "gpus[] is not an object"},
         {"no index", IN("{'mem':1}"), "gpus.idx is missing"},
         {"no size", IN("{'idx':1}"), "gpus.mem is missing"},
         {"index too large", IN("{'idx':64,'mem':1}"), "gpus.idx is above 63"},
@@ -129,12 +129,9 @@ static void what_is_no_inventory_is_refused_with_a_reason(void **state)
          "gpus.uuid is duplicated"},
         {"size too large", IN("{'idx':1,'mem':2147483648}"), "gpus.mem is not an integer in range"},
         {"half a size", IN("{'idx':1,'mem':0.5}"), "gpus.mem is not an integer in range"},
-        {"PCI address too long", IN("{'idx':1,'mem':1,'pci':'00000000000000000000'}"),
-         "gpus.pci is too long"},
         {"NUMA node too large", IN("{'idx':1,'mem':1,'numa':32768}"),
          "gpus.numa is not a NUMA node"},
-        {"minor number negative", IN("{'idx':1,'mem':1,'minor':-1}"),
-         "gpus.minor is not a minor number"},
+        {"minor number negative", IN("{'idx':1,'mem':1,'minor':-1}"), "gpus.minor is negative"},
         {"minor number too large", IN("{'idx':1,'mem':1,'minor':65535}"),
          "gpus.minor is not a minor number"},
         {"rev negative", "{'v':1,'unit':'GiB','gpus':[],'rev':-1}", "rev is negative"},
@@ -144,7 +141,7 @@ static void what_is_no_inventory_is_refused_with_a_reason(void **state)
         {"others is no list", "{'v':1,'unit':'GiB','gpus':[],'otherDriverGPUs':'GPU-a'}",
          "otherDriverGPUs is not an array"},
         {"others holds null", "{'v':1,'unit':'GiB','gpus':[],'otherDriverGPUs':[null]}",
-         "otherDriverGPUs contains an invalid UUID"},
+         "otherDriverGPUs contains an invalid entry"},
         {"cut", "{'v':1,'unit':'GiB','gpus':[{'idx':1,'mem':1}", "JSON: unexpected end of input"},
         {"more", IN("") "x", "JSON: unexpected data after the value"},
     };
@@ -156,6 +153,16 @@ static void what_is_no_inventory_is_refused_with_a_reason(void **state)
         row_refused(r->row, &err, r->why);
         row_equal(r->row, inventory.gpu_count, 77);
     }
+}
+
+static void a_long_pci_address_is_refused(void **state)
+{
+    _cleanup_(gs_arena_release) struct gs_arena arena = {0};
+    struct gs_inventory inventory = {0};
+    struct gs_error err = {0};
+    assert_int_equal(
+        decode(IN("{'idx':1,'mem':1,'pci':'00000000000000000000'}"), &arena, &inventory, &err), -1);
+    assert_string_equal(err.msg, "gpus.pci is too long");
 }
 
 static void an_inventory_is_written_as_the_contract_shows(void **state)
@@ -256,6 +263,7 @@ int main(void)
         cmocka_unit_test(the_record_on_the_host_comes_back),
         cmocka_unit_test(long_models_are_cut_and_long_uuids_refused),
         cmocka_unit_test(what_is_no_inventory_is_refused_with_a_reason),
+        cmocka_unit_test(a_long_pci_address_is_refused),
         cmocka_unit_test(an_inventory_is_written_as_the_contract_shows),
         cmocka_unit_test(a_plugin_says_that_it_speaks_of_moved_pods),
         cmocka_unit_test(what_is_said_of_limits_is_read),

@@ -68,8 +68,8 @@ static void what_is_no_lease_is_refused_and_changes_nothing(void **state)
         {"time is very long",
          "{'spec':{'renewTime':'1970-01-01T00:00:02.0000000000000000000000000000000000000Z'}}",
          GS_EPROTO},
-        {"holder is too long", long_holder, GS_EPROTO},
-        {"version is too long", long_version, GS_EPROTO},
+        {"holder is too long", long_holder, GS_ETOOBIG},
+        {"version is too long", long_version, GS_ETOOBIG},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_lease lease = {.holder = "old", .renew_ns = 5};

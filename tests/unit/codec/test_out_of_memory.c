@@ -9,7 +9,6 @@
 #include "gpushare/codec/inventory.h"
 #include "gpushare/codec/node.h"
 #include "gpushare/codec/pod.h"
-#include "gpushare/codec/status.h"
 
 /*
  * Every decoder with its first, second, third … allocation failing, until it gets through: each
@@ -177,14 +176,6 @@ static int attempt_bind(struct gs_slice json, struct gs_error *err)
     return result;
 }
 
-static int attempt_status(struct gs_slice json, struct gs_error *err)
-{
-    struct gs_api_status status = {.code = 77};
-    int result = gs_codec_status(json, &status, err);
-    assert_int_equal(status.code, result < 0 ? 77 : 404);
-    return result;
-}
-
 static bool on_checkpoint(void *ctx, const struct gs_checkpoint_entry *entry, size_t done)
 {
     *(uint32_t *)ctx += entry->id_count > 0;
@@ -249,7 +240,6 @@ static void every_failed_allocation_is_told_and_undone(void **state)
             "{'PodName':'" NAME "','PodNamespace':'" NAME "','PodUID':'" NAME "','Node':'" NAME
             "'}",
             2);
-    try_all(attempt_status, "{'message':'" LONGER LONGER "','code':404}", 1);
     try_all(attempt_budgets,
             "{'items':[{'metadata':{'namespace':'" LONGER
             "'},'spec':{'selector':{'matchLabels':{'" LONGER "':'" LONGER

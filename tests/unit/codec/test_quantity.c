@@ -86,13 +86,13 @@ static void quantities_are_read_as_kubernetes_does(void **state)
     GS_FOR_EACH_ROW (r, rows) {
         int64_t whole = 7, value = 7, milli = 7;
         struct gs_slice text = gs_slice_of(r->text);
-        row_equal(r->row, gs_quantity_whole(text, &whole), r->whole);
+        row_equal(r->row, gs_quantity_read(text, GS_QUANTITY_WHOLE, &whole), r->whole);
         row_equal(r->row, whole, r->whole == GS_QUANTITY_OK ? r->value : 7);
         bool too_large = r->whole == LARGE || (r->whole == PART && r->value == 0);
         enum gs_quantity rounded = r->whole == BAD ? BAD : too_large ? LARGE : GS_QUANTITY_OK;
-        row_equal(r->row, gs_quantity_value(text, &value), rounded);
+        row_equal(r->row, gs_quantity_read(text, GS_QUANTITY_VALUE, &value), rounded);
         row_equal(r->row, value, rounded == GS_QUANTITY_OK ? r->value : 7);
-        row_equal(r->row, gs_quantity_milli(text, &milli), r->as_milli);
+        row_equal(r->row, gs_quantity_read(text, GS_QUANTITY_MILLI, &milli), r->as_milli);
         row_equal(r->row, milli, r->as_milli == GS_QUANTITY_OK ? r->milli : 7);
     }
 }
@@ -106,11 +106,13 @@ static void very_long_numbers_are_exact_or_refused(void **state)
     text[1] = '.';
     text[1001] = '1';
     memcpy(text + 1002, "e1000", 5);
-    assert_int_equal(gs_quantity_whole((struct gs_slice){text, 1007}, &value), GS_QUANTITY_OK);
+    assert_int_equal(gs_quantity_read((struct gs_slice){text, 1007}, GS_QUANTITY_WHOLE, &value),
+                     GS_QUANTITY_OK);
     assert_int_equal(value, 1);
     memset(text, '0', sizeof(text));
-    assert_int_equal(gs_quantity_whole((struct gs_slice){text, 1000}, &value), GS_QUANTITY_OK);
-    assert_int_equal(gs_quantity_whole((struct gs_slice){text, 1001}, &value),
+    assert_int_equal(gs_quantity_read((struct gs_slice){text, 1000}, GS_QUANTITY_WHOLE, &value),
+                     GS_QUANTITY_OK);
+    assert_int_equal(gs_quantity_read((struct gs_slice){text, 1001}, GS_QUANTITY_WHOLE, &value),
                      GS_QUANTITY_MALFORMED);
 }
 

@@ -295,7 +295,7 @@ static const struct {
     {"capacity as a list", true, "{'metadata':{'name':'n'},'status':{'capacity':[]}}",
      "status.capacity is not an object"},
     {"a node that is a text", true, "'n'", "node is not an object",
-     "\nin a watch: watch event has no object\nin filter: Nodes.items entry is not an object\nin a "
+     "\nin a watch: watch event has no object\nin filter: Nodes.items[] is not an object\nin a "
      "file: not an object"},
     {"empty", false, "", "JSON: unexpected end of input",
      "\nin a list: nothing\nin a watch: JSON: invalid syntax\nin filter: JSON: invalid syntax\nin "
@@ -311,18 +311,18 @@ static const struct {
     {"name", false, "{'metadata':{'name':1}}", "metadata.name is not a string"},
     {"labels", false, "{'metadata':{'labels':[]}}", "metadata.labels is not an object"},
     {"containers", false, "{'spec':{'containers':{}}}", "spec.containers is not an array"},
-    {"container", false, "{'spec':{'containers':['x']}}", "container is not an object"},
+    {"container", false, "{'spec':{'containers':['x']}}", "spec.containers[] is not an object"},
     {"no quantity", false,
      "{'spec':{'containers':[{'resources':{'limits':{'aliyun.com/gpu-mem':'8 GiB'}}}]}}",
-     "GPU memory of a container is not a quantity"},
+     "spec.containers.resources.limits.aliyun.com/gpu-mem is not a quantity"},
     {"part of a unit", false,
      "{'spec':{'containers':[{'resources':{'limits':{'aliyun.com/gpu-mem':'1.5'}}}]}}",
-     "GPU memory of a container is not an integer"},
+     "spec.containers.resources.limits.aliyun.com/gpu-mem is not an integer"},
     {"negative", false,
      "{'spec':{'containers':[{'resources':{'limits':{'aliyun.com/gpu-mem':'-1'}}}]}}",
-     "GPU memory of a container is negative"},
+     "spec.containers.resources.limits.aliyun.com/gpu-mem is negative"},
     {"cpu", false, "{'spec':{'containers':[{'resources':{'limits':{'cpu':[]}}}]}}",
-     "cpu of a container is not a string"},
+     "spec.containers.resources.limits.cpu is not a string"},
     {"cut in what is not read", false, "{'spec':{'volumes':[{]}}", "JSON: unexpected end of input",
      "\nin a list: JSON: invalid syntax\nin filter: JSON: invalid syntax\nin preempt: JSON: "
      "invalid syntax\nin a file: not YAML"},
@@ -330,14 +330,13 @@ static const struct {
      "\nin a list: nothing\nin a watch: JSON: invalid syntax\nin filter: nothing\nin a file: "
      "nothing"},
     {"node: no object", true, "null", "node is not an object",
-     "\nin a watch: watch event has no object\nin filter: Nodes.items entry is not an object\nin a "
+     "\nin a watch: watch event has no object\nin filter: Nodes.items[] is not an object\nin a "
      "file: nothing"},
     {"node: name", true, "{'metadata':{'name':[]}}", "metadata.name is not a string",
-     "\nin filter: metadata.name of a node is not a string"},
+     "\nin filter: Nodes.items.metadata.name is not a string"},
     {"node: unschedulable", true, "{'spec':{'unschedulable':'true'}}",
      "spec.unschedulable is not true or false"},
-    {"node: address", true, "{'status':{'addresses':[7]}}",
-     "entry of status.addresses is not an object"},
+    {"node: address", true, "{'status':{'addresses':[7]}}", "status.addresses[] is not an object"},
 };
 
 static void every_reader_says_the_same(void **state)
