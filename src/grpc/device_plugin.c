@@ -9,7 +9,7 @@
 #include "device_plugin_internal.h"
 #include "pb.h"
 
-#define MAX_ID_BYTES 63 /* api.proto, message Device */
+#define MAX_ID_BYTES 63 /* fields in api.proto, message Device */
 
 /* ---- the list ---- */
 

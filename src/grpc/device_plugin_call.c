@@ -32,7 +32,7 @@ static void finish(struct gs_dp_call *dp_call, enum gs_grpc_status status, const
 
 /* ---- requests ---- */
 
-/* Decodes a request; NULL: it is answered with an error already. */
+/* Decodes a request. NULL: it was answered with an error. */
 static struct gs_dp_call *receive(struct gs_grpc_call *call, const ProtobufCMessageDescriptor *type,
                                   const void *bytes, size_t len, ProtobufCMessage **ret)
 {
@@ -125,7 +125,7 @@ static void *make_messages(struct gs_arena *arena, const ProtobufCMessageDescrip
     return array;
 }
 
-/* One list of the answer: its items begin with one text or two, which go to two fields. */
+/* One list of the answer. Its items begin with one or two texts, which become two fields. */
 struct list {
     const ProtobufCMessageDescriptor *type;
     const void *items;
@@ -133,7 +133,7 @@ struct list {
     size_t texts, fields[2]; /* where in the message */
 };
 
-/* The messages; NULL when memory is out or a text is none. */
+/* The messages. NULL: out of memory, or a text is invalid. */
 static void *fill_list(struct gs_arena *arena, const struct list *list)
 {
     ProtobufCMessage **messages = make_messages(arena, list->type, list->count);
@@ -235,7 +235,7 @@ void gs_dp_call_fail(struct gs_dp_call *dp_call, const struct gs_error *why)
     finish(dp_call, gs_grpc_status_from_code(why->code), why->msg);
 }
 
-/* A variable of an answer that was given before, as kubelets keep it. */
+/* An environment variable of an earlier answer, as the kubelet's checkpoint has it. */
 
 int gs_dp_answer_env(struct gs_arena *arena, const void *bytes, size_t len, const char *name,
                      const char **ret, struct gs_error *err)
@@ -248,7 +248,7 @@ int gs_dp_answer_env(struct gs_arena *arena, const void *bytes, size_t len, cons
     const char *value = NULL;
     for (size_t i = 0; i < answer->n_envs; i++) {
         if (strcmp(answer->envs[i]->key, name) == 0)
-            value = answer->envs[i]->value; /* the last one counts */
+            value = answer->envs[i]->value; /* if the key is there twice, the last one counts */
     }
     *ret = value;
     return 0;

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #define CHUNK_BYTES      16384
-#define CHUNKS_PER_ROUND 8 /* so that one busy peer does not keep the others waiting */
+#define CHUNKS_PER_ROUND 8 /* so that a busy peer does not block the others */
 
-/* 0: all that can be sent now is sent; -1: the connection is over. */
+/* 0: everything that can be sent now was sent. -1: the connection has ended. */
 static int flush(struct gs_h2 *h2)
 {
     for (;;) {
@@ -38,7 +38,7 @@ static int flush(struct gs_h2 *h2)
     return alive ? 0 : -1;
 }
 
-/* 0: nothing more to read now; -1: the connection is over. */
+/* 0: nothing more to read now. -1: the connection has ended. */
 static int drain(struct gs_h2 *h2)
 {
     uint8_t chunk[CHUNK_BYTES];
@@ -51,7 +51,7 @@ static int drain(struct gs_h2 *h2)
         if (got == 0)
             return -1;
         if (nghttp2_session_mem_recv(h2->session, chunk, (size_t)got) < 0) {
-            /* A GOAWAY may wait that says why. */
+            /* Send a pending GOAWAY, which has the reason. */
             flush(h2);
             return -1;
         }

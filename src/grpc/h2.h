@@ -19,11 +19,11 @@ struct gs_h2 {
     struct gs_loop *loop;
     nghttp2_session *session;
     int fd;
-    const uint8_t *out; /* nghttp2's bytes that the socket did not take yet */
+    const uint8_t *out; /* nghttp2's bytes that are not sent yet */
     size_t out_len;
     struct gs_loop_fd watch;
     struct gs_loop_timer kick;
-    void (*broken)(void *ctx); /* the connection is over; the owner frees it, at once or later */
+    void (*broken)(void *ctx); /* the connection has ended; the owner frees it, at once or later */
     void *ctx;
 };
 
@@ -40,7 +40,7 @@ void gs_h2_close(struct gs_h2 *h2);
 /* A header field; nghttp2 copies name and value when it is submitted. */
 nghttp2_nv gs_h2_nv(const char *name, const char *value, size_t value_len);
 
-/* Whether a received name or value is that word. */
+/* Whether a received name or value equals the text. */
 bool gs_h2_is(const uint8_t *bytes, size_t len, const char *word);
 
 #endif

@@ -14,7 +14,7 @@
 #define FIRST_PAUSE_NS (50 * GS_NS_PER_MS)
 #define LAST_PAUSE_NS  (10 * GS_NS_PER_S)
 #define CHECK_NS       (10 * GS_NS_PER_S)
-/* Newer kubelets dial back for up to ten seconds before they answer. */
+/* Newer kubelets connect to the plugin for up to ten seconds before they answer. */
 #define REGISTER_TIMEOUT_NS (15 * GS_NS_PER_S)
 
 enum { REPLY_BYTES_MAX = 4096 /* it is Empty */ };
@@ -66,8 +66,8 @@ static void on_registered(void *ctx, const struct gs_grpc_reply *reply)
     tell(link, GS_KUBELET_LINK_REGISTERED, NULL);
 }
 
-/* v1beta1.Registration/Register. Success means little on older kubelets, which answer before they
- * dial back: gs_dp_streams() tells whether one listens. */
+/* v1beta1.Registration/Register. Older kubelets answer before they connect to the plugin, so
+ * success is not enough: gs_dp_streams() says whether a kubelet listens. */
 static int try_once(struct gs_kubelet_link *link, struct gs_error *err)
 {
     if (gs_dp_listen(link->dp, link->own_path, err) < 0)
@@ -106,7 +106,7 @@ static void on_attempt(void *ctx)
         failed(link, &err);
 }
 
-/* What is under way was meant for the old state of things. */
+/* Cancels a registration in progress, which is outdated. */
 static void start_over(struct gs_kubelet_link *link)
 {
     if (link->registering)
@@ -128,7 +128,7 @@ static void on_kubelet_socket(void *ctx, enum gs_path_event event)
     tell(link, GS_KUBELET_LINK_LOST, NULL);
 }
 
-/* Only a starting kubelet, or an administrator, removes our socket. CREATED is our own doing. */
+/* A starting kubelet, or an administrator, has removed our socket. Ignore CREATED: we create it. */
 static void on_own_socket(void *ctx, enum gs_path_event event)
 {
     if (event == GS_PATH_REMOVED)
@@ -158,7 +158,7 @@ static int start(struct gs_kubelet_link *link, struct gs_error *err)
     if (gs_path_watch_new(link->loop, link->kubelet_path, on_kubelet_socket, link,
                           &link->kubelet_watch, err) < 0)
         return -1;
-    /* Only when there is no kubelet.sock yet: if there is, its watch says so first. */
+    /* Runs only if kubelet.sock does not exist yet: otherwise its watch fires first. */
     attempt_in(link, FIRST_PAUSE_NS);
     return 0;
 }

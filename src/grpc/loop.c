@@ -78,7 +78,7 @@ static void run_posted(struct gs_loop *loop)
     }
     while (oldest) {
         struct gs_loop_task *task = oldest;
-        oldest = task->next; /* read first: fn may free or post the task */
+        oldest = task->next; /* read first: fn may free the task or post it again */
         task->fn(task->ctx);
     }
 }
@@ -151,8 +151,8 @@ void gs_loop_timer_arm_in(struct gs_loop *loop, struct gs_loop_timer *timer, int
     gs_loop_timer_arm(loop, timer, at_ns);
 }
 
-/* The earliest timer that is due and was not armed within this round: one that arms itself anew
- * for the past must not starve the rest. */
+/* The earliest timer that is due and was not armed in this round: a timer that re-arms itself for
+ * the past must not starve the others. */
 static struct gs_loop_timer *due_timer(struct gs_loop *loop, int64_t now_ns)
 {
     struct gs_loop_timer *due = NULL, *t;

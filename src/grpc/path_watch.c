@@ -24,12 +24,12 @@ struct gs_path_watch {
     const char *name; /* within path */
     int inotify;
     int wd;       /* -1: the folder is not watched, `retry` is armed */
-    bool present; /* as last told */
+    bool present; /* the state last reported */
     struct gs_loop_fd readable;
     struct gs_loop_timer retry;
 };
 
-/* Always the last thing a callback does: fn may free the watch. */
+/* Call last in a callback: fn may free the watch. */
 static void tell(struct gs_path_watch *watch, bool present)
 {
     bool removed = watch->present && !present;
@@ -52,7 +52,7 @@ static void attach(void *ctx)
     watch->wd = inotify_add_watch(watch->inotify, watch->dir, MASK);
     if (watch->wd < 0)
         gs_loop_timer_arm_in(watch->loop, &watch->retry, RETRY_NS);
-    /* Looked at after the watch is in place: nothing is made in between unseen. */
+    /* Check after the watch is set up, so that no creation is missed. */
     tell(watch, watch->wd >= 0 && exists(watch));
 }
 
@@ -60,8 +60,8 @@ static void on_readable(void *ctx, short revents)
 {
     struct gs_path_watch *watch = ctx;
     _Alignas(struct inotify_event) char buf[4096];
-    bool changed = false; /* something happened to our name, or events were dropped */
-    bool lost = false;    /* the folder itself is gone, or elsewhere */
+    bool changed = false; /* our name changed, or events were dropped */
+    bool lost = false;    /* the folder was deleted or moved */
     ssize_t got = read(watch->inotify, buf, sizeof(buf));
     for (ssize_t at = 0; at < got;) {
         const struct inotify_event *event = (const void *)(buf + at);
@@ -73,7 +73,7 @@ static void on_readable(void *ctx, short revents)
         changed |= event->len > 0 && strcmp(event->name, watch->name) == 0;
     }
     if (lost) {
-        /* Moved away: the watch would follow it. Fails harmlessly when the kernel removed it. */
+        /* The watch would follow a moved folder. Fails harmlessly if the kernel has removed it. */
         inotify_rm_watch(watch->inotify, watch->wd);
         watch->wd = -1;
         gs_loop_timer_arm_in(watch->loop, &watch->retry, 0);

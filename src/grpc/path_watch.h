@@ -5,17 +5,15 @@
 #include "gpushare/base/error.h"
 #include "gpushare/grpc/loop.h"
 
-/*
- * Tells when one path comes and goes: kubelet.sock, or our own socket, which a starting kubelet
- * deletes. inotify(7) on the folder; where the folder is missing, or vanishes, it is looked for
- * once a second. Loop thread only.
- */
+/* Reports when a path is created or removed: kubelet.sock, or our own socket, which a starting
+ * kubelet deletes. Uses inotify(7) on the folder; a missing folder is polled once a second. Loop
+ * thread only. */
 struct gs_path_watch;
 
 enum gs_path_event {
-    GS_PATH_CREATED, /* it is there, newly made or moved here; also once at the start if it exists.
-                        May come twice for one file: act idempotently */
-    GS_PATH_REMOVED, /* it is gone */
+    GS_PATH_CREATED, /* created or moved here, or exists at the start. May be reported twice for one
+                        file */
+    GS_PATH_REMOVED, /* removed */
 };
 
 typedef void gs_path_watch_fn(void *ctx, enum gs_path_event event);

@@ -33,7 +33,7 @@ static void unref(struct gs_grpc_call *call)
     free(call);
 }
 
-/* Tells a handler that nobody waits any more; it may give the call back from within. */
+/* Tells the handler that the call has ended; it may call gs_grpc_call_finish() from within. */
 static void tell_ended(struct gs_grpc_call *call)
 {
     if (call->started && !call->finished && call->method->ended)
@@ -61,7 +61,8 @@ void gs_grpc_call_detach(struct gs_grpc_call *call)
 
 enum { STATUS_CHARS = 4 };
 
-/* grpc-status, whose text the caller keeps, and grpc-message where there is one; how many. */
+/* Fills in grpc-status and, if there is one, grpc-message; returns how many. The caller owns the
+ * texts. */
 static size_t fill_status(const struct gs_grpc_call *call, char status[STATUS_CHARS],
                           nghttp2_nv ret[2])
 {
@@ -111,7 +112,7 @@ static ssize_t read_body(nghttp2_session *session, int32_t stream_id, uint8_t *t
     if (call->answered) {
         *data_flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
         if (submit_trailers(call) != 0)
-            return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* becomes a RST_STREAM */
+            return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* nghttp2 sends RST_STREAM */
     } else if (done == 0) {
         return NGHTTP2_ERR_DEFERRED;
     }
@@ -141,13 +142,14 @@ static int submit_headers(struct gs_grpc_call *call)
     return nghttp2_submit_response(call->conn->h2.session, call->stream_id, nv, 2, &body);
 }
 
-/* Hands to nghttp2 what is new. */
+/* Submits new data to nghttp2. */
 static void push(struct gs_grpc_call *call)
 {
     nghttp2_session *session = call->conn->h2.session;
     int failed = 0;
     if (call->submitted)
-        nghttp2_session_resume_data(session, call->stream_id); /* fails when not deferred: fine */
+        nghttp2_session_resume_data(session,
+                                    call->stream_id); /* fails harmlessly if not deferred */
     else if (call->sending || call->waiting)
         failed = submit_headers(call);
     else
@@ -166,7 +168,7 @@ static char *encode_text(const char *text)
     return gs_buf_steal(&buf);
 }
 
-/* Settles the call's status, whoever does it. */
+/* Sets the call's final status. */
 static void answer(struct gs_grpc_call *call, enum gs_grpc_status status, const char *text)
 {
     call->answered = true;
@@ -269,7 +271,7 @@ static void feed_once(struct gs_grpc_call *call, const uint8_t *data, size_t len
             answer(call, GS_GRPC_INTERNAL, "more than one request message");
         return;
     case GS_FRAME_COMPRESSED:
-        /* Announced by grpc-encoding it is a wish we do not serve, else it is nonsense. */
+        /* Compressed: unimplemented if grpc-encoding announces it, else a protocol error. */
         answer(call, call->has_encoding ? GS_GRPC_UNIMPLEMENTED : GS_GRPC_INTERNAL,
                "compressed messages are not supported");
         return;

@@ -8,10 +8,8 @@
 #include "server.h"
 #include "unix_socket.h"
 
-/*
- * server.c: socket and connections. server_session.c: what nghttp2 tells of a connection.
- * server_call.c: one call's answer.
- */
+/* server.c: socket and connections. server_session.c: nghttp2's callbacks for a connection.
+ * server_call.c: a call's answer. */
 #define GS_SERVER_MAX_CONNECTIONS   64
 #define GS_SERVER_MAX_CALLS         32 /* per connection */
 #define GS_SERVER_MAX_REQUEST_BYTES ((size_t)4 << 20)
@@ -40,8 +38,9 @@ struct gs_grpc_conn {
 };
 
 struct gs_grpc_call {
-    unsigned refs; /* the connection's, while it knows the stream; the handler's, once started */
-    struct gs_grpc_conn *conn; /* NULL: the stream is gone */
+    unsigned
+        refs; /* held by the connection while the stream exists, and by the handler once started */
+    struct gs_grpc_conn *conn; /* NULL: the stream has ended */
     LIST_ENTRY(gs_grpc_call) link;
     int32_t stream_id;
 
@@ -55,14 +54,14 @@ struct gs_grpc_call {
     struct gs_loop_timer deadline;
 
     /* The answer. */
-    bool started;   /* the handler has it, or had it */
-    bool finished;  /* the handler gave it back */
-    bool answered;  /* status is settled: nothing more goes out but what waits below */
-    bool submitted; /* the answer's headers are with nghttp2 */
+    bool started;   /* the handler was started */
+    bool finished;  /* the handler has finished */
+    bool answered;  /* the status is final: only the messages below are still sent */
+    bool submitted; /* the answer's headers were submitted to nghttp2 */
     enum gs_grpc_status status;
     char *text;                      /* percent-encoded, or NULL */
-    struct gs_grpc_message *sending; /* partly out, `sent` bytes of it with its framing */
-    struct gs_grpc_message *waiting; /* replaces itself by newer ones until its turn comes */
+    struct gs_grpc_message *sending; /* partly sent: `sent` bytes, including the frame header */
+    struct gs_grpc_message *waiting; /* a newer message replaces it until it is sent */
     size_t sent;
 };
 
@@ -74,6 +73,6 @@ struct gs_grpc_call *gs_grpc_call_new(struct gs_grpc_conn *conn, int32_t stream_
 void gs_grpc_call_headers_done(struct gs_grpc_call *call);
 void gs_grpc_call_feed(struct gs_grpc_call *call, const uint8_t *data, size_t len);
 void gs_grpc_call_request_done(struct gs_grpc_call *call);
-void gs_grpc_call_detach(struct gs_grpc_call *call); /* the stream is gone */
+void gs_grpc_call_detach(struct gs_grpc_call *call); /* the stream has ended */
 
 #endif

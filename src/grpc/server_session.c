@@ -135,7 +135,8 @@ int gs_grpc_conn_session(struct gs_grpc_conn *conn, nghttp2_session **ret, struc
         nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_send);
         nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
         nghttp2_option_set_no_http_messaging(option, 1);
-        nghttp2_option_set_no_closed_streams(option, 1); /* kept for priorities only */
+        nghttp2_option_set_no_closed_streams(option,
+                                             1); /* closed streams are kept for priorities only */
         failed = nghttp2_session_server_new2(&session, callbacks, conn, option);
     }
     if (!failed)

@@ -106,7 +106,7 @@ static bool put(struct gs_buf *buf, const char *bytes, size_t len, bool escape)
     return !gs_buf_failed(buf);
 }
 
-/* What is no UTF-8, or NUL, becomes U+FFFD. */
+/* Invalid UTF-8 and NUL become U+FFFD. */
 static void put_text(struct gs_buf *buf, const char *text, size_t len, bool escape)
 {
     bool room = true;

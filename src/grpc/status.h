@@ -40,7 +40,7 @@ const char *gs_grpc_status_name(enum gs_grpc_status status);
  * GS_GRPC_UNKNOWN, as the specification asks. */
 enum gs_grpc_status gs_grpc_status_parse(const char *text, size_t len);
 
-/* Of our codes, for services that answer an error. */
+/* The status for an error code, for services that answer with an error. */
 enum gs_grpc_status gs_grpc_status_from_code(enum gs_code code);
 
 /* Appends text as grpc-message wants it: bytes outside ' '..'~', and '%', become %XX. Bytes that

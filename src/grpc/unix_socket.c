@@ -51,7 +51,7 @@ static bool same_file(const char *path, dev_t dev, ino_t ino)
     return lstat(path, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
 }
 
-/* Makes way at the path: removes a socket that nobody answers on. */
+/* Removes a stale socket at the path: one that nobody accepts on. */
 static int clear_path(const char *path, struct gs_error *err)
 {
     struct stat st;
@@ -79,8 +79,8 @@ static int bind_and_listen(struct gs_unix_listener *next, const struct sockaddr_
     next->fd = make_socket();
     if (next->fd < 0)
         return gs_fail_errno(err, GS_EIO, errno, "cannot create a socket");
-    /* On Linux bind(2) gives the file the mode of the socket's own inode, less the umask: nobody
-     * can connect in between, and the process's umask stays as it is. */
+    /* On Linux bind(2) creates the file with the mode of the socket's inode, so there is no moment
+     * in which others can connect, and the umask stays unchanged. */
     if (fchmod(next->fd, 0600) < 0)
         return gs_fail_errno(err, GS_EIO, errno, "cannot set the mode of %s", next->path);
     if (bind(next->fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
@@ -127,7 +127,7 @@ int gs_unix_listener_open(struct gs_unix_listener *listener, const char *path, s
 
 void gs_unix_listener_close(struct gs_unix_listener *listener)
 {
-    /* While fd is open nobody else's file can have its inode number. */
+    /* While fd is open, no other file can have its inode number. */
     if (listener->fd >= 0) {
         if (same_file(listener->path, listener->dev, listener->ino))
             unlink(listener->path);

@@ -15,7 +15,7 @@
 struct gs_unix_listener {
     char *path;
     int fd;
-    dev_t dev; /* of the socket, to know it again */
+    dev_t dev; /* identifies the socket */
     ino_t ino;
 };
 

@@ -14,15 +14,15 @@ enum {
     SWEEP_BATCH = 32,   /* connections looked at under one hold of a loop's lock */
     BREATH_NS = 50000,  /* between two batches */
     ACCEPT_BATCH = 64,  /* before deadlines are looked at again */
-    CLOSING_SLACK = 32, /* cut connections that still count while new_nodes are let in */
+    CLOSING_SLACK = 32, /* connections that are being closed and still count at the limit */
     PAUSE_MS = 10,
     /* include/net/tcp_states.h of Linux; not in its headers for user space */
     TCP_STATE_CLOSE = 7,
     TCP_STATE_CLOSE_WAIT = 8,
 };
 
-/* libmicrohttpd says nothing between two requests, nor while a connection sleeps: the kernel does.
- */
+/* libmicrohttpd has no callback for bytes between requests or on a suspended connection, so the
+ * kernel is asked. */
 static bool ask_socket(int fd, struct tcp_info *ret)
 {
     socklen_t len = sizeof(*ret);
@@ -46,7 +46,7 @@ static void check_idle(struct gs_http_conn *conn, int64_t now_ns)
         gs_conn_cut_locked(conn, &server->stats.idle_timeouts);
 }
 
-/* Whether the client takes its answer is seen from one sweep to the next. */
+/* A client that acknowledged no bytes since the last sweep is stalled. */
 static void check_sending(struct gs_http_conn *conn, int64_t now_ns)
 {
     struct gs_http_server *server = conn->loop->server;
@@ -110,7 +110,7 @@ static void sweep_loop(struct gs_http_loop *loop, int64_t now_ns)
         check(conn, now_ns);
         if (i % SWEEP_BATCH < SWEEP_BATCH - 1)
             continue;
-        /* Requests of this loop wait for the lock, and an unlock alone does not hand it over. */
+        /* Requests of this loop wait for the lock, and unlocking alone does not let them run. */
         pthread_mutex_unlock(&loop->lock);
         nanosleep(&(const struct timespec){.tv_nsec = BREATH_NS}, NULL);
         pthread_mutex_lock(&loop->lock);
@@ -141,15 +141,15 @@ static bool somebody_waits(const struct gs_http_server *server)
     return poll(&listener, 1, 0) > 0;
 }
 
-/* The evicted one is still open for a moment. */
+/* The evicted connection stays open for a moment, so the limit may be exceeded briefly. */
 static bool make_room(struct gs_http_server *server)
 {
     return gs_evict_one(server, NULL) &&
            gs_open_count(server) < (uint64_t)server->config.max_connections + CLOSING_SLACK;
 }
 
-/* The one with the fewest connections; in a burst, whose connections are not counted yet, each in
- * turn. */
+/* The loop with the fewest connections; among equals in turn, because new connections are counted
+ * late. */
 static struct gs_http_loop *choose_loop(struct gs_http_server *server)
 {
     struct gs_http_loop *best = &server->loops[server->next_loop];
@@ -176,9 +176,9 @@ static void accept_some(struct gs_http_server *server)
     for (unsigned i = 0; i < ACCEPT_BATCH; i++) {
         bool full = gs_open_count(server) >= server->config.max_connections;
         if (full && !somebody_waits(server))
-            return; /* nobody is evicted for nobody */
+            return; /* do not evict without a newcomer */
         if (full && !make_room(server)) {
-            poll_listener(server, false); /* until the next sweep; the kernel keeps a queue */
+            poll_listener(server, false); /* until the next sweep; the kernel queues connections */
             return;
         }
         struct sockaddr_storage addr;
@@ -208,7 +208,7 @@ static void handle_event(struct gs_http_server *server, uint32_t what)
 {
     eventfd_t count;
     if (what == GS_EVENT_WAKE)
-        eventfd_read(server->wake_fd, &count); /* it only ends the sleep */
+        eventfd_read(server->wake_fd, &count); /* only wakes epoll_wait() */
     else if (what != GS_EVENT_LISTEN)
         gs_linger_event(&server->linger, what);
     else if (server->accepting)

@@ -58,7 +58,7 @@ void gs_http_respond_stream(struct gs_http_response *res, struct gs_http_stream 
     res->stream = gs_http_stream_ref(stream);
 }
 
-/* One that a handler made and that will not be sent. */
+/* Ends a handler's stream that will not be sent. */
 void gs_answer_drop_stream(struct gs_http_response *res)
 {
     struct gs_http_stream *stream = res->stream;
@@ -69,7 +69,7 @@ void gs_answer_drop_stream(struct gs_http_response *res)
     }
 }
 
-/* Another answer in place of a handler's. */
+/* Replaces a handler's answer. */
 static void replace(struct gs_http_response *res, unsigned status, const char *words)
 {
     gs_answer_drop_stream(res);
@@ -78,7 +78,7 @@ static void replace(struct gs_http_response *res, unsigned status, const char *w
     gs_http_error(res, status, "%s", words);
 }
 
-/* What its client leaves unread is memory like a request's body. */
+/* An answer that its client has not read counts as memory, like a request's body. */
 static void settle_size(struct gs_http_conn *conn)
 {
     struct gs_http_response *res = &conn->response;
@@ -89,7 +89,7 @@ static void settle_size(struct gs_http_conn *conn)
     replace(res, 503, "too many responses are waiting for slow clients");
 }
 
-/* A handler's answer that cannot be sent as it is becomes one that can. */
+/* Replaces a handler's answer if it cannot be sent. */
 static void settle(struct gs_http_response *res)
 {
     int failed =
@@ -145,7 +145,7 @@ enum MHD_Result gs_answer_send(struct gs_http_conn *conn)
     conn->phase = GS_PHASE_ANSWERED;
     gs_count(&server->stats.requests[res->status / 100]);
     struct gs_http_stream *stream = res->stream;
-    res->stream = NULL; /* the connection's now */
+    res->stream = NULL; /* the connection owns it now */
     if (stream)
         gs_conn_attach_stream(conn, stream);
     else

@@ -5,16 +5,16 @@
 
 #include "internal.h"
 
-/* A keep-alive client that sends 100 kB every few milliseconds finds its buffers where it left
- * them; all idle connections together keep no more than the second figure. */
+/* An idle connection keeps buffers up to KEEP_BYTES for its next request; all idle connections
+ * together keep up to KEEP_TOTAL_BYTES. */
 enum { KEEP_BYTES = 1 << 20, KEEP_TOTAL_BYTES = 8 << 20 };
 
 enum {
-    SMALL_SHARE = 256, /* of max_buffered_bytes: a small body or answer */
-    RESERVE_SHARE = 4, /* of it: kept for small ones */
+    SMALL_SHARE = 256, /* a body or answer up to this part of max_buffered_bytes is small */
+    RESERVE_SHARE = 4, /* this part of max_buffered_bytes is reserved for small ones */
 };
 
-/* GS_CLASS_COUNT: none, as those that are cut, handled or streamed. */
+/* GS_CLASS_COUNT: no class; the connection cannot be evicted. */
 static void move_to_class(struct gs_http_conn *conn, enum gs_conn_class class)
 {
     if (conn->class_list)
@@ -60,7 +60,7 @@ void gs_conn_set_state(struct gs_http_conn *conn, enum gs_conn_state state)
 {
     int64_t now_ns = gs_server_now_ns(conn->loop->server);
     pthread_mutex_lock(&conn->loop->lock);
-    /* A request that the watcher saw begin keeps its deadline. */
+    /* If the watcher has seen the request begin, its deadline runs already. */
     if (state != GS_CONN_RECEIVING || conn->state != GS_CONN_RECEIVING)
         gs_conn_set_state_locked(conn, state, now_ns);
     pthread_mutex_unlock(&conn->loop->lock);
@@ -74,7 +74,7 @@ void gs_conn_cut_locked(struct gs_http_conn *conn, uint64_t *counter)
     move_to_class(conn, GS_CLASS_COUNT);
     if (counter)
         gs_count(counter);
-    /* what such a client has not read would stay in the kernel's memory */
+    /* discard unsent bytes, which would stay in the kernel's memory */
     if (conn->state == GS_CONN_SENDING)
         setsockopt(conn->fd, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1},
                    sizeof(struct linger));
@@ -111,8 +111,8 @@ static void drop_stream(struct gs_http_conn *conn)
     gs_http_stream_unref(stream);
 }
 
-/* How full all bodies together may be for one of this size: the larger it is, the less, so that a
- * few that fill the memory do not keep out the many that are small. */
+/* The limit on all buffered bytes for a body of this size. It is lower for larger bodies, so that a
+ * few large ones leave memory for small ones. */
 static size_t memory_for(const struct gs_http_server *server, size_t body_bytes)
 {
     size_t most = server->config.max_buffered_bytes;
@@ -206,7 +206,7 @@ static void opened(struct gs_http_loop *loop, struct MHD_Connection *mhd, void *
     TAILQ_INSERT_TAIL(&loop->all, conn, in_all);
     loop->count++;
     gs_conn_set_state_locked(conn, GS_CONN_IDLE, gs_server_now_ns(server));
-    conn->received_bytes = 0; /* nothing was read from it so far */
+    conn->received_bytes = 0; /* no byte was read so far */
     pthread_mutex_unlock(&loop->lock);
     unsigned limit = server->config.max_connections_per_address;
     bool many =

@@ -3,13 +3,12 @@
 
 #include "internal.h"
 
-/*
- * A flood of connections must not keep others out: when there is no room for a newcomer, somebody
- * goes. Who sent a good request and takes the answer is the last to go, and even that happens: an
- * answer can be taken so slowly that it never ends.
- */
-enum { SLOW_SHARE = 32 /* of the request's deadline: older ones may go */ };
-#define SENDING_NS (100 * GS_NS_PER_MS) /* a client that reads has a small answer long before */
+/* A flood of connections must not block new ones: at the limit a connection is closed for the
+ * newcomer. A client that reads its answer is evicted last, but it can be: reading slowly could
+ * take forever. */
+enum { SLOW_SHARE = 32 /* part of the request's deadline after which it may be evicted */ };
+#define SENDING_NS                                                                                 \
+    (100 * GS_NS_PER_MS) /* a client that reads receives a small answer in less time */
 
 static bool same_address(const struct gs_http_conn *a, const struct gs_http_conn *b)
 {
@@ -30,7 +29,7 @@ unsigned gs_count_address(struct gs_http_server *server, const struct in6_addr *
     return count;
 }
 
-/* The first of a class that may go for the newcomer. Under loop->lock. */
+/* The first connection of a class that may be evicted for the newcomer. Under loop->lock. */
 static struct gs_http_conn *first_of(struct gs_http_loop *loop, enum gs_conn_class class,
                                      const struct gs_http_conn *newcomer)
 {
@@ -40,7 +39,7 @@ static struct gs_http_conn *first_of(struct gs_http_loop *loop, enum gs_conn_cla
     return conn;
 }
 
-/* The connection of one class that waits longest, over all loops: its loop, or NULL. */
+/* The loop with the oldest connection of a class, or NULL. */
 static struct gs_http_loop *oldest_of(struct gs_http_server *server, enum gs_conn_class class,
                                       const struct gs_http_conn *newcomer, int64_t before_ns)
 {
@@ -66,13 +65,13 @@ bool gs_evict_one(struct gs_http_server *server, const struct gs_http_conn *newc
     };
     int64_t now_ns = gs_server_now_ns(server);
     for (enum gs_conn_class class = 0; class < GS_CLASS_COUNT; class ++) {
-        /* an address that has its share competes with itself: nobody is spared */
+        /* at the limit per address every connection of the address may be evicted */
         int64_t before_ns = newcomer ? INT64_MAX : now_ns - patience_ns[class];
         struct gs_http_loop *from = oldest_of(server, class, newcomer, before_ns);
         if (!from)
             continue;
         pthread_mutex_lock(&from->lock);
-        struct gs_http_conn *conn = first_of(from, class, newcomer); /* maybe another by now */
+        struct gs_http_conn *conn = first_of(from, class, newcomer); /* may have changed since */
         if (conn)
             gs_conn_cut_locked(conn, &server->stats.connections_evicted);
         pthread_mutex_unlock(&from->lock);

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Where a request begins and ends must be beyond doubt: whoever reads it otherwise than the proxy
- * in front of us takes a part of one client's body for another's request. libmicrohttpd 0.9.75 is
- * lenient here. Refused is what llhttp, Node's parser, refuses (RFC 9112, sections 2.2, 5.1, 6.3),
- * a second Host, and bodies in chunks: libmicrohttpd takes chunk sizes that end with LF alone, and
- * shows nobody the bytes. kube-scheduler, kubectl and curl say a body's length (RFC 9110, 15.5.12).
- */
+/* Checks where a request ends. If this server and a proxy before it disagree, part of one client's
+ * body becomes another client's request (request smuggling), and libmicrohttpd 0.9.75 is lenient.
+ * Refused: what llhttp, Node's parser, refuses (RFC 9112, sections 2.2, 5.1, 6.3), a second Host,
+ * and chunked bodies, because libmicrohttpd accepts chunk sizes that end with a bare LF.
+ * kube-scheduler, kubectl and curl send Content-Length (RFC 9110, 15.5.12). */
 #include <string.h>
 #include <strings.h>
 
 #include "gpushare/base/num.h"
 #include "internal.h"
 
-enum { LINE_END = 2 /* CR LF; libmicrohttpd has written NULs over them */ };
+enum { LINE_END = 2 /* CR LF, which libmicrohttpd has overwritten with NULs */ };
 
 struct head {
     uintptr_t next; /* where the next line begins */
@@ -39,10 +37,8 @@ static bool is_value(const char *text, size_t len)
     return true;
 }
 
-/*
- * The lines lie in memory as they came, one behind the other: what is between them, because of a
- * NUL, of a line end that is none or of a folded line, is not handed out, and others would read it.
- */
+/* Header lines are adjacent in memory, as received. A gap is text that libmicrohttpd skipped after
+ * a NUL, a bare CR or LF, or in a folded line, and that another parser would read. */
 static enum MHD_Result look_at(void *cls, enum MHD_ValueKind kind, const char *name,
                                size_t name_len, const char *value, size_t value_len)
 {
@@ -62,7 +58,7 @@ static enum MHD_Result look_at(void *cls, enum MHD_ValueKind kind, const char *n
     return MHD_YES;
 }
 
-/* The status of the answer that says why. */
+/* Returns the status; *ret_why receives the reason. */
 static unsigned refuse(unsigned status, const char *why, const char **ret_why)
 {
     *ret_why = why;

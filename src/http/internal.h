@@ -43,27 +43,28 @@ struct gs_tls;
 struct gs_tls_creds;
 TAILQ_HEAD(gs_conn_list, gs_http_conn);
 
-/* For the deadlines; guarded by loop.lock, changed by the loop's thread and the watcher. */
+/* States for the deadlines. Guarded by loop.lock; set by the loop's thread and the watcher. */
 enum gs_conn_state {
-    GS_CONN_IDLE,      /* no byte of a request seen */
-    GS_CONN_RECEIVING, /* head or body is coming in */
-    GS_CONN_HANDLING,  /* a handler runs or is waited for */
-    GS_CONN_SENDING,   /* the answer goes out */
+    GS_CONN_IDLE,      /* no byte of a request received */
+    GS_CONN_RECEIVING, /* receiving head or body */
+    GS_CONN_HANDLING,  /* a handler runs, or the request is queued for a worker */
+    GS_CONN_SENDING,   /* sending the answer */
     GS_CONN_STREAMING, /* the answer is a stream */
 };
 
-/* Where the request stands; belongs to the loop's thread, and to a worker while suspended. */
+/* Progress of the request. Owned by the loop's thread; by a worker while suspended. */
 enum gs_conn_phase {
-    GS_PHASE_NEW,      /* nothing of it was handed to us */
-    GS_PHASE_BODY,     /* accepted by its head */
-    GS_PHASE_REFUSED,  /* the answer stands; what is left of the body is thrown away */
+    GS_PHASE_NEW,      /* libmicrohttpd has not called us yet */
+    GS_PHASE_BODY,     /* the head was accepted, the body is read */
+    GS_PHASE_REFUSED,  /* the answer is ready; the rest of the body is discarded */
     GS_PHASE_HANDLED,  /* a worker has run the handler */
-    GS_PHASE_ANSWERED, /* the answer is libmicrohttpd's */
+    GS_PHASE_ANSWERED, /* the answer was handed to libmicrohttpd */
 };
 
-/* Who goes when a newcomer needs room, in this order; inside a class the oldest. */
+/* Classes of connections, in the order in which they are evicted; within a class the oldest first.
+ */
 enum gs_conn_class {
-    GS_CLASS_STALLED, /* sending, and the client took nothing from one sweep to the next */
+    GS_CLASS_STALLED, /* sending, and the client acknowledged nothing since the last sweep */
     GS_CLASS_FRESH,   /* idle, and never sent a request */
     GS_CLASS_IDLE,    /* idle between two requests */
     GS_CLASS_SLOW,    /* receiving */
@@ -80,13 +81,13 @@ struct gs_http_loop {
     atomic_uint count;                           /* length of `all` */
 };
 
-/* What is known of a TLS connection. */
+/* A TLS connection's credentials and state. */
 enum { GS_TLS_NAME_BYTES = 128 };
 struct gs_tls_conn {
     struct gs_tls_creds *creds;
-    bool complete;                /* the handshake */
+    bool complete;                /* the handshake is complete */
     bool named;                   /* the client's certificate is verified */
-    char name[GS_TLS_NAME_BYTES]; /* "": it has no usable one */
+    char name[GS_TLS_NAME_BYTES]; /* "": the certificate has no usable name */
 };
 
 struct gs_http_conn {
@@ -95,14 +96,15 @@ struct gs_http_conn {
     int fd; /* open as long as this record is in loop->all */
     struct in6_addr addr;
 
-    TAILQ_ENTRY(gs_http_conn) in_all; /* guarded by loop->lock, to `stream` */
+    TAILQ_ENTRY(gs_http_conn) in_all; /* guarded by loop->lock, up to `stream` */
     TAILQ_ENTRY(gs_http_conn) in_class;
-    struct gs_conn_list *class_list; /* where in_class hangs, or NULL */
+    struct gs_conn_list *class_list; /* the list that in_class is in, or NULL */
     enum gs_conn_state state;
     int64_t since_ns;
-    uint64_t received_bytes; /* of the socket when it became idle; UINT64_MAX: not known */
-    uint64_t acked_bytes;    /* taken by the client at the last sweep; UINT64_MAX: not known */
-    bool used;               /* has completed a request */
+    uint64_t
+        received_bytes;   /* TCP's counter when the connection became idle; UINT64_MAX: unknown */
+    uint64_t acked_bytes; /* TCP's counter at the last sweep; UINT64_MAX: unknown */
+    bool used;            /* has completed a request */
     bool cut;
     struct gs_http_stream *stream; /* owns a reference while STREAMING */
 
@@ -114,25 +116,25 @@ struct gs_http_conn {
     struct gs_http_response response;
     struct gs_buf body;
     uint64_t body_claimed_bytes; /* Content-Length; 0: none */
-    size_t counted_bytes;        /* what of server->buffered_bytes is ours */
-    size_t kept_bytes;           /* what of server->kept_bytes is ours */
-    bool crowded;                /* the query's keys were thrown away, the answer is 414 */
+    size_t counted_bytes;        /* this connection's part of server->buffered_bytes */
+    size_t kept_bytes;           /* this connection's part of server->kept_bytes */
+    bool crowded;                /* the query has too many keys: answer 414 */
     bool head;                   /* the method is HEAD */
-    bool last;                   /* nothing that comes after the request is read */
-    bool linger;                 /* the client may still be sending when we close */
+    bool last;                   /* close after this answer */
+    bool linger;                 /* the client may still send when the connection is closed */
     TAILQ_ENTRY(gs_http_conn) in_queue;
-    uint16_t group; /* of gs_http_response.worker_group */
+    uint16_t group; /* gs_http_response.worker_group */
 };
 
 /* Threads with one queue; guarded by their lock. */
 struct gs_workers {
     unsigned queue_max;
     pthread_mutex_t lock;
-    pthread_cond_t wake; /* a request has come, or another may be run by now */
+    pthread_cond_t wake; /* a request was queued, or another became eligible */
     TAILQ_HEAD(, gs_http_conn) queue;
     atomic_uint queued; /* read without the lock for the metrics */
     unsigned busy;
-    unsigned waiting[GS_WORKER_GROUPS], running[GS_WORKER_GROUPS]; /* of each group */
+    unsigned waiting[GS_WORKER_GROUPS], running[GS_WORKER_GROUPS]; /* per group */
     bool stopping;
     pthread_t *threads;
     unsigned count;
@@ -157,10 +159,10 @@ struct gs_http_server {
 
     struct gs_tls *tls;        /* NULL: plain HTTP */
     struct gs_workers workers; /* for GS_HTTP_BLOCKING */
-    struct gs_workers heavy;   /* one thread, for what takes long to compute: so the others never
-                                  wait for more of it than the kernel's scheduler lets through */
+    struct gs_workers heavy;   /* one thread for long computations, so that they cannot occupy the
+                                  connection threads */
     struct gs_linger linger;
-    struct gs_http_stats stats;   /* counted here, atomically, but for what is looked up */
+    struct gs_http_stats stats;   /* updated atomically; gs_http_server_stats() adds the rest */
     uint64_t closed;              /* connections */
     atomic_size_t buffered_bytes; /* in all requests' bodies and their answers */
     atomic_size_t kept_bytes;     /* buffers that idle connections keep for their next request */
@@ -169,14 +171,14 @@ struct gs_http_server {
     int64_t tick_ns;
     pthread_t watcher;
     bool watcher_runs;
-    unsigned next_loop;   /* the watcher's */
-    bool accepting;       /* the watcher's: listen_fd is polled */
-    atomic_bool stopping; /* no new connections, idle ones go */
-    atomic_bool hard;     /* grace is over: streams do not wait any more */
-    atomic_bool quit;     /* the watcher ends */
+    unsigned next_loop;   /* used by the watcher only */
+    bool accepting;       /* used by the watcher only: listen_fd is polled */
+    atomic_bool stopping; /* accept no connections, close idle ones */
+    atomic_bool hard;     /* the grace period is over: cut everything */
+    atomic_bool quit;     /* the watcher must end */
     bool stopped;
 
-    pthread_mutex_t closed_lock; /* with closed_wake: stop() waits until all are closed */
+    pthread_mutex_t closed_lock; /* with closed_wake: stop() waits for all connections to close */
     pthread_cond_t closed_wake;
 };
 
@@ -200,7 +202,7 @@ static inline uint64_t gs_open_count(const struct gs_http_server *server)
     return gs_counted(&server->stats.connections) - gs_counted(&server->closed);
 }
 
-/* Of the connections' deadlines. */
+/* The clock of the connections' deadlines. */
 static inline int64_t gs_server_now_ns(const struct gs_http_server *server)
 {
     return gs_clock_now_ns(server->config.clock);
@@ -209,8 +211,8 @@ static inline int64_t gs_server_now_ns(const struct gs_http_server *server)
 /* listen.c: a listening, non-blocking socket for server.h's "ADDR:PORT". */
 int gs_listen_open(const char *spec, int *ret_fd, uint16_t *ret_port, struct gs_error *err);
 
-/* evict.c: closes the connection that can best be spared, of all or, when the newcomer is open
- * already, of others from its address. False: there is none. */
+/* evict.c: closes the first connection in the order of eviction: of all, or, with a newcomer, of
+ * its address. False: none can be closed. */
 bool gs_evict_one(struct gs_http_server *server, const struct gs_http_conn *newcomer);
 unsigned gs_count_address(struct gs_http_server *server, const struct in6_addr *addr);
 
@@ -226,21 +228,20 @@ void gs_conn_completed(void *cls, struct MHD_Connection *mhd, void **request_con
                        enum MHD_RequestTerminationCode why);
 void gs_conn_set_state(struct gs_http_conn *conn, enum gs_conn_state state);
 void gs_conn_set_state_locked(struct gs_http_conn *conn, enum gs_conn_state state, int64_t now_ns);
-/* Whether the client of one that sends takes nothing. Under loop->lock. */
+/* Records whether the client of a sending connection is stalled. Under loop->lock. */
 void gs_conn_stalls_locked(struct gs_http_conn *conn, bool stalls);
 /* Shuts the socket, so that the loop closes it; counts it once in *counter. Under loop->lock. */
 void gs_conn_cut_locked(struct gs_http_conn *conn, uint64_t *counter);
-/* Makes the stream this connection's answer. */
+/* Makes the stream the connection's answer. */
 void gs_conn_attach_stream(struct gs_http_conn *conn, struct gs_http_stream *stream);
-/* Counts so many bytes more for the request, of a body or an answer that has whole_bytes now.
- * False: they are too many beside all others; they stay counted until the request drops its body.
- */
+/* Counts more_bytes of a body or an answer of whole_bytes. False: over the limit of buffered bytes.
+ * They stay counted until gs_conn_drop_body(). */
 bool gs_conn_claim(struct gs_http_conn *conn, size_t more_bytes, size_t whole_bytes);
-/* Gives the body's memory back, all of it or what is too much to keep. */
+/* Empties the body; frees its memory if it is large. */
 void gs_conn_drop_body(struct gs_http_conn *conn);
 
-/* framing.c: 0, or the status with which the request with this head is refused, since nobody can
- * say where it ends; *ret_why: static text. *ret_length: of the body, 0 when there is none. */
+/* framing.c: 0, or the status that refuses a request whose end is ambiguous, with static text in
+ * *ret_why. *ret_length: the body's length, 0 for none. */
 unsigned gs_framing_read(struct MHD_Connection *mhd, const char *method, const char *version,
                          uint64_t *ret_length, const char **ret_why);
 
@@ -256,49 +257,50 @@ void gs_answer_prepare(struct gs_http_conn *conn);
 enum MHD_Result gs_answer_send(struct gs_http_conn *conn);
 void gs_answer_drop_stream(struct gs_http_response *res);
 
-/* workers.c: submit suspends the connection unless it is, and resumes it when the handler has run;
- * false: the queue is full or stopping, nothing happened. Stop answers 503 to what waits. */
+/* workers.c: submit queues the request, suspends its connection unless it is suspended, and resumes
+ * it after the handler. False: the queue is full or stopping. Stop answers 503 to queued requests.
+ */
 void gs_workers_init(struct gs_workers *workers, unsigned queue_max);
 int gs_workers_start(struct gs_workers *workers, unsigned count, struct gs_error *err);
 bool gs_workers_submit(struct gs_workers *workers, struct gs_http_conn *conn, bool suspended);
-/* The handler has run where it may not sleep, and wants to: the answer is prepared anew. */
+/* Whether the handler asked for a worker's thread. If so, resets the answer. */
 bool gs_wants_worker(struct gs_http_conn *conn);
 void gs_workers_stop(struct gs_workers *workers);
 void gs_workers_destroy(struct gs_workers *workers);
 
-/* stream.c: what the connection does with it. */
+/* stream.c: calls of the connection. */
 void gs_stream_attach(struct gs_http_stream *stream, struct MHD_Connection *mhd, int fd);
 /* Runs on_close; no lock held. */
 void gs_stream_detach(struct gs_http_stream *stream);
 ssize_t gs_stream_read(void *stream, uint64_t pos, char *to, size_t max);
-/* Has bytes that were not taken since before_ns. */
+/* Whether bytes have been waiting without progress since before_ns. */
 bool gs_stream_stalled(struct gs_http_stream *stream, int64_t before_ns);
 
-/* tls.c. new: *ret stays NULL when the configuration asks for none. */
+/* tls.c. *ret stays NULL without TLS in the configuration. */
 int gs_tls_new(const struct gs_http_config *config, struct gs_tls **ret, struct gs_error *err);
 void gs_tls_free(struct gs_tls *tls);
-/* Looks whether the files have changed, or can be used by now. */
+/* Reloads the files if they have changed, or could not be used the last time. */
 void gs_tls_poll(struct gs_http_server *server);
 void gs_tls_status(struct gs_tls *tls, bool *ret_stale, int64_t *ret_expires_s);
-/* libmicrohttpd wants certificates of its own: this callback has none, so that a session without
- * ours fails. */
+/* libmicrohttpd requires a source of certificates. This one has none, so that a session without our
+ * credentials fails. */
 int gs_tls_no_certificate(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
                           gnutls_pcert_st **certs, unsigned *count, gnutls_ocsp_data_st **ocsp,
                           unsigned *ocsp_count, gnutls_privkey_t *key, unsigned *flags);
-/* Before the handshake. NULL: out of memory. */
+/* Call before the handshake. NULL: out of memory. */
 struct gs_tls_conn *gs_tls_conn_new(struct gs_http_server *server, struct MHD_Connection *mhd);
-/* After the session is gone. Returns whether its handshake was complete. */
+/* Call after the session's end. Returns whether the handshake was complete. */
 bool gs_tls_conn_free(struct gs_tls_conn *conn);
-/* The files have changed since its handshake. */
+/* Whether the files have changed since the handshake. */
 bool gs_tls_conn_outdated(const struct gs_http_server *server, const struct gs_tls_conn *conn);
 
 /* linger.c */
-/* Keeps a copy of fd open for a while and reads it empty. */
+/* Keeps a copy of fd open for a moment and discards what arrives. */
 void gs_linger_add(struct gs_http_server *server, int fd);
 void gs_linger_event(struct gs_linger *linger, unsigned slot);
 void gs_linger_sweep(struct gs_linger *linger, int64_t now_ns);
 
-/* The watcher's epoll: which of its descriptors an event is about. */
+/* Values of epoll events in the watcher; below GS_EVENT_LISTEN: a slot of gs_linger. */
 enum { GS_EVENT_LISTEN = GS_LINGER_MAX, GS_EVENT_WAKE };
 
 #endif

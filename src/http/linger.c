@@ -7,19 +7,16 @@
 
 #include "internal.h"
 
-/*
- * A request that is refused by its head is answered while its body still comes in. Closing a socket
- * with unread bytes makes the kernel send a reset, and a reset makes the client's kernel throw the
- * answer away. So a copy of the descriptor stays open for a moment and is read empty (RFC 9112,
- * section 9.6).
- */
+/* A request that is refused by its head is answered while its body arrives. Closing a socket with
+ * unread bytes sends a reset, which makes the client's kernel discard the answer. So a copy of the
+ * descriptor stays open for a moment, and what arrives is discarded (RFC 9112, section 9.6). */
 
 enum { BUDGET_BYTES = 16 << 20, READ_BYTES = 16 << 10 };
 #define LINGER_NS (2 * GS_NS_PER_S)
 
 static void release(struct gs_linger *linger, unsigned slot)
 {
-    close(linger->slots[slot].fd); /* leaves the epoll set by that: it is the last copy */
+    close(linger->slots[slot].fd); /* closing the last copy removes it from epoll */
     linger->slots[slot].until_ns = 0;
 }
 
@@ -49,7 +46,7 @@ void gs_linger_add(struct gs_http_server *server, int fd)
     pthread_mutex_unlock(&linger->lock);
 }
 
-/* False: the peer is done, or has sent more than we care to read. */
+/* False: the peer has closed, or has sent more than the budget. */
 static bool read_some(struct gs_linger *linger, unsigned slot)
 {
     char scratch[READ_BYTES];

@@ -53,8 +53,8 @@ bool gs_http_is_loopback(const char *listen)
     return strncmp(listen, "127.", 4) == 0 || strncmp(listen, "[::1]:", 6) == 0;
 }
 
-/* Inherited by every connection: no delay for small answers, and a peer that lost its power is
- * noticed within two minutes even when nothing is sent. */
+/* Inherited by every connection: no delay for small answers; keepalive detects a dead peer within
+ * two minutes. */
 static int set_options(int fd, int family)
 {
     static const struct {

@@ -6,16 +6,16 @@
 #include "internal.h"
 
 enum {
-    /* A body refused by its head is read and thrown away up to this length, which keeps the
-     * connection; beyond, the answer comes at once and the connection closes. */
+    /* If a request is refused by its head, a body up to this length is read and discarded, and the
+       connection stays. A longer one is answered at once, and the connection closes. */
     SKIP_BYTES = 256 << 10,
-    /* What is allocated for a claimed length before its bytes come. */
+    /* Allocated at most for a Content-Length before bytes arrive. */
     RESERVE_BYTES = 256 << 10,
     /* A body that takes about a millisecond to read; a filter of 5,000 names is 70 KiB. */
     HEAVY_BYTES = 256 << 10,
     SMALL_BYTES = 64 << 10,
-    /* What libmicrohttpd notes of a key, rounded up; and what a request line takes beside its URI,
-     * with the steps in which the room for it grows. */
+    /* libmicrohttpd's memory for a key, rounded up; and for a request line beside its URI,
+       including the steps of growth. */
     KEY_BYTES = 64,
     LINE_BYTES = 2048,
 };
@@ -45,8 +45,7 @@ const char *gs_http_header(const struct gs_http_request *req, const char *name)
     return lookup(conn_of_request(req), MHD_HEADER_KIND, name);
 }
 
-/* libmicrohttpd's own would turn "%00" into the end of the text, and "/healthz%00/x" into
- * "/healthz". */
+/* libmicrohttpd's own decoder would turn "/healthz%00/x" into "/healthz". */
 size_t gs_request_unescape(void *cls, struct MHD_Connection *mhd, char *text)
 {
     char *to = text;
@@ -69,8 +68,8 @@ static struct gs_http_conn *conn_of(struct MHD_Connection *mhd)
     return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
-/* Whether libmicrohttpd has room for a query's keys beside what it reads into, which is half of
- * its memory or what the request line takes. */
+/* Whether libmicrohttpd has memory for a query's keys beside its read buffer: half of its memory,
+ * or the request line if that is larger. */
 static bool has_room(size_t memory, const char *uri, const char *query)
 {
     size_t keys = 1, line = strlen(uri) + LINE_BYTES;
@@ -80,9 +79,9 @@ static bool has_room(size_t memory, const char *uri, const char *query)
     return taken < memory && keys <= (memory - taken) / KEY_BYTES;
 }
 
-/* libmicrohttpd 0.9.75 forgets that it ran out of memory for a query's keys, and waits for headers
- * that it has no room for. It takes them apart after this, and finds none in a query that is empty.
- * What it is given back nobody reads. */
+/* libmicrohttpd 0.9.75 ignores running out of memory for a query's keys, then waits forever for
+ * headers that do not fit. It parses the query after this callback, so a query that is too large is
+ * emptied here. The return value is not used. */
 void *gs_request_line(void *cls, const char *uri, struct MHD_Connection *mhd)
 {
     const struct gs_http_loop *loop = cls;
@@ -96,7 +95,7 @@ void *gs_request_line(void *cls, const char *uri, struct MHD_Connection *mhd)
     return NULL;
 }
 
-/* The answer stands, whatever else comes. */
+/* Refuses the request; the rest of the body is discarded. */
 static void refuse(struct gs_http_conn *conn, unsigned status, const char *words)
 {
     gs_http_error(&conn->response, status, "%s", words);
@@ -149,7 +148,7 @@ static bool has_host(struct gs_http_conn *conn, const char *version)
            lookup(conn, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
 }
 
-/* First call: the head is complete. */
+/* The first call for a request: the head is complete. */
 static enum MHD_Result begin(struct gs_http_conn *conn, const char *method, const char *path,
                              const char *version)
 {
@@ -189,7 +188,7 @@ static enum MHD_Result begin(struct gs_http_conn *conn, const char *method, cons
     return gs_answer_send(conn);
 }
 
-/* No more comes than was claimed. */
+/* libmicrohttpd passes on no more than Content-Length. */
 static void receive(struct gs_http_conn *conn, const char *bytes, size_t len)
 {
     if (!gs_conn_claim(conn, len, conn->body.len + len)) {
@@ -205,7 +204,7 @@ static void receive(struct gs_http_conn *conn, const char *bytes, size_t len)
         refuse_full(conn);
 }
 
-/* NULL: the handler runs here. */
+/* NULL: run the handler on this thread. */
 static struct gs_workers *workers_for(const struct gs_http_conn *conn)
 {
     struct gs_http_server *server = conn->loop->server;
@@ -219,7 +218,7 @@ static struct gs_workers *workers_for(const struct gs_http_conn *conn)
 static enum MHD_Result dispatch(struct gs_http_conn *conn)
 {
     struct gs_http_server *server = conn->loop->server;
-    /* Accepted while everything else was closed: the client connects again, elsewhere. */
+    /* accepted while the server stopped: close, so that the client connects to another server */
     if (atomic_load(&server->hard))
         return MHD_NO;
     if (conn->body.len) {
@@ -262,7 +261,7 @@ enum MHD_Result gs_request_access(void *cls, struct MHD_Connection *mhd, const c
         receive(conn, upload, len);
         return MHD_YES;
     case GS_PHASE_REFUSED:
-        return len > 0 ? MHD_YES : gs_answer_send(conn); /* what still comes is thrown away */
+        return len > 0 ? MHD_YES : gs_answer_send(conn); /* the rest of the body is discarded */
     case GS_PHASE_HANDLED:
         return gs_answer_send(conn);
     case GS_PHASE_ANSWERED:

@@ -5,7 +5,7 @@
 
 #include "internal.h"
 
-/* What of path follows the route's, or NULL when it is another path. */
+/* The part of path after the route's path, or NULL if it does not match. */
 static const char *match_path(const struct gs_http_route *route, const char *path)
 {
     size_t len = strlen(route->path);

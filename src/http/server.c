@@ -11,7 +11,7 @@
 
 #include "internal.h"
 
-/* TLS 1.2 as 1.3: keys that a stolen certificate does not give away later, and AEAD. */
+/* TLS 1.2 with the properties of 1.3: forward secrecy and AEAD. */
 #define TLS_PRIORITIES                                                                             \
     "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:-CIPHER-ALL:"      \
     "+AES-256-GCM:+CHACHA20-POLY1305:+AES-128-GCM:-MAC-ALL:+AEAD:%SERVER_PRECEDENCE"
@@ -43,7 +43,7 @@ static int start_loop(struct gs_http_server *server, struct gs_http_loop *loop,
     const struct MHD_OptionItem *more = server->tls ? tls : &tls[2];
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_NO_LISTEN_SOCKET |
                      MHD_ALLOW_SUSPEND_RESUME | (server->tls ? MHD_USE_TLS : 0U);
-    /* Limits and deadlines are the watcher's: libmicrohttpd's own limit is far off. */
+    /* The watcher enforces limits and deadlines, so libmicrohttpd's own limit is set high. */
     loop->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, gs_request_access, loop, MHD_OPTION_NOTIFY_CONNECTION, gs_conn_notify,
         loop, MHD_OPTION_NOTIFY_COMPLETED, gs_conn_completed, loop, MHD_OPTION_UNESCAPE_CALLBACK,
@@ -98,7 +98,7 @@ int gs_http_server_start(const struct gs_http_config *config, struct gs_http_ser
         return -1;
     if (gs_listen_open(config->listen, &server->listen_fd, &server->port, err) < 0)
         return -1;
-    /* Signals are the program's main thread's. */
+    /* Block signals in all threads: the main thread handles them. */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -148,8 +148,8 @@ void gs_http_server_stop(struct gs_http_server *server, int64_t grace_ns)
         wait_closed(server, grace_ns);
     }
     cut_all(server);
-    /* Now no stream sleeps any more; after this no blocking request does. A loop must not be
-     * stopped with a sleeping connection. */
+    /* Streams no longer suspend connections; stopping the workers resumes the rest. A loop must not
+     * be stopped with a suspended connection. */
     gs_workers_stop(&server->workers);
     gs_workers_stop(&server->heavy);
     gs_acceptor_stop(server);
@@ -159,7 +159,7 @@ void gs_http_server_stop(struct gs_http_server *server, int64_t grace_ns)
         MHD_stop_daemon(server->loops[i].daemon);
         server->loops[i].daemon = NULL;
     }
-    /* A loop that stops closes what was handed over and not yet opened without a notification. */
+    /* A loop that stops closes connections that it has not opened yet without a notification. */
     server->closed = server->stats.connections;
     gs_linger_sweep(&server->linger, INT64_MAX);
 }

@@ -20,7 +20,7 @@ struct gs_http_stream {
     /* Guarded by lock. */
     enum stream_state state;
     struct gs_buf bytes;
-    size_t sent_bytes;          /* of `bytes`, at its begin */
+    size_t sent_bytes;          /* at the beginning of `bytes` */
     struct MHD_Connection *mhd; /* NULL: not attached */
     int fd;                     /* open while attached */
     bool suspended;
@@ -81,8 +81,8 @@ static void kill_locked(struct gs_http_stream *stream)
     wake(stream);
 }
 
-/* What was sent goes away when it is the larger part, so that a slow reader of a long queue does
- * not cost a move of the whole queue for every piece it takes. A quiet stream keeps little. */
+/* Removes sent bytes once they are the larger part, so that the queue is not moved for every piece
+ * that is sent. An idle stream frees a large buffer. */
 static void compact(struct gs_http_stream *stream)
 {
     if (stream->sent_bytes * 2 < stream->bytes.len)
@@ -168,7 +168,7 @@ void gs_stream_attach(struct gs_http_stream *stream, struct MHD_Connection *mhd,
     stream->mhd = mhd;
     stream->fd = fd;
     if (stream->state == STREAM_DEAD)
-        shutdown(fd, SHUT_RDWR); /* aborted before it was ours */
+        shutdown(fd, SHUT_RDWR); /* aborted before it was attached */
     pthread_mutex_unlock(&stream->lock);
 }
 

@@ -7,12 +7,9 @@
 #include "gpushare/base/file.h"
 #include "internal.h"
 
-/*
- * libmicrohttpd reads its certificate once, at start, and only asks for a client's certificate
- * without looking at it. So each session gets credentials of ours before its handshake: the ones
- * that the files hold now, and with them the demand for a certificate that verifies. A client that
- * has none fails in the handshake, before a byte of HTTP.
- */
+/* libmicrohttpd reads its certificate once, at start, and does not verify clients' certificates. So
+ * each session is given our credentials before its handshake: the current files, and verification
+ * of the client. A client without a valid certificate fails in the handshake, before HTTP. */
 
 enum { FILE_MAX_BYTES = 1 << 20, FILES = 3 };
 
@@ -27,7 +24,7 @@ struct gs_tls {
     pthread_mutex_t lock;
     /* Guarded by lock. */
     struct gs_tls_creds *creds;       /* the newest that could be read */
-    struct gs_file_mark marks[FILES]; /* of the files last tried */
+    struct gs_file_mark marks[FILES]; /* of the files that were read last */
     bool stale;                       /* they could not be used */
 };
 
@@ -60,8 +57,8 @@ static void unref_creds(struct gs_tls_creds *creds)
     free(creds);
 }
 
-/* Whether the chain is whole, and when the server's own certificate ends. GnuTLS's function that
- * takes certificate and key together leaks the half of a certificate that is being written. */
+/* Checks that the chain is complete, and returns when the server's certificate expires. GnuTLS's
+ * function that loads certificate and key together leaks memory if the file is half written. */
 static int check_chain(const char *path, const gnutls_datum_t *pem, int64_t *ret_expires_s,
                        struct gs_error *err)
 {
@@ -123,7 +120,7 @@ static int load(const struct gs_tls *tls, struct gs_tls_creds **ret, struct gs_e
     return 0;
 }
 
-/* True when the files are not those of the last call. */
+/* True if the files have changed since the last call. */
 static bool changed(struct gs_tls *tls)
 {
     bool differs = false;
@@ -169,7 +166,7 @@ void gs_tls_free(struct gs_tls *tls)
     free(tls);
 }
 
-/* Under lock. Files that do not fit together (yet) leave the old ones in force. */
+/* Under lock. If the new files cannot be used, the old ones stay in use. */
 static void reload(struct gs_http_server *server, bool retry)
 {
     struct gs_tls *tls = server->tls;
@@ -194,7 +191,7 @@ static void reload(struct gs_http_server *server, bool retry)
 void gs_tls_poll(struct gs_http_server *server)
 {
     pthread_mutex_lock(&server->tls->lock);
-    reload(server, true); /* a file may be written without its stamp changing */
+    reload(server, true); /* a file may change without its timestamp */
     pthread_mutex_unlock(&server->tls->lock);
 }
 
@@ -206,7 +203,7 @@ void gs_tls_status(struct gs_tls *tls, bool *ret_stale, int64_t *ret_expires_s)
     pthread_mutex_unlock(&tls->lock);
 }
 
-/* What new connections use. */
+/* The credentials of new connections. */
 static struct gs_tls_creds *current(struct gs_http_server *server)
 {
     struct gs_tls *tls = server->tls;
@@ -224,8 +221,7 @@ static struct gs_http_conn *conn_of_session(gnutls_session_t session)
     return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
-/* The subject's common name, or a DNS name, where it is a name: no NUL inside, not cut. False: the
- * certificate has no such one. */
+/* The subject's common name, or a DNS name. False: absent, cut, or with a NUL in it. */
 static bool common_name(gnutls_x509_crt_t cert, char *out)
 {
     size_t size = GS_TLS_NAME_BYTES;
@@ -254,7 +250,7 @@ static bool is_among(const char *list, const char *name)
 
 enum { SAN_MAX = 64 };
 
-/* Writes the name that counts: the one of the list, the common name where there is no list. */
+/* Writes a name that is in the list, or without a list the common name. */
 static bool choose_name(gnutls_x509_crt_t cert, const char *allowed, char *out)
 {
     bool named = common_name(cert, out);
@@ -280,7 +276,7 @@ static bool read_name(gnutls_session_t session, const char *allowed, char *out)
     return ok;
 }
 
-/* Chain, dates and purpose; called inside the handshake. Not 0 ends it. */
+/* Verifies chain, dates and purpose during the handshake. Not 0: the handshake fails. */
 static int verify_client(gnutls_session_t session)
 {
     const struct gs_http_conn *conn = conn_of_session(session);

@@ -7,11 +7,13 @@ bool gs_workers_submit(struct gs_workers *workers, struct gs_http_conn *conn, bo
 {
     pthread_mutex_lock(&workers->lock);
     const unsigned waiting = workers->waiting[conn->group];
-    const unsigned part = waiting == workers->queued ? 2 : GS_GROUP_SHARE; /* alone it has half */
+    const unsigned part = waiting == workers->queued
+                              ? 2
+                              : GS_GROUP_SHARE; /* half of the queue if no other group waits */
     bool room = !workers->stopping && workers->queued < workers->queue_max &&
                 (!conn->group || waiting < workers->queue_max / part);
     if (room) {
-        /* First, or a fast worker would resume what does not sleep yet. */
+        /* Suspend before queueing: a worker might resume it first. */
         if (!suspended)
             MHD_suspend_connection(conn->mhd);
         TAILQ_INSERT_TAIL(&workers->queue, conn, in_queue);
@@ -37,7 +39,7 @@ bool gs_wants_worker(struct gs_http_conn *conn)
 static void run(struct gs_http_conn *conn)
 {
     const struct gs_http_server *server = conn->loop->server;
-    /* Cut off before its turn: nobody would learn what became of it. */
+    /* The connection is cut, so the client could not receive the result. */
     if (atomic_load(&server->hard))
         gs_http_error(&conn->response, 503, "the server is stopping");
     else
@@ -48,12 +50,12 @@ static void run(struct gs_http_conn *conn)
         gs_http_error(&conn->response, 503, "too many concurrent requests");
     }
     conn->phase = GS_PHASE_HANDLED;
-    /* From here on the connection is its loop's again. */
+    /* From here on the connection belongs to its loop again. */
     MHD_resume_connection(conn->mhd);
 }
 
-/* The first of a group that has fewer than are free: with n busy groups each has an n + 1st part at
- * most, and who comes next finds one free. NULL: there is none. */
+/* The first request whose group has fewer busy workers than are free. So with n busy groups each
+ * has at most 1/(n+1) of the workers, and another group finds one free. NULL: none. */
 static struct gs_http_conn *next_conn(const struct gs_workers *workers)
 {
     struct gs_http_conn *conn;
@@ -82,7 +84,7 @@ static void *worker_main(void *arg)
         workers->running[group]++;
         workers->busy++;
         if (workers->queued)
-            pthread_cond_signal(&workers->wake); /* it may be the next one's turn by now */
+            pthread_cond_signal(&workers->wake); /* another request may be eligible by now */
         pthread_mutex_unlock(&workers->lock);
         run(conn);
         pthread_mutex_lock(&workers->lock);

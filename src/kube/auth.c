@@ -12,10 +12,10 @@ enum { FILE_BYTES_MAX = 4 << 20 };
 
 enum { TOKEN, CA, CERT, KEY, FILES };
 
-/* One credential: what the configuration says, and what was read from the file last. */
+/* A credential: its configuration, and the file's content when last read. */
 struct followed {
-    const char *path;  /* NULL: nothing to follow */
-    const char *fixed; /* a token counts until its file could be read; NULL: none */
+    const char *path;  /* NULL: no file */
+    const char *fixed; /* a token is used until its file was read; NULL: none */
     size_t fixed_len;
     struct gs_file_mark mark;
     char *text;
@@ -28,7 +28,7 @@ struct gs_auth {
     pthread_mutex_t lock; /* guards all below */
     struct followed files[FILES];
     int64_t looked_ns; /* when the files were last looked at */
-    uint64_t version;  /* of what they contain: 1 and more */
+    uint64_t version;  /* generation of the contents, from 1 */
 };
 
 /* Reads it when it changed. */
@@ -59,8 +59,8 @@ static int follow(struct gs_auth *auth, struct followed *file, struct gs_error *
     return 0;
 }
 
-/* What cannot be read keeps its last text: a secret that is being replaced may be missing for a
- * moment. */
+/* If the file cannot be read, the last content stays: a secret that is being replaced may be
+ * missing for a moment. */
 static void look_at_files(struct gs_auth *auth)
 {
     for (size_t i = 0; i < FILES; i++)
@@ -68,15 +68,14 @@ static void look_at_files(struct gs_auth *auth)
     auth->looked_ns = gs_clock_now_ns(auth->clock);
 }
 
-/* The order is client-go's: the file while it can be read, then the word itself. */
+/* As client-go: tokenFile if it can be read, else token. */
 static struct gs_slice text_of(const struct followed *file)
 {
     return file->text ? (struct gs_slice){file->text, file->len}
                       : (struct gs_slice){file->fixed, file->fixed_len};
 }
 
-/* White space around a token in a file is not part of it; a line end inside would break the
- * header in two. */
+/* White space around a token in a file is removed; a line break inside would split the header. */
 static int append_token(const struct gs_auth *auth, struct gs_buf *out, struct gs_error *err)
 {
     static const char space[] = " \t\r\n";
@@ -96,8 +95,8 @@ static int append_token(const struct gs_auth *auth, struct gs_buf *out, struct g
     return gs_buf_failed(out) ? gs_fail_nomem(err) : 0;
 }
 
-/* libcurl cannot ask for a pass phrase. PEM says in the block's name or in its Proc-Type that there
- * is one. */
+/* libcurl cannot prompt for a pass phrase. An encrypted PEM block has "ENCRYPTED" in its name or
+ * its Proc-Type. */
 static int check_certificates(const struct gs_auth *auth, struct gs_error *err)
 {
     const char *cert = text_of(&auth->files[CERT]).at, *key = text_of(&auth->files[KEY]).at;
@@ -109,7 +108,7 @@ static int check_certificates(const struct gs_auth *auth, struct gs_error *err)
     return 0;
 }
 
-/* New ones make curl open a new connection, because it compares them before it uses an old one. */
+/* curl compares certificates before it reuses a connection, so new ones cause a new connection. */
 static int set_certificates(const struct gs_auth *auth, CURL *easy, struct gs_error *err)
 {
     static const CURLoption options[FILES] = {
@@ -120,7 +119,7 @@ static int set_certificates(const struct gs_auth *auth, CURL *easy, struct gs_er
         if (curl_easy_setopt(easy, options[i], text.at ? &blob : NULL) != CURLE_OK)
             return gs_fail_nomem(err);
     }
-    /* else libcurl's own folder, /etc/ssl/certs, counts beside it */
+    /* else libcurl also trusts /etc/ssl/certs */
     if (text_of(&auth->files[CA]).at && curl_easy_setopt(easy, CURLOPT_CAPATH, NULL) != CURLE_OK)
         return gs_fail_nomem(err);
     return 0;
@@ -148,7 +147,7 @@ bool gs_auth_refused(struct gs_auth *auth, uint64_t shown)
 {
     pthread_mutex_lock(&auth->lock);
     bool renewable = auth->files[TOKEN].path || auth->files[CERT].path;
-    /* Another thread may have been here with the same ones. */
+    /* Another thread may have re-read the files after the same 401. */
     if (renewable && auth->version == shown) {
         for (size_t i = 0; i < FILES; i++)
             auth->files[i].mark = (struct gs_file_mark){0}; /* in any case */

@@ -11,10 +11,8 @@
 #include "gpushare/base/clock.h"
 #include "gpushare/kube/kubeconfig.h"
 
-/*
- * What the client shows the server, and what it expects to be shown: token, client certificate,
- * authority. Follows files as they change. Thread-safe. Private to this folder.
- */
+/* Credentials: token, client certificate, certificate authority. Re-reads files when they change.
+ * Thread-safe. Private to this folder. */
 struct gs_auth;
 
 /* config and clock are *borrowed* for its life. Reads every file once: GS_ENOENT, GS_EIO,
@@ -25,14 +23,13 @@ int gs_auth_new(const struct gs_kube_config *config, const struct gs_clock *cloc
 void gs_auth_free(struct gs_auth *auth);
 GS_DEFINE_CLEANUP(struct gs_auth *, gs_auth_free)
 
-/* Sets certificates on easy unless *shown, of its last time (0: none), says that it has them, and
- * appends the token, if there is one. Looks at the files at most once a second; one that cannot be
- * read any more leaves what was read from it before. GS_EAUTH, GS_ENOMEM. */
+/* Sets certificates on easy if *shown, the generation of its last call (0: none), is outdated, and
+ * appends the token if there is one. Checks the files at most once a second; if one cannot be read,
+ * its last content is used. GS_EAUTH, GS_ENOMEM. */
 int gs_auth_show(struct gs_auth *auth, CURL *easy, uint64_t *shown, struct gs_buf *token,
                  struct gs_error *err);
 
-/* The server answered 401 to these: files are read again, unless that happened already. True:
- * another attempt may help. */
+/* Call after a 401: re-reads the files unless another call has. True: worth another attempt. */
 bool gs_auth_refused(struct gs_auth *auth, uint64_t shown);
 
 #endif

@@ -4,7 +4,7 @@
 #include "client_private.h"
 #include "gpushare/codec/status.h"
 
-/* Retries of one call. A person or a scheduler waits for the answer, so they are few and quick. */
+/* Retries of one call: few and quick, because a user or a scheduler waits. */
 enum { THROTTLED_MAX = 4, FAILED_MAX = 3 };
 #define RETRY_MIN_NS (50 * GS_NS_PER_MS)
 #define RETRY_MAX_NS (2 * GS_NS_PER_S)
@@ -19,7 +19,7 @@ struct call {
     bool refused;
 };
 
-/* Waits if there is time for it and something after it. */
+/* Waits, unless the deadline would pass. */
 static bool wait_within(struct call *call, int64_t ns)
 {
     if (ns >= call->exchange.deadline_ns - gs_clock_now_ns(call->client->options.clock))
@@ -41,13 +41,13 @@ static bool wait_throttled(struct call *call)
     int64_t max_ns = call->client->options.retry_after_max_ns;
     if (call->throttled++ >= THROTTLED_MAX)
         return false;
-    /* Told nothing: a second, as API servers say when they say something. */
+    /* Without Retry-After: one second, which is what API servers send. */
     ns = ns < 0 ? GS_NS_PER_S : ns;
     ns = ns > max_ns ? max_ns : ns;
     return wait_within(call, ns + gs_client_backoff_ns(call->client, 0, 1, RETRY_MIN_NS));
 }
 
-/* An answer arrived: is another attempt allowed, and was the wait for it worth while? */
+/* After an answer: whether to retry; waits before it. */
 static bool again_after_answer(struct call *call)
 {
     bool get = strcmp(call->exchange.request->method, "GET") == 0;
@@ -70,21 +70,21 @@ static bool again_after_answer(struct call *call)
     }
 }
 
-/* None arrived: again when nothing was sent, or when asking twice does no harm. */
+/* Without an answer: retry if nothing was sent, or if the request is idempotent. */
 static bool again_after_failure(struct call *call, const struct gs_error *why)
 {
     bool get = strcmp(call->exchange.request->method, "GET") == 0;
     return (call->exchange.unsent || (get && why->code == GS_EIO)) && wait_backoff(call);
 }
 
-/* A replica whose Lease waits behind its binds leads no more. */
+/* A replica whose Lease request waits behind binds would lose its leadership. */
 static bool is_lease(const struct call *call)
 {
     static const char leases[] = "/apis/coordination.k8s.io/";
     return strncmp(call->exchange.request->path, leases, sizeof(leases) - 1) == 0;
 }
 
-/* False: its turn would come too late. */
+/* False: the rate limit would delay it past its deadline. */
 static bool wait_for_turn(struct call *call)
 {
     struct gs_kube_client *client = call->client;

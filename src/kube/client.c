@@ -47,7 +47,7 @@ static int build_base(struct gs_kube_client *client, struct gs_error *err)
     const bool ipv6 = strchr(url->host, ':') != NULL, ipv6_name = strchr(name, ':') != NULL;
     char host[300], target[320];
     snprintf(host, sizeof(host), ipv6 ? "[%s]:%u" : "%s:%u", url->host, url->port);
-    snprintf(target, sizeof(target), "::%s", host); /* whatever the URL's name and port */
+    snprintf(target, sizeof(target), "::%s", host); /* for any name and port in the URL */
     client->connect_to = curl_slist_append(NULL, target);
     client->host_header = strdup(host);
     if (asprintf(&client->base, ipv6_name ? "https://[%s]:%u" : "https://%s:%u", name, url->port) <
@@ -181,7 +181,7 @@ void gs_runner_close(struct gs_kube_client *client, struct gs_runner *runner)
     curl_multi_cleanup(runner->multi);
 }
 
-/* No wait is longer than this without a look at the flags, whoever forgets to wake us. */
+/* The longest wait between two checks of the flags. */
 #define LOOK_EVERY_NS (200 * GS_NS_PER_MS)
 
 void gs_client_wait(struct gs_kube_client *client, const struct gs_runner *runner, int64_t ns)
@@ -189,7 +189,7 @@ void gs_client_wait(struct gs_kube_client *client, const struct gs_runner *runne
     while (ns > 0 && !gs_client_stopped(client, runner) && !gs_runner_list_wanted(runner)) {
         const int64_t part_ns = ns < LOOK_EVERY_NS ? ns : LOOK_EVERY_NS;
         const int64_t begun_ns = gs_clock_now_ns(gs_clock_system());
-        if (runner) { /* woken it goes on early */
+        if (runner) { /* a wake-up ends it early */
             curl_multi_poll(runner->multi, NULL, 0, (int)(part_ns / GS_NS_PER_MS) + 1, NULL);
             ns -= gs_clock_now_ns(gs_clock_system()) - begun_ns;
         } else {

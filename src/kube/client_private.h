@@ -13,19 +13,19 @@
 #include "rate.h"
 #include "url.h"
 
-/* The client's inside. Private to this folder. */
+/* The client's internals. Private to this folder. */
 
-/* One curl handle with what was set on it last. Used by one thread at a time. */
+/* A curl handle and the credentials set on it. Used by one thread at a time. */
 struct gs_connection {
     struct gs_connection *next; /* in the pool */
     CURL *easy;
-    uint64_t shown; /* of gs_auth_show() */
+    uint64_t shown; /* for gs_auth_show() */
     char error[CURL_ERROR_SIZE];
 };
 
-/* A watch in progress: its multi handle is what wake() pokes. */
+/* A watch in progress; wake() wakes its multi handle. */
 struct gs_runner {
-    struct gs_runner *next; /* among the client's runners */
+    struct gs_runner *next; /* entry in the client's list of runners */
     CURLM *multi;
     const atomic_bool *stop;
     const atomic_bool *list_wanted; /* NULL: never */
@@ -36,9 +36,9 @@ struct gs_kube_client {
     struct gs_kube_options options; /* defaults filled in */
     struct gs_kube_config config;
     struct gs_url url;
-    char *base;                    /* what request paths are appended to */
-    struct curl_slist *connect_to; /* set with tls-server-name: where the name really is */
-    char *host_header;             /* likewise: "Host: …" */
+    char *base;                    /* prefix of request paths */
+    struct curl_slist *connect_to; /* with tls-server-name: the server's real address */
+    char *host_header;             /* with tls-server-name: "Host: …" */
     char user_agent[128];
     struct gs_auth *auth;
     atomic_bool canceled;
@@ -93,39 +93,39 @@ static inline bool gs_client_stopped(const struct gs_kube_client *client,
            gs_runner_stopped(runner);
 }
 
-/* Its request, or its wait for the next, is to end: a new list is to begin. */
+/* Ends its request or wait: the watch must list again. */
 static inline bool gs_runner_list_wanted(const struct gs_runner *runner)
 {
     return runner && runner->list_wanted &&
            atomic_load_explicit(runner->list_wanted, memory_order_acquire);
 }
 
-/* One request on the wire and what came back. */
+/* A request and its response. */
 struct gs_exchange {
     const struct gs_kube_request *request;
-    int64_t deadline_ns;    /* nothing is sent after it; 0: none, the stall timer watches */
-    int64_t head_ns;        /* with a runner: no byte for so long before the head is complete … */
-    int64_t stall_ns;       /* … or after it ends it; 0: never */
-    struct gs_buf *body;    /* where the body goes, within its ceiling … */
-    struct gs_lines *lines; /* … but a 200's goes here when this is not NULL */
+    int64_t deadline_ns;    /* deadline; 0: none, only the stall timer applies */
+    int64_t head_ns;        /* with a runner: time without a byte before the head is complete … */
+    int64_t stall_ns;       /* … and after it, that ends the request; 0: no limit */
+    struct gs_buf *body;    /* receives the body, up to its ceiling … */
+    struct gs_lines *lines; /* … except that of a 200, if this is set */
     gs_line_fn *line;
-    void (*answered)(void *ctx); /* a 200's head is complete; NULL: nobody asks */
-    void *ctx;                   /* of line and answered */
+    void (*answered)(void *ctx); /* called when a 200's head is complete; may be NULL */
+    void *ctx;                   /* for line and answered */
     /* Filled in: */
     int status;             /* 0: no answer */
-    int64_t retry_after_ns; /* -1: not told */
-    bool unsent;            /* nobody was there: trying again is safe */
-    bool sent;              /* it may have gone out */
+    int64_t retry_after_ns; /* -1: absent */
+    bool unsent;            /* no connection: a retry is safe */
+    bool sent;              /* the request may have been sent */
     bool headed;            /* the answer's head is complete */
     bool stalled;
-    uint64_t shown; /* of gs_auth_show() */
+    uint64_t shown; /* for gs_auth_show() */
     /* While it runs: */
     struct gs_kube_client *client;
     CURL *easy;
     int64_t heard_ns;      /* when the last byte arrived */
     uint64_t bytes;        /* of the body */
-    bool enough;           /* of it */
-    struct gs_error error; /* why a callback ended it */
+    bool enough;           /* of the body */
+    struct gs_error error; /* the reason if a callback ended it */
 };
 
 /*
@@ -137,7 +137,7 @@ struct gs_exchange {
 int gs_exchange_run(struct gs_kube_client *client, struct gs_runner *runner,
                     struct gs_exchange *exchange, struct gs_error *err);
 
-/* Runs it with the retries that client.h promises, within its time. */
+/* Runs it with the retries of client.h, within its deadline. */
 int gs_call(struct gs_kube_client *client, struct gs_runner *runner,
             const struct gs_kube_request *request, int *ret_status, struct gs_buf *body,
             struct gs_error *err);

@@ -12,13 +12,13 @@
 /* Handles kept for the next request; more are made when more requests are in flight. */
 enum { IDLE_MAX = 64 };
 
-/* What was sent and is not acknowledged for this long means a dead peer: without it a cable pulled
- * in mid-request is noticed after a quarter of an hour. It counts for keepalive probes too
- * (tcp(7)), which go out while nothing else does: so a silent peer is found in the same time. */
+/* If sent bytes are not acknowledged for this long, the peer is dead. The default is a quarter of
+ * an hour. It also applies to keepalive probes (tcp(7)), so an idle connection is checked in the
+ * same time. */
 enum { UNACKNOWLEDGED_MS = 10000, PROBE_AFTER_S = 4, PROBE_EVERY_S = 2 };
 
-/* API servers close idle connections; one that is older is not worth the risk of a request that
- * vanishes. */
+/* API servers close idle connections. An older one is not reused, because the request could be
+ * lost. */
 enum { IDLE_CONNECTION_MAX_S = 60 };
 
 static int on_socket(void *ctx, curl_socket_t fd, curlsocktype purpose)
@@ -28,8 +28,8 @@ static int on_socket(void *ctx, curl_socket_t fd, curlsocktype purpose)
     return CURL_SOCKOPT_OK;
 }
 
-/* A request that was given up must not go out behind our back when the network comes back: what the
- * kernel still holds of it is thrown away. */
+/* Discards unsent bytes in the kernel: an abandoned request must not be sent when the network
+ * recovers. */
 static int on_close(void *ctx, curl_socket_t fd)
 {
     const struct linger at_once = {.l_onoff = 1};
@@ -39,14 +39,14 @@ static int on_close(void *ctx, curl_socket_t fd)
     return close(fd);
 }
 
-/* What holds for every request to every server. */
+/* Options of every request. */
 static const struct {
     CURLoption option;
     long value;
 } numbers[] = {
     {CURLOPT_NOSIGNAL, 1},
     {CURLOPT_FOLLOWLOCATION, 0},
-    {CURLOPT_PATH_AS_IS, 1}, /* no object is called ".." */
+    {CURLOPT_PATH_AS_IS, 1}, /* no object is named ".." */
     {CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1},
     {CURLOPT_BUFFERSIZE, 128 << 10},
     {CURLOPT_TCP_NODELAY, 1},
@@ -54,7 +54,7 @@ static const struct {
     {CURLOPT_TCP_KEEPIDLE, PROBE_AFTER_S},
     {CURLOPT_TCP_KEEPINTVL, PROBE_EVERY_S},
     {CURLOPT_MAXAGE_CONN, IDLE_CONNECTION_MAX_S},
-    {CURLOPT_QUICK_EXIT, 1}, /* a resolver that hangs holds nobody up */
+    {CURLOPT_QUICK_EXIT, 1}, /* a resolver that hangs must not block the thread */
     {CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2},
 };
 static const struct {
@@ -62,13 +62,13 @@ static const struct {
     const char *value;
 } texts[] = {
     {CURLOPT_PROTOCOLS_STR, "http,https"},
-    {CURLOPT_PROXY, ""}, /* also not what libcurl finds in the environment */
+    {CURLOPT_PROXY, ""}, /* ignore proxies in the environment */
     {CURLOPT_SSLCERTTYPE, "PEM"},
     {CURLOPT_SSLKEYTYPE, "PEM"},
     {CURLOPT_KEYPASSWD, ""}, /* 7.88 reads through a NULL when PEM is encrypted */
 };
 
-/* An option that did not take, for want of memory, may be the one that keeps a connection safe. */
+/* An option that failed for lack of memory could be one that secures the connection. */
 static bool set_options(const struct gs_kube_client *client, struct gs_connection *connection)
 {
     CURL *easy = connection->easy;

@@ -22,7 +22,7 @@ static enum gs_code code_of_curl(CURLcode code)
     }
 }
 
-/* What to look at, for the failures that a person has to mend. */
+/* Hints for failures that an operator has to fix. */
 static const char *advice_for(CURLcode code)
 {
     switch (code) {
@@ -84,7 +84,7 @@ static size_t on_header(char *line, size_t size, size_t count, void *ctx)
     return len;
 }
 
-/* -1 when its time is over: GS_EBUSY while nothing was sent. */
+/* -1: the deadline has passed; GS_EBUSY if nothing was sent. */
 static int check_deadline(struct gs_exchange *exchange)
 {
     const struct gs_kube_client *client = exchange->client;
@@ -115,7 +115,7 @@ static int on_connected(void *ctx, char *remote_ip, char *local_ip, int remote_p
     return CURL_PREREQFUNC_OK;
 }
 
-/* The credentials may be seen by this server on this connection. */
+/* Whether credentials may be sent on this connection. */
 static bool may_show_credentials(const struct gs_kube_client *client)
 {
     return client->url.tls || client->url.loopback;
@@ -154,8 +154,8 @@ static struct curl_slist *build_headers(const struct gs_kube_client *client,
     return NULL;
 }
 
-/* Path and query go as a request target of their own: of a URL, libcurl 7.88 drops the query when
- * memory is short, and says nothing. */
+/* Path and query are set as the request target: from a URL, libcurl 7.88 silently drops the query
+ * when memory is short. */
 static int set_url(const struct gs_kube_client *client, CURL *easy,
                    const struct gs_kube_request *request, struct gs_error *err)
 {
@@ -188,17 +188,17 @@ static int set_request(const struct gs_kube_client *client, CURL *easy,
     long timeout_ms = 0;
     if (exchange->deadline_ns) {
         int64_t left_ns = exchange->deadline_ns - gs_clock_now_ns(client->options.clock);
-        /* the least, when the credentials took all of it: on_connected() says so then */
+        /* at least 1 ms; if no time is left, on_connected() fails */
         timeout_ms = left_ns > 0 ? (long)(left_ns / GS_NS_PER_MS) + 1 : 1;
     }
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_ms);
-    /* The only one of these that takes memory, and without it a PATCH would be a POST. */
+    /* The only option here that allocates; without it a PATCH would be sent as a POST. */
     if (curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method) != CURLE_OK)
         return gs_fail_nomem(err);
     return set_url(client, easy, request, err);
 }
 
-/* Runs the handle on the runner's multi: whatever wake() says is seen at once. */
+/* Runs the handle on the runner's multi handle, which wake() can wake. */
 static CURLcode perform_on(const struct gs_runner *runner, struct gs_exchange *exchange)
 {
     const struct gs_clock *clock = exchange->client->options.clock;
@@ -294,7 +294,7 @@ static int run_on(struct gs_connection *connection, struct gs_runner *runner,
     CURLcode code = runner ? perform_on(runner, exchange) : curl_easy_perform(easy);
     int result = finish(connection, exchange, code, err);
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, NULL);
-    curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L); /* forgets the borrowed body */
+    curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L); /* resets the pointer to the borrowed body */
     for (struct curl_slist *line = headers; line; line = line->next)
         explicit_bzero(line->data, strlen(line->data));
     curl_slist_free_all(headers);

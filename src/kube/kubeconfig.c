@@ -28,7 +28,7 @@ static const char *const user_words[] = {
     "token",      "tokenFile",       "client-certificate", "client-certificate-data",
     "client-key", "client-key-data", "extensions",         NULL};
 
-/* The file that is read, and what becomes of it. */
+/* The file that is read, and the result. */
 struct file {
     const char *name;
     struct gs_kube_config *config;
@@ -117,7 +117,7 @@ static char *join_path(const struct file *file, const char *path)
                                                                                          : joined;
 }
 
-/* KEY names a file, KEY-data holds it in base64. Having both contradicts itself. */
+/* KEY names a file, KEY-data is its content in base64. Both together are an error. */
 static int read_pem(const struct file *file, const json_t *map, const char *key,
                     struct gs_kube_pem *ret)
 {
@@ -191,7 +191,7 @@ static int read_contexts(const struct file *file, const json_t *root)
     return read_user(file, user);
 }
 
-/* The rest of it; or, when it failed so far or now, nothing of it is kept. */
+/* Completes the configuration; after a failure, releases it. */
 static int finish(int result, struct gs_kube_config *config, const char *source,
                   struct gs_error *err)
 {

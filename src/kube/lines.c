@@ -42,7 +42,7 @@ int gs_lines_feed(struct gs_lines *lines, const char *bytes, size_t len, gs_line
     return 0;
 }
 
-/* A large object's memory is not kept for the next. */
+/* Free a large object's memory. */
 void gs_lines_reset(struct gs_lines *lines)
 {
     if (lines->rest.cap > KEPT_BYTES_MAX)

@@ -28,7 +28,7 @@ int gs_watcher_prepare(struct gs_watcher *watcher, struct gs_error *err)
     watcher->path = pods ? "/api/v1/pods" : "/api/v1/nodes";
     if (!node)
         return 0;
-    /* Those that ended are as many as anybody likes. */
+    /* Excludes finished pods, whose number has no limit. */
     gs_buf_printf(&selector,
                   pods ? "spec.nodeName=%s,status.phase!=Succeeded,status.phase!=Failed"
                        : "metadata.name=%s",
@@ -49,8 +49,8 @@ void gs_watcher_release(struct gs_watcher *watcher)
     gs_buf_release(&watcher->query);
 }
 
-/* Only the runner of a watch can be woken while it fetches, so that stopping waits for nothing:
- * other lists do not fetch ahead. */
+/* Only a watch's runner fetches ahead: its request can be woken, so stopping does not wait for it.
+ */
 int gs_watcher_list(struct gs_watcher *watcher, int (*begin)(void *ctx, struct gs_error *err),
                     int64_t page_timeout_ns, int64_t deadline_ns, char ret_rv[GS_RV_BYTES],
                     struct gs_error *err)

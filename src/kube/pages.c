@@ -4,21 +4,21 @@
 #include <pthread.h>
 #include <string.h>
 
-/* How often one list may begin anew because the server forgot its continue token. */
+/* How often a list may restart because its continue token expired. */
 enum { RESTARTS_MAX = 5 };
 
-/* A page that is too large is asked for in so much smaller ones. */
+/* A page that is too large is requested again with this part of its size. */
 enum { SHRINK = 8 };
 
-/* Later pages hold as many objects as weigh this much, at most GROW times as many as the first: few
- * requests where objects are small, little memory where they are large. */
+/* Later pages have as many objects as fit into this many bytes, at most GROW times the first
+ * page's: few requests for small objects, little memory for large ones. */
 enum { PAGE_BYTES = 2 << 20, GROW = 8 };
 
-/* A list is given up beyond so many objects, several times those of the largest clusters. Each page
- * counts as PAGE_WEIGHT of them: empty ones end, too. */
+/* A list fails beyond this many objects, several times the largest clusters' number. A page counts
+ * as PAGE_WEIGHT objects, so that empty pages end, too. */
 enum { LIST_MAX = 1000000, PAGE_WEIGHT = 20 };
 
-/* One page: what it is asked for with, and what came. */
+/* A page: its request and its content. */
 struct page {
     struct pages *pages;
     char token[GS_CONTINUE_BYTES]; /* "": the first */
@@ -33,11 +33,11 @@ struct page {
 struct pages {
     const struct gs_pages *of;
     struct page page[2];
-    uint32_t turn; /* which of them is to be read */
-    bool ahead;    /* it is being fetched by `fetcher` */
+    uint32_t turn; /* index of the page to read next */
+    bool ahead;    /* `fetcher` is fetching it */
     pthread_t fetcher;
     struct gs_list_meta meta;
-    bool done; /* the last was read */
+    bool done; /* the last page was read */
     uint32_t limit;
     uint32_t restarts;
     uint64_t items; /* of the page being read */
@@ -84,7 +84,7 @@ static void *run_fetch(void *arg)
     return NULL;
 }
 
-/* The page whose turn it is, fetched. */
+/* Returns the next page, fetched. */
 static struct page *await_page(struct pages *pages)
 {
     struct page *page = &pages->page[pages->turn];
@@ -102,8 +102,8 @@ static void aim(struct page *page, const char *token, uint32_t limit)
     page->limit = limit;
 }
 
-/* API servers tell the next page's token before the items. A list that gets no thread goes in turn,
- * and so does one of large objects, of which one at a time is kept. */
+/* API servers send the next page's token before the items, so the next page can be fetched while
+ * one is read. Without a thread, or if objects are large, pages are fetched in turn. */
 static void fetch_ahead(struct pages *pages, const struct page *page)
 {
     struct gs_list_meta head;
@@ -116,7 +116,7 @@ static void fetch_ahead(struct pages *pages, const struct page *page)
     pages->ahead = pthread_create(&pages->fetcher, NULL, run_fetch, next) == 0;
 }
 
-/* The pages so far are void. */
+/* Discards the pages that were read. */
 static int begin_anew(struct pages *pages)
 {
     const struct gs_pages *of = pages->of;
@@ -144,7 +144,7 @@ static void aim_at_next(struct pages *pages)
         aim(&pages->page[pages->turn], pages->meta.continue_token, pages->limit);
 }
 
-/* One object above the ceiling: the answer's head says which, and what comes next. */
+/* Skips an object above the ceiling. The answer's head has its name and the next token. */
 static int pass_over(struct pages *pages, const struct page *page)
 {
     const struct gs_pages *of = pages->of;
@@ -159,7 +159,7 @@ static int pass_over(struct pages *pages, const struct page *page)
     return 0;
 }
 
-/* Reads it, and says which is next. */
+/* Reads the page, and sets the next one. */
 static int read_page(struct pages *pages, struct page *page)
 {
     const struct gs_slice text = {page->body.data ? page->body.data : "", page->body.len};

@@ -11,11 +11,11 @@
 #include "gpushare/codec/status.h"
 #include "gpushare/codec/watch.h"
 
-/* One object in, one object out: everything of the port but lists and watches. */
+/* The port's calls for single objects; lists and watches are elsewhere. */
 
 enum { PATH_BYTES_MAX = 4096, REQUEST_BYTES_MAX = 2 << 20 };
 
-/* Where the API has a kind's objects. */
+/* The API path of each kind. */
 struct kind {
     const char *root, *plural;
     bool namespaced;
@@ -26,13 +26,13 @@ static const struct kind nodes = {"/api/v1", "nodes", false};
 static const struct kind events = {"/api/v1", "events", true};
 static const struct kind leases = {"/apis/coordination.k8s.io/v1", "leases", true};
 
-/* A name that is empty or dots would make the path another one. */
+/* An empty name, or one of dots, would change the path. */
 static bool is_name(const char *name)
 {
     return name && name[0] && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
-/* One request for an object: where it goes, what is sent, and the answer. */
+/* A request for an object, and its answer. */
 struct object_call {
     struct gs_kube_client *client;
     struct gs_buf path, body, answer;
@@ -85,8 +85,8 @@ static int build_path(struct object_call *call, const struct kind *kind, const c
     return 0;
 }
 
-/* Sends it, again where that is right, until then (0: the client's time); an answer that is no 2xx
- * is a failure. */
+/* Sends it with retries, until the deadline (0: the client's). An answer other than 2xx is a
+ * failure. */
 static int send_call(struct object_call *call, const char *method, const char *type,
                      int64_t deadline_ns, struct gs_error *err)
 {
@@ -118,8 +118,8 @@ static struct gs_slice slice_of(const struct gs_buf *buf)
     return (struct gs_slice){buf->data ? buf->data : "", buf->len};
 }
 
-/* An API server's own answer that it failed; that of a proxy before it has no Status. After 504,
- * its own time being over, what it began may still be carried out. */
+/* Whether the API server itself reports failure; a proxy's answer has no Status. After 504, a
+ * timeout, the request may still be executed. */
 static bool is_own_failure(const struct gs_buf *answer)
 {
     struct gs_api_status status;
@@ -164,8 +164,8 @@ static int op_get_node(void *ctx, const char *name, struct gs_node *ret, struct 
     return gs_codec_node(call.client->options.names, slice_of(&call.answer), ret, err);
 }
 
-/* An API server takes another UID for an attempt to change it, and says 422 "metadata.uid: … field
- * is immutable" (apimachinery: ValidateObjectMetaAccessorUpdate): to us it is a precondition. */
+/* A UID in a patch is a precondition. If it differs, API servers answer 422 "metadata.uid: … field
+ * is immutable" (apimachinery: ValidateObjectMetaAccessorUpdate). */
 static int patch_meta(void *ctx, const struct kind *kind, const struct gs_meta_patch *meta,
                       struct gs_error *err)
 {
@@ -217,7 +217,7 @@ static int op_create_event(void *ctx, const struct gs_event *event, struct gs_er
     gs_codec_event(&call.body, event, wall_ns(&call));
     if (send_call(&call, "POST", GS_TYPE_JSON, 0, &why) == 0)
         return 0;
-    /* Its name holds the nanosecond: one that is there already is this one, sent twice. */
+    /* An Event's name contains the nanosecond, so an existing one is this Event, sent twice. */
     return why.code == GS_ECONFLICT ? 0 : gs_fail(err, why.code, "%s", why.msg);
 }
 

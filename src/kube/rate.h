@@ -9,9 +9,9 @@
  * and Burst of its rest.Config). Not thread-safe; the caller brings the time.
  */
 struct gs_rate {
-    int64_t interval_ns; /* of one request; 0: no limit */
-    int64_t burst_ns;    /* of as many as may come at once */
-    int64_t next_ns;     /* when the bucket will be full again */
+    int64_t interval_ns; /* per request; 0: no limit */
+    int64_t burst_ns;    /* of a burst */
+    int64_t next_ns;     /* when the bucket is full again */
 };
 
 /* qps 0: no limit; burst 0 is 1. */

@@ -7,7 +7,7 @@
 
 #include "gpushare/base/error.h"
 
-/* What the client must know of a server's URL. Private to this folder. */
+/* A server's URL, parsed. Private to this folder. */
 enum { GS_URL_PART_BYTES = 256 };
 
 struct gs_url {

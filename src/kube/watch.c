@@ -4,16 +4,17 @@
 #include "client_private.h"
 #include "watch_private.h"
 
-/* The life of a watch: list, stream, stream again from where it was, list again when it must. */
+/* A watch: lists, streams, resumes the stream after a disconnect, and lists again when it must. */
 
-/* A stream that ends by itself sooner than this, and without having told anything, has failed. */
+/* A stream that ends sooner than this, without an event, has failed. */
 #define SHORT_STREAM_NS GS_NS_PER_S
 
-/* The first attempt after a failure waits at most this long: most failures are a connection that
- * was cut, and every moment without a watch is a moment of old knowledge. */
+/* The longest wait before the first attempt after a failure: most failures are cut connections, and
+ * without a watch the state becomes stale. */
 #define FIRST_RETRY_NS (100 * GS_NS_PER_MS)
 
-/* So many streams in a row that told nothing: perhaps the server no longer knows our place. */
+/* After this many streams without an event, list again: the server may not have our
+ * resourceVersion. */
 enum { BARREN_STREAMS_MAX = 4 };
 
 static void on_answered(void *ctx)
@@ -26,8 +27,8 @@ static void on_answered(void *ctx)
     watcher->live = true;
 }
 
-/* Waits before the next attempt: longer after each failure, at least what the server asked for.
- * Every failure is told, not only the first: the reason may be another one by now. */
+/* Waits before the next attempt: longer after each failure, at least Retry-After. Reports every
+ * failure, because the reason may change. */
 static void retry_later(struct gs_watcher *watcher, const char *why, int64_t at_least_ns)
 {
     const struct gs_kube_options *options = &watcher->client->options;
@@ -89,7 +90,7 @@ static void build_query(struct gs_watcher *watcher, struct gs_buf *query)
         gs_buf_printf(query, "&%s", watcher->query.data);
 }
 
-/* 0: the stream ended at its time. -1 with why. */
+/* 0: the stream ended normally. -1: *why says why. */
 static int stream(struct gs_watcher *watcher, struct gs_exchange *exchange, struct gs_error *why)
 {
     _cleanup_(gs_buf_release) struct gs_buf query = GS_BUF(64 << 10);
@@ -106,7 +107,7 @@ static int stream(struct gs_watcher *watcher, struct gs_exchange *exchange, stru
     return gs_kube_fail_status(exchange->status, body->data ? body->data : "", body->len, why);
 }
 
-/* What a failed stream means for the place in the history, and for the figures. */
+/* Decides after a failed stream whether to list again, and updates the statistics. */
 static void judge_failure(struct gs_watcher *watcher, const struct gs_exchange *exchange,
                           const struct gs_error *why)
 {
@@ -121,16 +122,16 @@ static void judge_failure(struct gs_watcher *watcher, const struct gs_exchange *
         GS_COUNT(client, watch_stalls, 1);
     if (watcher->must_list || why->code == GS_ETOOBIG)
         watcher->rv[0] = '\0';
-    /* Our place is in this server's future (apiserver, storage/errors.go): it is behind another
-     * for a moment, or its history was restored from a backup, and then the place is no place. */
+    /* Our resourceVersion is newer than this server's (apiserver, storage/errors.go): it lags
+     * behind another server, or was restored from a backup, and then the version is invalid. */
     if (strstr(why->msg, "Too large resource version") && watcher->barren > 0)
         watcher->rv[0] = '\0';
-    /* A server that is not there says nothing about our place. */
+    /* An unreachable server does not make our resourceVersion invalid. */
     if (!exchange->unsent && ++watcher->barren >= BARREN_STREAMS_MAX)
         watcher->rv[0] = '\0';
 }
 
-/* A 401 is tried once more at once, with what files and plugin say now. */
+/* A 401 is retried once, with re-read files. */
 static bool is_renewed(struct gs_watcher *watcher, const struct gs_exchange *exchange)
 {
     if (exchange->status != 401 || watcher->refused)
@@ -157,8 +158,8 @@ static void watch_once(struct gs_watcher *watcher)
     int64_t begun_ns = gs_clock_now_ns(watcher->client->options.clock);
     int result = stream(watcher, &exchange, &why);
     int64_t lasted_ns = gs_clock_now_ns(watcher->client->options.clock) - begun_ns;
-    /* Where nothing happens, whatever cuts idle connections must not have us away for longer each
-     * time: one that stood longer than any wait is no failure in a row. */
+    /* A stream that lasted longer than any wait resets the count of failures: otherwise a proxy
+     * that cuts idle connections would lengthen each wait. */
     const bool useful = watcher->events > 0 || (result == 0 && lasted_ns >= SHORT_STREAM_NS);
     if (useful)
         watcher->barren = 0;

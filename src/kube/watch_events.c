@@ -7,9 +7,9 @@
 #include "gpushare/codec/watch.h"
 #include "watch_private.h"
 
-/* From bytes of a list or a watch to calls of the sink. */
+/* Decodes the bytes of a list or a watch and calls the sink. */
 
-/* The sink has no memory: what it missed, only a new list can tell. */
+/* The sink is out of memory: only a new list can restore what it missed. */
 static int fail_sink(struct gs_watcher *watcher, struct gs_error *err)
 {
     watcher->must_list = true;
@@ -24,7 +24,7 @@ int gs_watcher_list_begin(void *ctx, struct gs_error *err)
     return 0;
 }
 
-/* 0: in watcher->pod or ->node. -1 with why. */
+/* 0: decoded into watcher->pod or ->node. -1: *why says why. */
 static int decode(struct gs_watcher *watcher, struct gs_scan *scan, struct gs_error *why)
 {
     const struct gs_names *names = watcher->client->options.names;
@@ -43,8 +43,8 @@ static int deliver(struct gs_watcher *watcher)
     return sink->pod(sink->ctx, &watcher->pod);
 }
 
-/* An object that cannot be read is counted and passed over: one broken object must not keep all
- * others from us. Where the text around it is broken, its owner says so. */
+/* Counts and skips an object that cannot be decoded, so that one invalid object does not block the
+ * others. If the text around it is invalid, the caller fails. */
 int gs_watcher_item(void *ctx, struct gs_scan *scan, struct gs_error *err)
 {
     struct gs_watcher *watcher = ctx;
@@ -59,7 +59,7 @@ int gs_watcher_item(void *ctx, struct gs_scan *scan, struct gs_error *err)
     return deliver(watcher) < 0 ? fail_sink(watcher, err) : 0;
 }
 
-/* What is gone but cannot be read would stay charged for ever: a new list tells. */
+/* A deleted object that cannot be decoded would stay allocated forever: list again. */
 static int gone(struct gs_watcher *watcher, struct gs_scan *scan, struct gs_error *err)
 {
     struct gs_error why = {0};
@@ -75,11 +75,9 @@ static int gone(struct gs_watcher *watcher, struct gs_scan *scan, struct gs_erro
     return result < 0 ? fail_sink(watcher, err) : 0;
 }
 
-/*
- * History goes forward. The API promises nothing about how versions compare, but every server
- * counts; one that counts backwards was restored from a backup, and what it tells does not follow
- * from what we know. Versions that are no numbers are taken as they come.
- */
+/* Whether the version is older than the last. The API does not define an order of versions, but
+ * servers use increasing numbers; a lower one means that the server was restored from a backup.
+ * Versions that are not numbers are accepted. */
 static int move_on(struct gs_watcher *watcher, const char *rv, struct gs_error *err)
 {
     uint64_t before, after;
@@ -134,7 +132,7 @@ int gs_watcher_line(void *ctx, const char *line, size_t len, struct gs_error *er
         return gs_fail(err, GS_ECANCELED, "stopped");
     if (gs_codec_watch_event((struct gs_slice){line, len}, &event, &why) < 0 ||
         (event.type != GS_WATCH_ERROR && gs_codec_object_rv(event.object, rv, &why) < 0)) {
-        /* Nobody knows what it was about. */
+        /* The object of the event is unknown. */
         watcher->must_list = true;
         gs_client_broken(watcher->client, &why);
         return gs_fail(err, why.code, "%s", why.msg);

@@ -4,25 +4,25 @@
 
 #include "client_private.h"
 
-/* One watch, or one list: without runner. Used by the thread that is in gs_kube_ops. Private to
- * this folder. */
+/* A watch, or a list, which has no runner. Used by the thread in gs_kube_ops. Private to this
+ * folder. */
 struct gs_watcher {
     struct gs_kube_client *client;
     const struct gs_watch_spec *spec;
     const struct gs_watch_sink *sink;
-    struct gs_runner runner; /* of a list zeroed */
+    struct gs_runner runner; /* zeroed for a list */
     const char *path;
     struct gs_buf query;  /* "fieldSelector=…", encoded; data NULL: none */
-    char rv[GS_RV_BYTES]; /* where we are in the history; "": list first */
+    char rv[GS_RV_BYTES]; /* the last resourceVersion; "": list first */
     bool listed;          /* at least once */
-    bool live;            /* as the sink was told */
-    bool refused;         /* a 401 was tried again already */
-    bool must_list;       /* this stream showed that our picture is no longer to be trusted */
+    bool live;            /* as reported to the sink */
+    bool refused;         /* a 401 was retried */
+    bool must_list;       /* this stream showed that the state is invalid: list again */
     uint32_t attempt;     /* failures in a row */
-    uint32_t barren;      /* streams in a row that failed and told nothing */
+    uint32_t barren;      /* streams in a row that failed without an event */
     uint64_t events;      /* of this stream, bookmarks included */
     struct gs_lines lines;
-    struct gs_buf body; /* of answers that are no 200 */
+    struct gs_buf body; /* of answers other than 200 */
     struct gs_pod pod;
     struct gs_node node;
 };
@@ -38,8 +38,8 @@ struct gs_watcher {
 int gs_watcher_prepare(struct gs_watcher *watcher, struct gs_error *err);
 void gs_watcher_release(struct gs_watcher *watcher);
 
-/* In pages, the first of options.page_limit objects; deadline_ns: of all together. begin, ret_rv
- * and errors as those of gs_pages_read(), or GS_ENOMEM: the sink has none. */
+/* Lists in pages, the first of options.page_limit objects; deadline_ns: for all pages. begin,
+ * ret_rv and errors as those of gs_pages_read(); GS_ENOMEM: the sink is out of memory. */
 int gs_watcher_list(struct gs_watcher *watcher, int (*begin)(void *ctx, struct gs_error *err),
                     int64_t page_timeout_ns, int64_t deadline_ns, char ret_rv[GS_RV_BYTES],
                     struct gs_error *err);
