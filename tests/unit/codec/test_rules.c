@@ -13,6 +13,7 @@
 
 static const char node_json[] =
     "{'metadata':{'name':'n1','labels':{'zone':'b','rank':'7','empty':''}},'spec':{'taints':["
+    "{'key':'the last taints count','effect':'NoExecute'}],'taints':["
     "{'key':'team','value':'x','effect':'NoSchedule','timeAdded':null},"
     "{'key':'soft','effect':'PreferNoSchedule'}]}}";
 

@@ -211,6 +211,9 @@ static const struct error_row {
      "FILE: ticket is not supported"},
     {"a key that is a list", WITH_USER("    ? [a]\n    : b\n"), GS_EINVAL,
      "FILE:14: a key must be a string"},
+    {"nested too deeply",
+     "a: [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", GS_ETOOBIG,
+     "FILE:1: nested too deeply or too large"},
     {"a merge key",
      HEAD CTX CLUST "users:\n- {name: b, user: &b {token: t}}\n"
                     "- name: u\n  user:\n    <<: *b\n",
