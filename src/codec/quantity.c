@@ -54,11 +54,13 @@ static bool parse_suffix(struct gs_slice text, struct parts *parts)
     const char *at;
     if (text.len == 0)
         return true;
+    if (text.at[0] <= ' ')
+        return false;
     if (text.len == 2 && text.at[1] == 'i' && (at = strchr(binary, text.at[0]))) {
         parts->exp2 = 10 * (int)(at - binary + 1);
         return true;
     }
-    if (text.len == 1 && text.at[0] > ' ' && (at = strchr(decimal, text.at[0]))) {
+    if (text.len == 1 && (at = strchr(decimal, text.at[0]))) {
         parts->exp10 = 3 * (int)(at - strchr(decimal, ' '));
         return true;
     }

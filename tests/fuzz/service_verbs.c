@@ -44,9 +44,9 @@ static int get_pod(void *ctx, const char *ns, const char *name, struct gs_pod *r
     if (!name[0])
         return gs_fail(err, GS_ENOENT, "no such pod");
     gs_buf_puts(&json, "{\"metadata\":{\"namespace\":");
-    gs_buf_json_string(&json, ns, strlen(ns));
+    gs_buf_json_text(&json, ns);
     gs_buf_puts(&json, ",\"name\":");
-    gs_buf_json_string(&json, name, strlen(name));
+    gs_buf_json_text(&json, name);
     gs_buf_puts(&json, ",\"uid\":\"u1\"},\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":"
                        "{\"limits\":{\"aliyun.com/gpu-mem\":\"6\"}}}]}}");
     int result =
