@@ -79,8 +79,8 @@ static gs_gpu_mask best_fit(struct gs_allocator *alloc, const struct claimant *c
 /*
  * The kubelet up to 1.20 allocates anew for a pod that was removed while its container started
  * (devicemanager/manager.go, GetDeviceRunContainerOptions), and names those ids never again. What
- * nobody claims and the checkpoint at this very call does not name gives way to a pod that the
- * extender placed.
+ * nobody claims and the checkpoint at this very call does not name gives way where room lacks. So
+ * does an answer that a kubelet did not get.
  */
 static void drop_ghosts(struct gs_allocator *alloc)
 {
@@ -197,6 +197,7 @@ static gs_gpu_mask fit_unclaimed(const struct gs_allocator *alloc, struct gs_ask
     const struct gs_node_view *view = gs_allocator_view(alloc);
     const struct call *at = alloc->calls;
     const gs_gpu_mask last = at && at->uid[0] && !at->owner ? at->gpus : 0;
+    ask->units = 0;
     for (size_t i = 0; i < request->id_count; i++)
         ask->units += !gs_recent_has(&alloc->stranger_ids, request->ids[i]);
     gs_gpu_mask fits = gs_fit_candidates(view, ask) & last;
@@ -227,6 +228,10 @@ static enum gs_allocate_result give_unclaimed(struct gs_allocator *alloc,
 {
     struct gs_ask ask = {.gpu_count = 1};
     gs_gpu_mask gpus = fit_unclaimed(alloc, &ask, request);
+    if (!gpus) {
+        drop_ghosts(alloc);
+        gpus = fit_unclaimed(alloc, &ask, request);
+    }
     if (!gpus)
         return no_room(alloc, NULL, request, err);
     for (size_t i = 0; i < request->id_count; i++)
