@@ -23,10 +23,9 @@ static void discharge(struct gs_allocator *alloc, struct call *call)
 
 void gs_call_drop(struct gs_allocator *alloc, struct call *call)
 {
-    struct call **at = &alloc->calls;
-    while (*at != call)
-        at = &(*at)->next;
-    *at = call->next;
+    *call->link = call->next;
+    if (call->next)
+        call->next->link = call->link;
     discharge(alloc, call);
     gs_recent_clear(&alloc->stranger_ids); /* its IDs may come again, and count */
     free(call);
@@ -79,12 +78,18 @@ struct call *gs_call_add(struct gs_allocator *alloc, uint64_t key, struct claima
         gs_fail_nomem(err);
         return NULL;
     }
-    *call = (struct call){.owner = owner, .key = key, .gpus = gpus, .units = units};
+    *call = (struct call){.owner = owner,
+                          .key = key,
+                          .gpus = gpus,
+                          .units = units,
+                          .next = alloc->calls,
+                          .link = &alloc->calls};
     if (!owner && charge(alloc, call, err) < 0) {
         free(call);
         return NULL;
     }
-    call->next = alloc->calls;
+    if (call->next)
+        call->next->link = &call->next;
     alloc->calls = call;
     return call;
 }

@@ -40,9 +40,13 @@ struct claimant {
     bool restored;         /* an earlier run answered some: to be judged in this reading */
 };
 
+enum { UNSEEN_MAX = 1 << 13 };
+
 /* An answered call. */
 struct call {
     struct call *next;      /* newest first */
+    struct call **link;     /* what points to it */
+    struct call *unseen;    /* the next one of its place in gs_allocator.unseen */
     struct claimant *owner; /* NULL: nobody's that we know */
     uint64_t key; /* not its alone: up to 1.37 an id is given out twice (kubernetes#137534) */
     gs_gpu_mask gpus;
@@ -89,7 +93,8 @@ struct gs_allocator {
     bool lost;     /* the kubelet's checkpoint was empty while pods ran, and still lacks some */
     struct gs_recent ended;
     struct call *calls;
-    struct gs_recent stranger_ids; /* of calls that no pod claimed, since one was dropped */
+    struct call *unseen[UNSEEN_MAX]; /* not in the checkpoint that is being read, by their keys */
+    struct gs_recent stranger_ids;   /* of calls that no pod claimed, since one was dropped */
     uint64_t claim_number;
     struct earlier_entry *earlier;       /* of gpu-reassigned, of pods not seen yet */
     bool names_early;                    /* gpu-reassigned was not written before this run */

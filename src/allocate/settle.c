@@ -201,12 +201,15 @@ static void leave_to_stranger(struct gs_allocator *alloc, struct call *call, uin
         lose_call(alloc, loser);
 }
 
-static struct call *find_unseen(const struct gs_allocator *alloc, uint64_t key, uint64_t pod)
+/* The kubelet's checkpoint may have tens of thousands. */
+static struct call *take_unseen(struct gs_allocator *alloc, uint64_t key, uint64_t pod)
 {
-    struct call *at = alloc->calls;
-    while (at && (at->seen || at->key != key || at->pod != pod))
-        at = at->next;
-    return at;
+    struct call **at = &alloc->unseen[key % UNSEEN_MAX], *call;
+    while ((call = *at) && (call->key != key || call->pod != pod))
+        at = &call->unseen;
+    if (call)
+        *at = call->unseen;
+    return call;
 }
 
 /* An earlier run's answer. That of an unknown pod counts until a list or the kubelet shows that the
@@ -231,11 +234,11 @@ static void read_entry(struct gs_allocator *alloc, const struct gs_given *given)
 {
     const uint64_t pod = gs_hash_text(given->uid);
     struct claimant *owner = gs_claimant_of_cgroup(alloc, given->uid);
-    struct call *call = find_unseen(alloc, given->key, pod);
     if (!owner && gs_recent_has(&alloc->ended, given->uid)) /* the kubelet is late */
         return;
+    struct call *call = take_unseen(alloc, given->key, pod);
     if (!call)
-        call = find_unseen(alloc, given->key, 0);
+        call = take_unseen(alloc, given->key, 0);
     if (!call)
         call = note(alloc, given, owner);
     if (owner)
@@ -293,8 +296,19 @@ static void judge_restored(struct gs_allocator *alloc)
 void gs_allocator_observe(struct gs_allocator *alloc, const struct gs_given *given, size_t count,
                           bool at_allocate)
 {
-    for (struct call *at = alloc->calls; at; at = at->next)
+    struct call *oldest = NULL;
+    memset(alloc->unseen, 0, sizeof(alloc->unseen));
+    for (struct call *at = alloc->calls; at; at = at->next) {
         at->seen = false;
+        at->unseen = oldest;
+        oldest = at;
+    }
+    while (oldest) { /* the newest comes first there, too */
+        struct call *at = oldest, **place = &alloc->unseen[at->key % UNSEEN_MAX];
+        oldest = at->unseen;
+        at->unseen = *place;
+        *place = at;
+    }
     for (struct claimant *at = alloc->first; at; at = at->next)
         at->named = 0;
     for (size_t i = 0; i < count; i++)
@@ -315,9 +329,13 @@ void gs_claimant_inherit(struct gs_allocator *alloc, struct claimant *claimant)
     for (struct call *at = alloc->calls; at; at = at->next) {
         if (at->owner || at->pod != pod)
             continue;
-        adopt(alloc, claimant, at);
-        claimant->named++;
+        if (!claimant->named++)
+            adopt(alloc, claimant, at);
+        else
+            gs_call_set_owner(alloc, at, claimant);
     }
+    if (claimant->named > 1)
+        gs_claimant_follow_environment(alloc, claimant);
     recount(alloc, claimant);
 }
 

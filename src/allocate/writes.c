@@ -79,21 +79,20 @@ static struct queued_write *new_write(struct gs_allocator *alloc, const struct c
 }
 
 /* A write of this kind that waits already says whatever is true when it is taken. */
-static struct queued_write *waiting(struct gs_allocator *alloc, const char *uid,
-                                    enum write_kind kind)
+static struct queued_write *find_write(const struct gs_allocator *alloc, const char *uid,
+                                       enum write_kind kind, bool under_way)
 {
-    for (struct queued_write *at = alloc->writes; at; at = at->next) {
-        if (at->kind == kind && !at->under_way && strcmp(at->uid, uid) == 0)
-            return at;
-    }
-    return NULL;
+    struct queued_write *at = alloc->writes;
+    while (at && (at->kind != kind || (at->under_way && !under_way) || strcmp(at->uid, uid) != 0))
+        at = at->next;
+    return at;
 }
 
 /* Its number. */
 static uint64_t queue(struct gs_allocator *alloc, const struct claimant *claimant,
                       enum write_kind kind)
 {
-    struct queued_write *write = waiting(alloc, claimant->pod.uid, kind);
+    struct queued_write *write = find_write(alloc, claimant->pod.uid, kind, false);
     if (!write) {
         write = new_write(alloc, claimant, kind);
         if (!write)
@@ -111,16 +110,12 @@ uint64_t gs_write_record(struct gs_allocator *alloc, struct claimant *claimant)
 
 bool gs_record_is_queued(const struct gs_allocator *alloc, const char *uid)
 {
-    for (const struct queued_write *at = alloc->writes; at; at = at->next) {
-        if (at->kind == WRITE_RECORD && strcmp(at->uid, uid) == 0)
-            return true;
-    }
-    return false;
+    return find_write(alloc, uid, WRITE_RECORD, true);
 }
 
 void gs_write_assigned(struct gs_allocator *alloc, const struct claimant *claimant)
 {
-    if (!waiting(alloc, claimant->pod.uid, WRITE_RECORD)) /* a record says ASSIGNED too */
+    if (!find_write(alloc, claimant->pod.uid, WRITE_RECORD, false)) /* it says ASSIGNED, too */
         queue(alloc, claimant, WRITE_ASSIGNED);
 }
 

@@ -4,8 +4,9 @@
 #include "gpushare/base/cleanup.h"
 #include "reader.h"
 
-/* For one container; the kubelet's message holds fewer (4 MiB of IDs). */
-enum { ENTRIES_MAX = 65536, IDS_MAX = 1 << 18 };
+/* More than 110 pods, a kubelet's default, of 2,048 containers; and, of one container, more than a
+ * list for the kubelet can carry (4 MiB of ids). */
+enum { ENTRIES_MAX = 1 << 18, IDS_MAX = 1 << 18 };
 
 struct draft {
     struct gs_reader reader; /* first, so that callbacks can cast their reader to this struct */

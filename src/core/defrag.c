@@ -96,7 +96,7 @@ bool defrag_place(const struct gs_defrag *defrag, const struct gs_ask *ask, uint
 
 /* --- moves --- */
 
-int defrag_plan_add(struct gs_defrag_plan *plan, const struct gs_defrag_move *move)
+static int add_move(struct gs_defrag_plan *plan, const struct gs_defrag_move *move)
 {
     if (!gs_array_reach(&plan->moves, &plan->cap, plan->count, sizeof(*plan->moves)))
         return -1;
@@ -152,7 +152,7 @@ static int move_all(struct gs_defrag *defrag, const uint32_t *pods, uint32_t cou
         if (!defrag_place(defrag, ask, but, &move.slot, &move.gpus))
             return 0;
         if (gs_place_claim(defrag->place, ask, move.slot, move.gpus, NULL) < 0 ||
-            defrag_plan_add(plan, &move) < 0)
+            add_move(plan, &move) < 0)
             return -1;
     }
     return 1;

@@ -49,8 +49,6 @@ struct gs_defrag {
 bool defrag_place(const struct gs_defrag *defrag, const struct gs_ask *ask, uint32_t but,
                   uint32_t *ret_slot, gs_gpu_mask *ret_gpus);
 
-int defrag_plan_add(struct gs_defrag_plan *plan, const struct gs_defrag_move *move);
-
 /* All or nothing: the moves of these pods, and the waiting pod (NULL: none) on the slot. 1: carried
  * out and in *ret; 0: it does not work, the ledger is as before; -1: out of memory. */
 int defrag_carry_out(struct gs_defrag *defrag, const struct gs_ask *waiting, uint32_t slot,

@@ -276,14 +276,11 @@ static int prove(struct search *search, uint32_t *proven, struct gs_defrag_plan 
 }
 
 /* Plans of exactly search->moves moves. */
-static int search_nodes(struct search *search, uint32_t only, uint32_t *proven,
-                        struct gs_defrag_plan *ret)
+static int search_nodes(struct search *search, uint32_t *proven, struct gs_defrag_plan *ret)
 {
     search->count = 0;
-    for (uint32_t slot = 0; slot < gs_ledger_slots(search->defrag->ledger); slot++) {
-        if (only == GS_LEDGER_NO_NODE || only == slot)
-            look_at_node(search, slot);
-    }
+    for (uint32_t slot = 0; slot < gs_ledger_slots(search->defrag->ledger); slot++)
+        look_at_node(search, slot);
     return search->no_memory ? -1 : prove(search, proven, ret);
 }
 
@@ -316,10 +313,9 @@ static enum gs_defrag_result place_as_it_is(struct gs_defrag *defrag, const stru
     return GS_DEFRAG_FITS;
 }
 
-/* With at least one move; only: for this slot (GS_LEDGER_NO_NODE: for any). */
+/* With at least one move. */
 static enum gs_defrag_result search_moves(struct gs_defrag *defrag, const struct gs_ask *ask,
-                                          uint32_t only, uint32_t max_moves,
-                                          struct gs_defrag_plan *ret)
+                                          uint32_t max_moves, struct gs_defrag_plan *ret)
 {
     struct search search = {.defrag = defrag, .ask = ask};
     uint32_t proven = 0;
@@ -328,7 +324,7 @@ static enum gs_defrag_result search_moves(struct gs_defrag *defrag, const struct
     if (!search.tenants)
         return GS_DEFRAG_NO_MEMORY;
     for (search.moves = 1; search.moves <= max_moves && result == 0 && !search.cut; search.moves++)
-        result = search_nodes(&search, only, &proven, ret);
+        result = search_nodes(&search, &proven, ret);
     free(search.tenants);
     free(search.found);
     if (result != 0)
@@ -363,16 +359,8 @@ enum gs_defrag_result gs_defrag_make_room(struct gs_defrag *defrag,
     if (ask->broken != GS_FITS || !sum_suffices(defrag, ask))
         result = GS_DEFRAG_NO_SUM;
     else
-        result = search_moves(defrag, ask, GS_LEDGER_NO_NODE, max_moves, ret);
+        result = search_moves(defrag, ask, max_moves, ret);
     if (result > GS_DEFRAG_FITS && defrag->failure_count < DEFRAG_FAILURES_MAX)
         defrag->failures[defrag->failure_count++] = (struct defrag_failure){ask, max_moves, result};
     return result;
-}
-
-enum gs_defrag_result gs_defrag_make_room_on(struct gs_defrag *defrag, uint32_t slot,
-                                             const struct gs_defrag_pod *waiting,
-                                             uint32_t max_moves, struct gs_defrag_plan *ret)
-{
-    return search_moves(defrag, &waiting->ask, slot,
-                        max_moves < GS_DEFRAG_MOVES_MAX ? max_moves : GS_DEFRAG_MOVES_MAX, ret);
 }

@@ -47,7 +47,8 @@ int gs_holds_follow(struct gs_service *service, const struct gs_pod *pod, struct
     return following.result;
 }
 
-void gs_holds_update(struct gs_service *service, const struct gs_waiter *waiter)
+/* For a pod that the watch showed, after its offers changed; the table is locked. */
+static void update_hold(struct gs_service *service, const struct gs_waiter *waiter)
 {
     if (waiter->shown) /* no memory: as it was until its next event */
         (void)gs_holds_set(service, waiter->pod, place_of(waiter, waiter->pod), 0, NULL);
@@ -55,7 +56,7 @@ void gs_holds_update(struct gs_service *service, const struct gs_waiter *waiter)
 
 static void update(void *ctx, struct gs_waiter *waiter)
 {
-    gs_holds_update(ctx, waiter);
+    update_hold(ctx, waiter);
 }
 
 void gs_holds_again(struct gs_service *service, const char *uid)
@@ -83,7 +84,7 @@ void gs_holds_end_offer(struct gs_service *service, struct gs_waiter *waiter)
     free(offers->node);
     offers->node = NULL;
     offers->failed = false;
-    gs_holds_update(service, waiter);
+    update_hold(service, waiter);
     waiter->slot = GS_INDEX_NONE;
     waiter->anywhere = true;
 }

@@ -16,9 +16,6 @@ struct gs_waiter;
  * not show yet. */
 int gs_holds_follow(struct gs_service *service, const struct gs_pod *pod, struct gs_error *err);
 
-/* The same for one that the watch showed, after its offers changed; the table is locked. */
-void gs_holds_update(struct gs_service *service, const struct gs_waiter *waiter);
-
 /* The same for a pod that held none meanwhile, if it is known. */
 void gs_holds_again(struct gs_service *service, const char *uid);
 

@@ -31,7 +31,7 @@ typedef bool (*gs_checkpoint_each)(void *ctx, const struct gs_checkpoint_entry *
 /*
  * The entries of one resource, of a file of any size: a pod's containers times the node's ids have
  * no ceiling, and one entry is in memory at a time. What was told counts only if this returns 0.
- * GS_EPROTO: no such JSON. GS_ETOOBIG: more than 65,536 containers, or 262,144 ids of one.
+ * GS_EPROTO: no such JSON. GS_ETOOBIG: more than 262,144 containers, or 262,144 ids of one.
  * GS_ENOMEM.
  */
 int gs_codec_checkpoint_decode(struct gs_slice json, const char *resource, gs_checkpoint_each each,

@@ -81,9 +81,4 @@ enum gs_defrag_result gs_defrag_make_room(struct gs_defrag *defrag,
                                           const struct gs_defrag_pod *waiting, uint32_t max_moves,
                                           struct gs_defrag_plan *ret);
 
-/* The same on this slot, where it does not fit as things are: FOUND, NONE or TOO_MANY. */
-enum gs_defrag_result gs_defrag_make_room_on(struct gs_defrag *defrag, uint32_t slot,
-                                             const struct gs_defrag_pod *waiting,
-                                             uint32_t max_moves, struct gs_defrag_plan *ret);
-
 #endif

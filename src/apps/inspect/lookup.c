@@ -89,7 +89,8 @@ const char *lookup_text(const json_t *object, ...)
     return text ? text : "";
 }
 
-const json_t *lookup_condition(const json_t *status, const char *type)
+/* The entry of status.conditions whose type is that; NULL without one. */
+static const json_t *find_condition(const json_t *status, const char *type)
 {
     size_t i;
     json_t *condition;
@@ -103,6 +104,6 @@ const json_t *lookup_condition(const json_t *status, const char *type)
 
 bool lookup_is_ready(const json_t *pod)
 {
-    const json_t *ready = lookup_condition(json_object_get(pod, "status"), "Ready");
+    const json_t *ready = find_condition(json_object_get(pod, "status"), "Ready");
     return strcmp(lookup_text(ready, "status", NULL), "True") == 0;
 }

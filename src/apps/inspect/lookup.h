@@ -34,9 +34,6 @@ int lookup_allowed(const struct source *source, const struct lookup_right *right
 /* A string member, found by the names on the way ("status", "phase", NULL); "" when absent. */
 const char *lookup_text(const json_t *object, ...) __attribute__((sentinel));
 
-/* The entry of object.conditions whose type is that; NULL without one. */
-const json_t *lookup_condition(const json_t *status, const char *type);
-
 /* A pod whose condition Ready is True. */
 bool lookup_is_ready(const json_t *pod);
 

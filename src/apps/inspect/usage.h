@@ -68,7 +68,7 @@ struct usage_node {
     const char *path; /* of its plugin's page */
     bool answered;
     bool names_pods;
-    const char *mode;                 /* its --enforce, of usage_modes[]; NULL: not said */
+    const char *mode;                 /* its --enforce; NULL: not said */
     uint64_t over_pods;               /* use more than their request */
     gs_gpu_mask known;                /* of these GPUs, by index: */
     uint64_t used_bytes[GS_GPUS_MAX]; /* what all that runs there uses, as the driver counts;
@@ -84,10 +84,6 @@ struct usage {
     bool names_pods;          /* some of them do */
     struct gs_error why;      /* the first that failed */
 };
-
-/* The words of --enforce, strictest first. */
-enum { USAGE_MODES = 4 };
-extern const char *const usage_modes[USAGE_MODES];
 
 /* Never fails: what is missing is not known, and ret->why says why. */
 void usage_fetch(const struct usage_query *query, struct usage *ret);

@@ -11,7 +11,9 @@
 /* The longest text is an owner: its kind (63 bytes), "/" and its name (253). */
 enum { KEY_BYTES = 640, TEXT_BYTES_MAX = 320 };
 
-const char *const usage_modes[USAGE_MODES] = {"required", "preferred", "observe", "off"};
+/* The words of --enforce. */
+enum { MODES = 4 };
+static const char *const modes[MODES] = {"required", "preferred", "observe", "off"};
 
 /* Whatever is not of the type that it should be is not known; the page itself is whole. Nothing of
  * it becomes a tree, which can be a thousand times as large. */
@@ -198,9 +200,9 @@ static void read_pods(struct usage *usage, struct usage_node *node, struct gs_sc
 static const char *take_mode(struct usage *usage, struct gs_scan *scan)
 {
     const char *word = take_text(usage, scan);
-    for (int i = 0; i < USAGE_MODES; i++) {
-        if (strcmp(word, usage_modes[i]) == 0)
-            return usage_modes[i];
+    for (int i = 0; i < MODES; i++) {
+        if (strcmp(word, modes[i]) == 0)
+            return modes[i];
     }
     return NULL;
 }

@@ -72,8 +72,6 @@ void web_put_rows(struct web *web, const struct web_query *query, struct doc *do
 bool web_has(const struct view *view, const struct web_query *query);
 /* What was asked about it; NULL: nothing. The watcher's lock is held. */
 struct web_pod *web_pod_find(struct web *web, const struct web_query *query);
-/* Why the page is not up to date; "" when it is. Likewise. */
-const char *web_lost(const struct web *web);
 
 /* web_live.c: brings the view up to date; the watcher's lock is held. GS_ENOMEM; GS_EBUSY while the
  * lists are still being read. */

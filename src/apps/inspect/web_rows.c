@@ -499,7 +499,8 @@ static bool put_one(struct web *web, struct doc *doc, const struct web_query *qu
 
 const char *const web_views[] = {"all", "node", "namespace", "owner", "pod"};
 
-const char *web_lost(const struct web *web)
+/* Why the page is not up to date; "" when it is. The watcher's lock is held. */
+static const char *why_lost(const struct web *web)
 {
     return web->watcher.lost[0] ? web->watcher.lost : web->silent;
 }
@@ -509,7 +510,7 @@ void web_put_rows(struct web *web, const struct web_query *query, struct doc *do
     doc_number(doc, "version", web->version);
     doc_number(doc, "nowUnix", (uint64_t)web->view.now_s);
     doc_text(doc, "server", web->common->source.server);
-    doc_text(doc, "lost", web_lost(web));
+    doc_text(doc, "lost", why_lost(web));
     doc_text(doc, "kind", web_views[query->view]);
     doc_text(doc, "name", query->name);
     doc_text(doc, "namespace", query->ns);

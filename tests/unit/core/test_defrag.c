@@ -548,13 +548,12 @@ static void no_set_of_moves_is_cheaper(void **state)
 
 /* ---- one after another ---- */
 
-/* Who waits, on which node room is to be made (-1: on any), and what comes of it. */
+/* What waits, and what comes of it. */
 static const struct {
     const char *row;
     struct world world;
     struct {
         struct bound waiting;
-        int node;
         enum gs_defrag_result result;
     } steps[2];
 } rounds[] = {
@@ -564,21 +563,15 @@ static const struct {
       .node_count = 3,
       .pods = {POD(0, 1, 6), POD(1, 1, 10, .cpu_milli = 7000)},
       .pod_count = 2},
-     {{WAITS(16, 1, .cpu_milli = 4000), -1, GS_DEFRAG_FOUND},
-      {WAITS(6, 1, .cpu_milli = 4000), -1, GS_DEFRAG_NONE}}},
+     {{WAITS(16, 1, .cpu_milli = 4000), GS_DEFRAG_FOUND},
+      {WAITS(6, 1, .cpu_milli = 4000), GS_DEFRAG_NONE}}},
     {"who asks for less compute is another",
      {{"16", "16"},
       .node_count = 2,
       .pods = {POD(0, 1, 6, .cores_pct = 60), POD(1, 1, 6, .cores_pct = 60)},
       .pod_count = 2},
-     {{WAITS(4, 1, .cores_pct = 80), -1, GS_DEFRAG_NONE},
-      {WAITS(4, 1, .cores_pct = 40), -1, GS_DEFRAG_FITS}}},
-    {"on this node and no other",
-     {{"16", "16"},
-      .node_count = 2,
-      .pods = {POD(0, 1, 6, .alone = true), POD(1, 1, 10)},
-      .pod_count = 2},
-     {{WAITS(16, 1), 0, GS_DEFRAG_NONE}, {WAITS(16, 1), 1, GS_DEFRAG_FOUND}}},
+     {{WAITS(4, 1, .cores_pct = 80), GS_DEFRAG_NONE},
+      {WAITS(4, 1, .cores_pct = 40), GS_DEFRAG_FITS}}},
 };
 
 static void plans_follow_one_another(void **state)
@@ -590,11 +583,7 @@ static void plans_follow_one_another(void **state)
             static struct gs_defrag_pod waiting[GS_COUNT_OF(r->steps)];
             struct gs_defrag_plan plan = {0};
             waiting[i] = (struct gs_defrag_pod){.uid = "w", .ask = ask_of(&r->steps[i].waiting)};
-            row_equal(r->row,
-                      r->steps[i].node < 0
-                          ? gs_defrag_make_room(planner.defrag, &waiting[i], MOVES_MAX, &plan)
-                          : gs_defrag_make_room_on(planner.defrag, (uint32_t)r->steps[i].node,
-                                                   &waiting[i], MOVES_MAX, &plan),
+            row_equal(r->row, gs_defrag_make_room(planner.defrag, &waiting[i], MOVES_MAX, &plan),
                       r->steps[i].result);
             gs_defrag_plan_release(&plan);
         }
