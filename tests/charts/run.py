@@ -190,6 +190,7 @@ REFUSED = (
     (["web.enabled=true", f"web.namespace={NAMESPACE}"], "web.namespace"),
     (["networkPolicy.nodes={everybody}"], "/networkPolicy/nodes/0"),
     (["devicePlugin.enforce=required"], "set devicePlugin.cgroups to systemd or cgroupfs"),
+    (["devicePlugin.enforce=preferred"], "set devicePlugin.cgroups to systemd or cgroupfs"),
     (["devicePlugin.enforce=preferred", "devicePlugin.cgroups=systemd", "mps.enabled=true"], "exclude mps and hook"),
     (["hook.library=/opt/x.so"], "needs hook.sha256"),
 )
@@ -197,7 +198,8 @@ REFUSED = (
 # layout, what the notes must name: the steps by hand
 NOTES = (
     ("kubeadm", ("kubeadm init phase control-plane scheduler", "kube-scheduler-static-pod.yaml",
-                 "kubectl label node NODE gpushare=true")),
+                 "kubectl label node NODE gpushare=true", "kubeadm join --control-plane",
+                 "--reuse-values --set admissionPolicies.denyPods=true")),
     ("secondScheduler", ("schedulerName: gpushare-scheduler",)),
     ("haMtls", ("scripts/extender_certificates.sh", "/etc/kubernetes/gpushare/")),
     ("originalNodePort", ("WARNING", "32766")),
