@@ -68,7 +68,7 @@ def emptiest(cluster, operator):
 
 def close_gpu(cluster, operator):
     """Pods of 6 lie two on one GPU and one on the other: 8 more fit on that one alone."""
-    close, back = commands(PAGE, "Replace a GPU")
+    close, back = commands(PAGE, "Take a GPU out of service, or replace it")
     operator.run(close, [*AT_NODE, ("UUID", emptiest(cluster, operator))])
     cluster.create_pods([real_pod("after", 8, schedulerName="gpushare-scheduler")])
     cluster.wait_refused("after")
