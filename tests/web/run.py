@@ -261,11 +261,10 @@ def what_is_used_stands_beside_what_was_given(browser, stack):
     equal(page.run("!!document.querySelector('[aria-label^=\"vision/train-vit??2J???: \"]')"), True,
           "a name that speaks to terminals, made fit to print")
     page.wait("document.querySelector('#totals').textContent.includes('21.0 GiB used')")
-    equal("Most unused memoryrerank-0 of search: 17.0 GiB" in page.run("document.querySelector('#top').textContent"), True,
-          "waste, of 20 and a peak of 3")
+    equal(page.run("document.querySelector('#top-unused tbody').innerText.split(/\\s+/)"), ["rerank-0", "search", "17.0"], "waste, of 20 and a peak of 3")
     api.usage["a100-2"]["pods"] = [usage_of(items, "rerank-0", given + 1, given + 1)]
     page.wait(f"{pod} && {pod}.querySelector('s.over')", 30)
-    equal("Over their requestrerank-0 of search: 1.0 GiB" in page.run("document.querySelector('#top').textContent"), True, "over")
+    equal(page.run("document.querySelector('#top-excess tbody').innerText.split(/\\s+/)"), ["rerank-0", "search", "1.0"], "over")
     equal("more than its request" in page.run(f"{pod}.getAttribute('aria-label')"), True, "what its block says")
     opened(page, web[1] + "?namespace=search")
     equal("21.0 GiB used, by 1 of these pods" in page.run("document.querySelector('#view').textContent"), True, "and its namespace's view")
@@ -292,7 +291,7 @@ def search_and_filters_leave_what_matches(browser, stack):
                  "document.forms[0].dispatchEvent(new Event('input'))")
         page.wait(f"document.querySelectorAll('article').length == {nodes}")
         page.run(f"document.forms[0].{name}.value = ''")
-    page.run("document.forms[0].sort.value = 'used';"
+    page.run("document.forms[0].sort.value = 'allocated';"
              "document.forms[0].dispatchEvent(new Event('input'))")
     page.wait("document.querySelector('article').id == 'n-a100-1'")
     equal(page.complaints(), [], "what the browser complains of")
@@ -540,12 +539,11 @@ def who_waits_stands_by_owner(browser, stack):
     page = live(browser, world)
     rows = page.run("[...document.querySelectorAll('#waiting tbody tr')].map((one) => one.textContent)")
     equal(len(rows), 6, "rows of 35 pods")
-    equal("StatefulSet/llama-405b-pretraining-worker30 pods" in rows[0], True, "the oldest first, of one owner")
-    equal(page.run("document.querySelectorAll('#waiting tr:first-child details a').length"), 30, "and each leads to its view")
-    page.run("document.querySelector('#waiting details').open = true")
+    equal("StatefulSet/llama-405b-pretraining-worker" in rows[0], True, "the oldest first, of one owner")
     world.call("DELETE", "/api/v1/namespaces/robotics-notebooks/pods/jupyter-3")
     page.wait("document.querySelectorAll('#waiting tbody tr').length == 5")
-    equal(page.run("document.querySelector('#waiting details').open"), True, "what was opened stays open")
+    page.run("document.querySelector('#waiting a[href*=owner]').click()")
+    page.wait("document.querySelectorAll('#waiting a[href*=pod]').length == 30") # each leads to its view
 
 
 def many_nodes_have_a_map(browser, stack):
@@ -655,8 +653,8 @@ def what_keeps_pods_to_their_share_is_told(_, stack):
     for gpu, word in zip(inventory["gpus"], words):
         gpu["enforced"] = word
     annotations["aliyun.com/gpu-inventory"] = json.dumps(inventory)
-    node = World(stack, json.dumps(items)).rows("?node=a100-1")["nodes"][0]
-    equal([gpu.get("limit") for gpu in node["gpus"]], ["dmem", "mps (per process, cooperative)", "mig", None], "the words of its GPUs")
+    rows = World(stack, json.dumps(items)).rows("?node=a100-1")
+    equal([gpu["enforced"] in rows["limits"] for gpu in rows["nodes"][0]["devs"]], [True, True, True, False], "what limits its GPUs is explained")
 
 
 def what_would_fit_is_what_if(_, stack):

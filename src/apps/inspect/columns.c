@@ -455,6 +455,35 @@ void rows_list(struct doc *doc, const char *key, const struct rows *rows)
     doc_end(doc);
 }
 
+void rows_table(struct doc *doc, const struct table *table, const struct rows *rows, size_t all)
+{
+    char text[CELL_BYTES];
+    const struct choice choice =
+        choose(rows, &(struct output){OUTPUT_TABLE, .columns = table->columns});
+    doc_object(doc, NULL);
+    doc_text(doc, "id", table->id);
+    doc_text(doc, "title", table->title);
+    doc_text(doc, "unit", rows->unit);
+    doc_number(doc, "count", all);
+    doc_list(doc, "columns");
+    for (size_t i = 0; i < choice.count; i++) {
+        doc_object(doc, NULL);
+        doc_text(doc, "head", choice.all[i]->head);
+        doc_bool(doc, "number", !is_text(choice.all[i]));
+        doc_end(doc);
+    }
+    doc_end(doc);
+    doc_list(doc, "rows");
+    for (size_t r = 0; r < rows->count && r < table->most; r++) {
+        doc_list(doc, NULL);
+        for (size_t i = 0; i < choice.count; i++)
+            doc_text(doc, NULL, cell_of(choice.all[i], row_at(rows, r), text));
+        doc_end(doc);
+    }
+    doc_end(doc);
+    doc_end(doc);
+}
+
 static int print_document(const struct rows *rows, const struct choice *choice, bool yaml)
 {
     struct doc doc;
@@ -535,6 +564,13 @@ void sheet_list(struct doc *doc, const char *key, struct sheet *sheet)
 {
     doc->failed |= sheet->failed;
     rows_list(doc, key, &sheet->rows);
+    sheet_release(sheet);
+}
+
+void sheet_table(struct doc *doc, const struct table *table, struct sheet *sheet)
+{
+    doc->failed |= sheet->failed;
+    rows_table(doc, table, &sheet->rows, sheet->rows.count);
     sheet_release(sheet);
 }
 

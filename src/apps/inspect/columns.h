@@ -138,4 +138,16 @@ void rows_members(struct doc *doc, const struct rows *rows, const struct output 
 /* A list of the rows. */
 void rows_list(struct doc *doc, const char *key, const struct rows *rows);
 
+/* A table that the page shows, in a list that is open: the same heads and cells as on a terminal.
+ */
+struct table {
+    const char *id, *title;
+    const char *columns; /* as of --columns; NULL: those of a table */
+    size_t most;         /* rows */
+};
+/* all: rows that there are, of which these are the first. */
+void rows_table(struct doc *doc, const struct table *table, const struct rows *rows, size_t all);
+/* Of a sheet, which is released then. */
+void sheet_table(struct doc *doc, const struct table *table, struct sheet *sheet);
+
 #endif

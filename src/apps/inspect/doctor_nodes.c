@@ -176,10 +176,12 @@ void doctor_check_nodes(struct doctor *doctor)
 
 static void check_stranded(struct doctor *doctor)
 {
-    const struct view_options options = {.sort = SORT_STRANDED};
+    const struct view_options options = {.ns = NULL};
+    const struct output by_stranded = {.sort = "stranded"};
     struct gs_error ignored = {0};
     struct view view;
-    if (view_build(&doctor->snapshot, &options, &view, &ignored) == 0 && view.node_count) {
+    if (view_build(&doctor->snapshot, &options, &view, &ignored) == 0 && view.node_count &&
+        nodes_sort(&view, &by_stranded) == 0) {
         const struct gs_fragmentation *sum = &view.sum.fragmentation;
         char stranded[AMOUNT_TEXT_BYTES], all[AMOUNT_TEXT_BYTES];
         const char *why = nodes_why_stranded(&view.nodes[0]);

@@ -71,6 +71,7 @@ static void write_pod(struct sheet *to, const struct view *view, const struct vi
     const struct usage_gpu *use = gpu ? usage_gpu_find(pod, gpu->idx) : NULL;
     char text[LIMITS_TEXT_BYTES];
     const char *why_block = limits_hold(node, claim, view->usage, text);
+    const int64_t created_s = snapshot_since(view->snapshot, claim->uid);
     sheet_row(to);
     column_text(to, COLUMN_TEXT, "NAMESPACE", "namespace", COLUMN_ALWAYS, claim->ns);
     column_text(to, COLUMN_TEXT, "POD", "name", COLUMN_ALWAYS, claim->name);
@@ -85,6 +86,12 @@ static void write_pod(struct sheet *to, const struct view *view, const struct vi
                   use ? use->used_bytes : COLUMN_UNKNOWN);
     column_number(to, COLUMN_BYTES, "PEAK", "peakBytes", COLUMN_IF_SET,
                   use ? use->peak_bytes : COLUMN_UNKNOWN);
+    column_number(to, COLUMN_BYTES, "EXCESS", "excessBytes", COLUMN_DOCUMENT,
+                  use ? unless_zero(limits_over(pod, use->used_bytes)) : COLUMN_UNKNOWN);
+    column_number(to, COLUMN_NUMBER, "CREATED", "createdUnix", COLUMN_DOCUMENT,
+                  created_s > 0 ? (uint64_t)created_s : COLUMN_UNKNOWN);
+    column_number(to, COLUMN_BOOL, "MATCHES", "matches", COLUMN_DOCUMENT,
+                  view->filter ? view_means(view, node, claim) : COLUMN_UNKNOWN);
     column_text(to, COLUMN_TEXT, "OWNER", "owner", COLUMN_DOCUMENT, pod ? pod->owner : NULL);
     column_text(to, COLUMN_TEXT, "LIMITED", "enforced", COLUMN_IF_SET,
                 pod ? gs_enforced_by(pod->enforced) : NULL);
@@ -154,16 +161,31 @@ static void write_pods(struct sheet *to, const struct view *view, const struct v
     }
 }
 
+static void write_both(const struct view *view, const struct view_node *node, gs_gpu_mask gpus,
+                       struct sheet *some, struct sheet *pods)
+{
+    some->rows.unit = pods->rows.unit = gs_unit_name(view_unit_of(view, node));
+    EACH_GPU (gpu, node) {
+        if (gpus & GS_GPU_BIT(gpu->idx))
+            write_gpu(some, node, gpu);
+    }
+    write_pods(pods, view, node, gpus);
+}
+
+void gpus_tables(struct doc *doc, const struct view *view, const struct view_node *node,
+                 gs_gpu_mask gpus)
+{
+    struct sheet some = {0}, pods = {0};
+    write_both(view, node, gpus, &some, &pods);
+    sheet_table(doc, &(struct table){"gpus", "GPUs", .most = GS_GPUS_MAX}, &some);
+    sheet_table(doc, &(struct table){"pods", "Scheduled pods", .most = SIZE_MAX}, &pods);
+}
+
 int gpus_write(FILE *out, const struct view *view, const struct view_node *node, gs_gpu_mask gpus,
                const struct terminal *terminal)
 {
-    const char *unit = gs_unit_name(view_unit_of(view, node));
-    struct sheet some = {.rows.unit = unit}, pods = {.rows.unit = unit};
-    EACH_GPU (gpu, node) {
-        if (gpus & GS_GPU_BIT(gpu->idx))
-            write_gpu(&some, node, gpu);
-    }
-    write_pods(&pods, view, node, gpus);
+    struct sheet some = {0}, pods = {0};
+    write_both(view, node, gpus, &some, &pods);
     int result = sheet_write(out, &some, terminal);
     return sheet_write(out, &pods, terminal) < 0 ? -1 : result;
 }

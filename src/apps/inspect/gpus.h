@@ -17,7 +17,11 @@ void gpus_document(struct doc *doc, const struct view *view, const struct view_n
 void gpus_document_stray(struct doc *doc, const char *key, const struct view *view,
                          const struct view_node *node);
 
-/* Tables of these GPUs, and of the pods that are charged to one of them. -1: failed. */
+/* Tables of these GPUs, and of the pods that are charged to one of them, for the page. */
+void gpus_tables(struct doc *doc, const struct view *view, const struct view_node *node,
+                 gs_gpu_mask gpus);
+
+/* The same on a terminal. -1: failed. */
 int gpus_write(FILE *out, const struct view *view, const struct view_node *node, gs_gpu_mask gpus,
                const struct terminal *terminal);
 

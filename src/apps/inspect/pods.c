@@ -227,6 +227,8 @@ static int find(const struct view *view, const struct pods_options *options, str
         if (options->by == PODS_BY_NODE)
             all[count++] = row_of_node(node);
         EACH_CLAIM (claim, node) {
+            if (!view_means(view, node, claim))
+                continue;
             struct row row = row_of_pod(view, node, claim, found->texts[texts++]);
             if (options->by ==
                 PODS_BY_NODE) /* of the node, with pods that its plugin only counts */
@@ -275,24 +277,46 @@ static void say_missing(const struct view *view, const struct found *found, bool
               stderr);
 }
 
+static int find_sorted(const struct view *view, const struct pods_options *options,
+                       const struct output *output, struct found *found)
+{
+    int result = find(view, options, found);
+    struct row *all = found->rows.all;
+    for (size_t i = 0; i < found->rows.count; i++) {
+        add_row(&found->total, &all[i]);
+        finish(&all[i], options->by, found->texts[i]);
+    }
+    finish(&found->total, options->by, NULL);
+    found->total.recommended = found->total.cores_pct = COLUMN_UNKNOWN;
+    if (result == 0)
+        rows_sort(&found->rows, output, usual_order);
+    return result;
+}
+
+static void release(struct found *found)
+{
+    free(found->rows.all);
+    free(found->texts);
+}
+
+void pods_table(struct doc *doc, const struct table *table, const struct view *view,
+                const struct pods_options *options)
+{
+    struct found found = {0};
+    doc->failed |= find_sorted(view, options, NULL, &found) < 0;
+    rows_table(doc, table, &found.rows, found.rows.count);
+    release(&found);
+}
+
 int pods_print(const struct view *view, const struct pods_options *options,
                const struct output *output, const struct terminal *terminal)
 {
     struct found found = {0};
-    int result = find(view, options, &found);
-    struct row *all = found.rows.all;
-    for (size_t i = 0; i < found.rows.count; i++) {
-        add_row(&found.total, &all[i]);
-        finish(&all[i], options->by, found.texts[i]);
-    }
-    finish(&found.total, options->by, NULL);
-    found.total.recommended = found.total.cores_pct = COLUMN_UNKNOWN;
+    int result = find_sorted(view, options, output, &found);
     if (result == 0) {
-        rows_sort(&found.rows, output, usual_order);
         say_missing(view, &found, options->over);
         result = rows_print(&found.rows, output, terminal);
     }
-    free(all);
-    free(found.texts);
+    release(&found);
     return result;
 }

@@ -19,6 +19,10 @@ bool pods_by_parse(void *to, const char *text);
 void pods_check(const struct pods_options *options, const char *command,
                 const struct output *output);
 
+/* At most so many rows for the page, of the pods that the view's filter means. */
+void pods_table(struct doc *doc, const struct table *table, const struct view *view,
+                const struct pods_options *options);
+
 /* The rows, and what is missing of them on standard error. -1: failed. */
 int pods_print(const struct view *view, const struct pods_options *options,
                const struct output *output, const struct terminal *terminal);

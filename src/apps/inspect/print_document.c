@@ -9,18 +9,16 @@
  * docs/cli.md describes them.
  */
 
-static void put_node(struct doc *doc, const struct view *view, const struct view_node *node,
-                     const struct output *output)
+void document_node(struct doc *doc, const struct view *view, const struct view_node *node,
+                   gs_gpu_mask gpus, const struct output *output)
 {
-    doc_object(doc, NULL);
     nodes_members(doc, view, node, output);
-    if (!output->columns) {
-        doc_list(doc, "devs");
-        gpus_document(doc, view, node, UINT64_MAX);
-        doc_end(doc);
-        gpus_document_stray(doc, "invalidIndexPods", view, node);
-    }
+    if (output->columns)
+        return;
+    doc_list(doc, "devs");
+    gpus_document(doc, view, node, gpus);
     doc_end(doc);
+    gpus_document_stray(doc, "invalidIndexPods", view, node);
 }
 
 void document_cluster(struct doc *doc, const char *key, const struct view *view)
@@ -44,11 +42,10 @@ void document_cluster(struct doc *doc, const char *key, const struct view *view)
     doc_end(doc);
 }
 
-static void put_sums(struct doc *doc, const struct view *view)
+void document_namespaces(struct doc *doc, const char *key, const struct view *view, size_t most)
 {
-    static const struct output all = {OUTPUT_JSON};
-    doc_list(doc, "namespaces");
-    for (size_t i = 0; i < view->ns_count; i++) {
+    doc_list(doc, key);
+    for (size_t i = 0; i < view->ns_count && i < most; i++) {
         doc_object(doc, NULL);
         doc_text(doc, "name", view->namespaces[i].ns);
         doc_number(doc, "podCount", view->namespaces[i].pods);
@@ -56,6 +53,12 @@ static void put_sums(struct doc *doc, const struct view *view)
         doc_end(doc);
     }
     doc_end(doc);
+}
+
+static void put_sums(struct doc *doc, const struct view *view)
+{
+    static const struct output all = {OUTPUT_JSON};
+    document_namespaces(doc, "namespaces", view, SIZE_MAX);
     waits_document(doc, &view->waits, &all);
     document_cluster(doc, "cluster", view);
 }
@@ -66,8 +69,11 @@ int print_document(const struct view *view, const struct output *output)
     doc_open(&doc, stdout, output->format == OUTPUT_YAML);
     doc_text(&doc, "unit", view->unit);
     doc_list(&doc, "nodes");
-    EACH_ROW (node, view)
-        put_node(&doc, view, node, output);
+    EACH_ROW (node, view) {
+        doc_object(&doc, NULL);
+        document_node(&doc, view, node, UINT64_MAX, output);
+        doc_end(&doc);
+    }
     doc_end(&doc);
     if (!output->columns)
         put_sums(&doc, view);

@@ -43,6 +43,11 @@ void view_put_waits(const struct view *view);
 
 /* JSON, or the same as YAML. */
 int print_document(const struct view *view, const struct output *output);
+/* A node's members, in an object that is open, with these GPUs and their pods. */
+void document_node(struct doc *doc, const struct view *view, const struct view_node *node,
+                   gs_gpu_mask gpus, const struct output *output);
+/* Namespaces, most used first. */
+void document_namespaces(struct doc *doc, const char *key, const struct view *view, size_t most);
 /* The sums of a view, and what would fit. */
 void document_cluster(struct doc *doc, const char *key, const struct view *view);
 

@@ -7,13 +7,6 @@
 #include "gpushare/base/num.h"
 #include "inspect/common.h"
 
-bool view_sort_parse(void *to, const char *text)
-{
-    static const char *const words[] = {"name",     "free", "used", "largest",
-                                        "stranded", "pods", NULL};
-    return word_parse(words, to, text);
-}
-
 uint64_t view_percent(uint64_t used, uint64_t total)
 {
     return total ? (uint64_t)((double)used / (double)total * 100) : 0;
@@ -256,27 +249,6 @@ static int by_name(const void *a, const void *b)
     return strverscmp(x->node->name, y->node->name);
 }
 
-/* By a number, most first. */
-#define MOST_FIRST(order, number)                                                                  \
-    static int order(const void *a, const void *b)                                                 \
-    {                                                                                              \
-        const struct view_node *x = a, *y = b;                                                     \
-        return x->number != y->number ? (x->number < y->number ? 1 : -1) : by_name(a, b);          \
-    }
-MOST_FIRST(by_free, fragmentation.free_units)
-MOST_FIRST(by_used, used_units)
-MOST_FIRST(by_largest, fragmentation.largest_units)
-MOST_FIRST(by_stranded, fragmentation.stranded_units)
-MOST_FIRST(by_pods, claim_count)
-
-void view_sort(struct view *view, enum view_sort sort)
-{
-    static int (*const orders[])(const void *, const void *) = {
-        [SORT_NAME] = by_name,       [SORT_FREE] = by_free,         [SORT_USED] = by_used,
-        [SORT_LARGEST] = by_largest, [SORT_STRANDED] = by_stranded, [SORT_PODS] = by_pods};
-    qsort(view->nodes, view->node_count, sizeof(*view->nodes), orders[sort]);
-}
-
 int view_build(struct snapshot *snapshot, const struct view_options *options, struct view *ret,
                struct gs_error *err)
 {
@@ -291,7 +263,7 @@ int view_build(struct snapshot *snapshot, const struct view_options *options, st
     if (!ret->nodes || !ret->all_claims || !ret->all_gpus)
         return gs_fail_nomem(err);
     fill_nodes(snapshot, options, ret);
-    view_sort(ret, options->sort);
+    qsort(ret->nodes, ret->node_count, sizeof(*ret->nodes), by_name);
     if (view_sum_up(ret) < 0)
         return gs_fail_nomem(err);
     ret->now_s = options->now_s;

@@ -69,10 +69,7 @@ struct view_sum {
     struct gs_fragmentation fragmentation;
 };
 
-enum view_sort { SORT_NAME, SORT_FREE, SORT_USED, SORT_LARGEST, SORT_STRANDED, SORT_PODS };
-
 struct view_options {
-    enum view_sort sort;
     const char *ns; /* only nodes with pods of this namespace, and of their pods only these */
     bool some;      /* not all nodes are in the snapshot */
     const struct usage *usage; /* borrowed; NULL: not asked */
@@ -91,7 +88,7 @@ struct view_filter {
 struct view {
     struct view_node *nodes;
     size_t node_count;
-    struct view_owner *namespaces; /* most used first; their owners are "" */
+    struct view_space *namespaces; /* most used first */
     size_t ns_count;
     const struct view_filter *filter; /* of view_narrow(); NULL: everything */
     struct view_sum sum;              /* of the nodes shown */
@@ -163,24 +160,15 @@ struct view_models {
 int view_by_model(const struct view *view, size_t most, struct view_models *ret);
 void view_models_release(struct view_models *models);
 
-/* Who has pods with a place: of those that the filter means. Most first. */
-struct view_owner {
-    const char *ns, *owner; /* "": a pod by itself, */
-    const char *pod;        /* with this name */
+/* A namespace's scheduled pods: of those that the filter means. */
+struct view_space {
+    const char *ns;
     uint32_t pods;
     uint64_t units;
 };
-/* *caller frees*; NULL: GS_ENOMEM. */
-struct view_owner *view_owners(const struct view *view, size_t *ret_count);
 
 /* For view_build(): sums and namespaces of the nodes that are there; -1: GS_ENOMEM. */
 int view_sum_up(struct view *view);
-
-/* Puts the nodes in another order. */
-void view_sort(struct view *view, enum view_sort sort);
-
-/* name, free, used, largest, stranded, pods. */
-bool view_sort_parse(void *to, const char *text);
 
 /* used / total in whole percent, cut as the original cuts it; 0 of nothing. */
 uint64_t view_percent(uint64_t used, uint64_t total);

@@ -82,66 +82,51 @@ static void find_unit(struct view *view)
         view->unit = "GiB";
 }
 
-/* ---- namespaces, owners ---- */
+/* ---- namespaces ---- */
 
-static int order_owners(const void *a, const void *b)
+static int order_spaces(const void *a, const void *b)
 {
-    const struct view_owner *x = a, *y = b;
-    int order = strcmp(x->ns, y->ns);
-    if (order == 0)
-        order = strcmp(x->owner, y->owner);
-    return order ? order : strcmp(x->pod, y->pod);
+    const struct view_space *x = a, *y = b;
+    return strcmp(x->ns, y->ns);
 }
 
 static int order_most(const void *a, const void *b)
 {
-    const struct view_owner *x = a, *y = b;
-    return x->units != y->units ? (x->units < y->units ? 1 : -1) : order_owners(a, b);
+    const struct view_space *x = a, *y = b;
+    return x->units != y->units ? (x->units < y->units ? 1 : -1) : order_spaces(a, b);
 }
 
-/* By namespace, or by owner in it. */
-static struct view_owner *sum_claims(const struct view *view, bool by_owner, size_t *ret_count)
+static int sum_spaces(struct view *view)
 {
-    size_t count = 0, kept = 0;
-    struct view_owner *all = calloc(view->sum.pods + 1, sizeof(*all));
-    for (size_t i = 0; all && i < view->node_count; i++) {
-        const struct view_node *node = &view->nodes[i];
+    size_t count = 0;
+    struct view_space *all = view->namespaces = calloc(view->sum.pods + 1, sizeof(*all));
+    if (!all)
+        return -1;
+    EACH_ROW (node, view) {
         EACH_CLAIM (claim, node) {
             if (view_means(view, node, claim))
-                all[count++] = (struct view_owner){
-                    claim->ns, by_owner ? snapshot_owner(view->snapshot, claim->uid) : "",
-                    by_owner ? claim->name : "", 1, claim_units(claim)};
+                all[count++] = (struct view_space){claim->ns, 1, claim_units(claim)};
         }
     }
-    if (!all)
-        return NULL;
-    qsort(all, count, sizeof(*all), order_owners);
+    qsort(all, count, sizeof(*all), order_spaces);
     for (size_t i = 0; i < count; i++) {
-        struct view_owner *last = kept ? &all[kept - 1] : NULL;
-        if (last && (all[i].owner[0] || !by_owner) && strcmp(last->ns, all[i].ns) == 0 &&
-            strcmp(last->owner, all[i].owner) == 0) {
+        struct view_space *last = view->ns_count ? &all[view->ns_count - 1] : NULL;
+        if (last && strcmp(last->ns, all[i].ns) == 0) {
             last->pods++;
             last->units += all[i].units;
         } else {
-            all[kept++] = all[i];
+            all[view->ns_count++] = all[i];
         }
     }
-    qsort(all, kept, sizeof(*all), order_most);
-    *ret_count = kept;
-    return all;
-}
-
-struct view_owner *view_owners(const struct view *view, size_t *ret_count)
-{
-    return sum_claims(view, true, ret_count);
+    qsort(all, view->ns_count, sizeof(*all), order_most);
+    return 0;
 }
 
 int view_sum_up(struct view *view)
 {
     sum_nodes(view);
     find_unit(view);
-    view->namespaces = sum_claims(view, false, &view->ns_count);
-    return view->namespaces ? 0 : -1;
+    return sum_spaces(view);
 }
 
 /* ---- a part of it ---- */

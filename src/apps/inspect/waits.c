@@ -343,42 +343,62 @@ void waits_check(const char *command, const struct output *output)
     rows_check(&form, command, output);
 }
 
-/* Pods of one owner that are alike, or each. */
-static size_t write_rows(const struct waits *waits, const struct wait_groups *groups, bool all,
-                         int64_t now_s, struct wait_texts *texts, struct wait_row *to)
+/* Rows and their texts, which *caller frees*: pods of one owner that are alike, or each, at most so
+ * many. *ret_count: how many there are. -1: out of memory. */
+static int make_rows(const struct waits *waits, bool all, size_t most, int64_t now_s,
+                     struct rows *rows, struct wait_texts **ret_texts, size_t *ret_count)
 {
-    const size_t count = all ? waits->count : groups->count;
-    for (size_t i = 0; i < count; i++) {
-        const struct wait *wait = all ? &waits->all[i] : groups->all[i].pods[0];
+    struct wait_groups groups;
+    int result = waits_group(waits, &groups);
+    const size_t count = all ? waits->count : groups.count;
+    *rows = rows_of(waits);
+    rows->count = count < most ? count : most;
+    struct wait_row *to = rows->all = calloc(rows->count + 1, sizeof(*to));
+    struct wait_texts *texts = *ret_texts = calloc(rows->count + 1, sizeof(*texts));
+    *ret_count = count;
+    if (!to || !texts)
+        result = -1;
+    for (size_t i = 0; result == 0 && i < rows->count; i++) {
+        const struct wait *wait = all ? &waits->all[i] : groups.all[i].pods[0];
         waits_row(waits, wait, now_s, &texts[i], &to[i]);
-        to[i].pods = all ? 1 : groups->all[i].count;
+        to[i].pods = all ? 1 : groups.all[i].count;
         if (to[i].pods > 1)
             to[i].name = to[i].owner;
     }
-    return count;
+    wait_groups_release(&groups);
+    return result;
+}
+
+void waits_table(struct doc *doc, const struct table *table, const struct waits *waits, bool all,
+                 int64_t now_s)
+{
+    _cleanup_free_ struct wait_texts *texts = NULL;
+    struct rows rows;
+    size_t count;
+    if (make_rows(waits, all, table->most, now_s, &rows, &texts, &count) == 0)
+        rows_table(doc, table, &rows, count);
+    else
+        doc->failed = true;
+    free(rows.all);
 }
 
 int waits_print(const struct waits *waits, const struct output *output, bool all,
                 const struct terminal *terminal, int64_t now_s)
 {
+    _cleanup_free_ struct wait_texts *texts = NULL;
     char sum[WAIT_TEXT_BYTES];
-    struct rows rows = rows_of(waits);
-    struct wait_groups groups;
+    struct rows rows;
+    size_t count;
     if (!waits->count)
         return 0;
     all |= output->format == OUTPUT_CSV;
-    int result = waits_group(waits, &groups);
-    _cleanup_free_ struct wait_row *each = calloc(waits->count, sizeof(*each));
-    _cleanup_free_ struct wait_texts *texts = calloc(waits->count, sizeof(*texts));
-    if (result == 0 && each && texts) {
-        rows.all = each;
-        rows.count = write_rows(waits, &groups, all, now_s, texts, each);
-        if (output->sort) /* else the oldest first */
-            rows_sort(&rows, output, NULL);
+    int result = make_rows(waits, all, SIZE_MAX, now_s, &rows, &texts, &count);
+    if (result == 0 && output->sort) /* else the oldest first */
+        rows_sort(&rows, output, NULL);
+    if (result == 0)
         result = rows_print(&rows, output, terminal);
-    }
-    wait_groups_release(&groups);
-    if (result < 0 || !each || !texts)
+    free(rows.all);
+    if (result < 0)
         return -1;
     waits_sum(waits, sum);
     if (output->format != OUTPUT_CSV)

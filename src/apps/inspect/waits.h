@@ -102,6 +102,10 @@ void waits_check(const char *command, const struct output *output);
 int waits_print(const struct waits *waits, const struct output *output, bool all,
                 const struct terminal *terminal, int64_t now_s);
 
+/* The same for the page, whose columns then name none; the oldest first. */
+void waits_table(struct doc *doc, const struct table *table, const struct waits *waits, bool all,
+                 int64_t now_s);
+
 /* The member "pending". */
 void waits_document(struct doc *doc, const struct waits *waits, const struct output *output);
 

@@ -31,7 +31,7 @@ struct web_query {
     char text[128]; /* part of a node's or a pod's name */
     char ns[128];   /* also that of an owner, a pod, and of a namespace's view */
     char model[128];
-    enum view_sort sort;
+    char sort[32]; /* a column of nodes */
     uint32_t page; /* of the cards, from 0 */
 };
 
@@ -56,6 +56,7 @@ struct web {
     struct usage usage;                /* what pods use, as last asked */
     char silent[256];                  /* why the API server does not answer; "" when it does */
     struct view view;                  /* with waits */
+    char sort[32];                     /* of its nodes, as web_query's */
     uint64_t version;                  /* of it; counts; 0: there is none yet */
     struct web_pod pods[WEB_PODS_MAX]; /* who was asked about */
     pthread_mutex_t own_lock;          /* of own_note */

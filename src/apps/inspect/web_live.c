@@ -21,6 +21,7 @@ static int build(struct web *web, struct gs_error *err)
         return -1;
     }
     web->version++;
+    memset(web->sort, 0, sizeof(web->sort)); /* by name */
     return 0;
 }
 

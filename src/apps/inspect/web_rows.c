@@ -16,95 +16,23 @@ enum {
     ROWS_MAX = 500,
     CHOICES_MAX = 200,
     GROUPS_MAX = 100,
-    MEMBERS_MAX = 50,
     TOP = 5,
     MODELS_MAX = 24
 };
 
-static const struct output all = {OUTPUT_JSON};
+/* ---- nodes ---- */
 
-static void put_name(struct doc *doc, const char *ns, const char *name)
-{
-    doc_object(doc, NULL);
-    doc_text(doc, "namespace", ns);
-    doc_text(doc, "name", name);
-}
-
-/* ---- a pod, a node ---- */
-
-static void put_uses(struct doc *doc, const struct usage_pod *pod)
-{
-    doc_list(doc, "uses");
-    for (uint32_t i = 0; pod && i < pod->gpu_count; i++) {
-        const struct usage_gpu *use = &pod->gpus[i];
-        if (!use->known)
-            continue;
-        doc_object(doc, NULL);
-        doc_number(doc, "id", use->idx);
-        doc_number(doc, "usedBytes", use->used_bytes);
-        doc_number(doc, "peakBytes", use->peak_bytes);
-        doc_number(doc, "excessBytes", limits_over(pod, use->used_bytes));
-        doc_end(doc);
-    }
-    doc_end(doc);
-}
-
-static void put_pod(struct doc *doc, const struct view *view, const struct view_node *node,
-                    const struct gs_claim *claim)
-{
-    const struct usage_pod *pod = usage_pod_find(view->usage, claim->node, claim->uid);
-    const int64_t since_s = snapshot_since(view->snapshot, claim->uid);
-    char since[WAIT_SHORT_BYTES];
-    waits_since(since_s, view->now_s, since);
-    put_name(doc, claim->ns, claim->name);
-    doc_text(doc, "owner", snapshot_owner(view->snapshot, claim->uid));
-    doc_text(doc, "node", node->node->name);
-    doc_gpus(doc, "gpus", claim_recorded(claim) ? claim->gpus : 0);
-    doc_number(doc, "gpuCount", claim->gpu_count);
-    doc_number(doc, "usedGPU", claim->units);
-    doc_text(doc, "since", since);
-    if (since_s > 0)
-        doc_number(doc, "sinceUnix", (uint64_t)since_s);
-    if (pod)
-        doc_number(doc, "allocatedBytes", pod->given_bytes);
-    doc_bool(doc, "meant", view_means(view, node, claim));
-    put_uses(doc, pod);
-    doc_end(doc);
-}
-
-static void put_gpu(struct doc *doc, const struct view_node *node, const struct view_gpu *gpu)
-{
-    const enum gs_enforced enforced = gpu->gpu->enforced;
-    doc_object(doc, NULL);
-    gpus_members(doc, node, gpu);
-    doc_bool(doc, "usable", gpu->usable);
-    if (gs_enforced_holds(enforced)) {
-        doc_text(doc, "limit", gs_enforced_name(enforced));
-        doc_text(doc, "limitMessage", view_limits(enforced));
-    }
-    doc_end(doc);
-}
-
-/* gpu: only that one; NULL: all of them. */
+/* As -o json has it, and which of its GPUs take no new pods. */
 static void put_node(struct doc *doc, const struct view *view, const struct view_node *node,
-                     const struct view_gpu *gpu)
+                     gs_gpu_mask gpus)
 {
+    static const struct output all = {OUTPUT_JSON};
+    gs_gpu_mask unusable = 0;
+    EACH_GPU (gpu, node)
+        unusable |= gpu->usable ? 0 : GS_GPU_BIT(gpu->idx);
     doc_object(doc, NULL);
-    nodes_members(doc, view, node, &all);
-    doc_text(doc, "label", view_node_model(node));
-    doc_number(doc, "unitMiB", gs_unit_mib(view_unit_of(view, node)));
-    doc_list(doc, "gpus");
-    EACH_GPU (each, node) {
-        if (!gpu || each == gpu)
-            put_gpu(doc, node, each);
-    }
-    doc_end(doc);
-    doc_list(doc, "pods");
-    EACH_CLAIM (claim, node) {
-        if (!gpu || claim_on(claim, gpu->idx))
-            put_pod(doc, view, node, claim);
-    }
-    doc_end(doc);
+    document_node(doc, view, node, gpus, &all);
+    doc_gpus(doc, "unusableGPUs", unusable);
     doc_end(doc);
 }
 
@@ -117,26 +45,11 @@ static void put_nodes(struct doc *doc, const struct view *view, uint32_t asked)
     doc_number(doc, "pages", last + 1);
     doc_list(doc, "nodes");
     for (size_t i = first; i < view->node_count && i < first + NODES_MAX; i++)
-        put_node(doc, view, &view->nodes[i], NULL);
+        put_node(doc, view, &view->nodes[i], UINT64_MAX);
     doc_end(doc);
 }
 
 /* ---- sums ---- */
-
-/* By namespace, or by owner: most first. */
-static void put_owners(struct doc *doc, const char *key, const struct view_owner *owners,
-                       size_t count, size_t most)
-{
-    doc_list(doc, key);
-    for (size_t i = 0; i < count && i < most; i++) {
-        put_name(doc, owners[i].ns, owners[i].pod);
-        doc_text(doc, "owner", owners[i].owner);
-        doc_number(doc, "podCount", owners[i].pods);
-        doc_number(doc, "usedGPU", owners[i].units);
-        doc_end(doc);
-    }
-    doc_end(doc);
-}
 
 /* Of the nodes; and of those pods on them that the filter means. */
 static void put_totals(struct doc *doc, const struct view *view)
@@ -150,53 +63,35 @@ static void put_totals(struct doc *doc, const struct view *view)
     doc_end(doc);
     doc_number(doc, "askedCount", view->usage->asked);
     doc_number(doc, "answeredCount", view->usage->answered);
-    put_owners(doc, "shares", view->namespaces, view->ns_count, CHOICES_MAX);
     doc_number(doc, "shareCount", view->ns_count);
+    document_namespaces(doc, "shares", view, CHOICES_MAX);
 }
 
-/* ---- who waits: by owner, the oldest first ---- */
-
-static void put_group(struct doc *doc, const struct view *view, const struct wait_group *group)
-{
-    const struct wait *wait = group->pods[0];
-    struct wait_texts texts;
-    struct wait_row row;
-    waits_row(&view->waits, wait, view->now_s, &texts, &row);
-    put_name(doc, row.ns, row.name);
-    doc_text(doc, "owner", row.owner ? row.owner : "");
-    doc_text(doc, "message", row.reason);
-    doc_text(doc, "nearest", texts.nearest);
-    doc_text(doc, "node", texts.nearest[0] ? wait->group.nearest : "");
-    doc_text(doc, "asks", row.asks);
-    doc_text(doc, "since", row.since);
-    doc_bool(doc, "unresolvable", wait->never);
-    doc_number(doc, "podCount", group->count);
-    doc_list(doc, "pods");
-    for (size_t i = 0; i < group->count && i < MEMBERS_MAX; i++)
-        doc_text(doc, NULL, group->pods[i]->waiting->pod.name);
-    doc_end(doc);
-    doc_end(doc);
-}
+/* ---- pending pods ---- */
 
 static void put_waits(struct doc *doc, const struct view *view, const struct view *whole)
 {
-    struct wait_groups groups;
-    char sum[WAIT_TEXT_BYTES];
-    waits_sum(&view->waits, sum);
-    doc->failed |= waits_group(&view->waits, &groups) < 0;
     doc_object(doc, "pending");
     doc_number(doc, "podCount", view->waits.count);
-    doc_number(doc, "allPodCount", whole->waits.count);
     doc_number(doc, "requestedGPU", view->waits.units);
     doc_text(doc, "unit", view->waits.unit);
-    doc_text(doc, "message", sum);
-    doc_number(doc, "groupCount", groups.count);
-    doc_list(doc, "groups");
-    for (size_t i = 0; i < groups.count && i < GROUPS_MAX; i++)
-        put_group(doc, view, &groups.all[i]);
+    doc_number(doc, "allPodCount", whole->waits.count);
     doc_end(doc);
-    doc_end(doc);
-    wait_groups_release(&groups);
+}
+
+/* By owner, the oldest first; of one owner each pod. */
+static void put_waits_table(struct doc *doc, const struct view *view, const struct view *whole,
+                            bool each)
+{
+    char title[WAIT_TEXT_BYTES] = "No pod with GPU memory is pending";
+    const struct table table = {
+        "waiting", title, "message,pod,namespace,pods,request,age,closest,missing", GROUPS_MAX};
+    if (view->waits.count)
+        waits_sum(&view->waits, title);
+    else if (whole->waits.count)
+        snprintf(title, sizeof(title), "No pending pod matches (%zu pending in the cluster)",
+                 whole->waits.count);
+    waits_table(doc, &table, &view->waits, each, view->now_s);
 }
 
 /* ---- five of each ---- */
@@ -218,15 +113,16 @@ static void keep(struct top top[TOP], const struct gs_claim *claim, uint64_t byt
     }
 }
 
-static void put_top(struct doc *doc, const char *key, const struct top top[TOP])
+static void put_top(struct doc *doc, const char *id, const char *title, const struct top top[TOP])
 {
-    doc_list(doc, key);
+    struct sheet sheet = {.rows.unit = ""};
     for (int i = 0; i < TOP && top[i].bytes; i++) {
-        put_name(doc, top[i].claim->ns, top[i].claim->name);
-        doc_number(doc, "bytes", top[i].bytes);
-        doc_end(doc);
+        sheet_row(&sheet);
+        column_text(&sheet, COLUMN_TEXT, "POD", "name", COLUMN_ALWAYS, top[i].claim->name);
+        column_text(&sheet, COLUMN_TEXT, "NAMESPACE", "namespace", COLUMN_ALWAYS, top[i].claim->ns);
+        column_number(&sheet, COLUMN_BYTES, "GiB", "bytes", COLUMN_ALWAYS, top[i].bytes);
     }
-    doc_end(doc);
+    sheet_table(doc, &(struct table){id, title, .most = TOP}, &sheet);
 }
 
 static void put_tops(struct doc *doc, const struct view *view)
@@ -241,18 +137,10 @@ static void put_tops(struct doc *doc, const struct view *view)
             keep(over, claim, limits_over(pod, pod->used_bytes));
         }
     }
-    put_top(doc, "mostUnused", waste);
-    put_top(doc, "mostExcess", over);
-    doc_list(doc, "longestPending");
-    for (size_t i = 0; i < view->waits.count && i < TOP; i++) {
-        const struct gs_pod *pod = &view->waits.all[i].waiting->pod;
-        char since[WAIT_SHORT_BYTES];
-        waits_since(pod->created_s, view->now_s, since);
-        put_name(doc, pod->ns, pod->name);
-        doc_text(doc, "since", since);
-        doc_end(doc);
-    }
-    doc_end(doc);
+    put_top(doc, "top-unused", "Most unused memory", waste);
+    put_top(doc, "top-excess", "Over their request", over);
+    waits_table(doc, &(struct table){"top-pending", "Longest pending", "pod,namespace,age", TOP},
+                &view->waits, true, view->now_s);
 }
 
 /* ---- the map: a cell for each GPU, by model ---- */
@@ -339,53 +227,47 @@ static void put_choices(struct doc *doc, const struct view *view)
     put_texts(doc, "models", models.all, models.count);
 }
 
-/* ---- of everything, a namespace, an owner ---- */
-
-static void put_owned(struct doc *doc, const struct view *view)
+/* What isolation modes mean. */
+static void put_limits(struct doc *doc)
 {
-    size_t count = 0;
-    _cleanup_free_ struct view_owner *owners = view_owners(view, &count);
-    doc->failed |= !owners;
-    put_owners(doc, "owners", owners, count, ROWS_MAX);
-    doc_number(doc, "ownerCount", count);
-}
-
-static void put_meant(struct doc *doc, const struct view *view)
-{
-    size_t count = 0;
-    doc_list(doc, "pods");
-    EACH_ROW (node, view) {
-        EACH_CLAIM (claim, node) {
-            if (view_means(view, node, claim) && count++ < ROWS_MAX)
-                put_pod(doc, view, node, claim);
-        }
+    doc_object(doc, "limits");
+    for (enum gs_enforced each = GS_ENFORCED_UNKNOWN; each < GS_ENFORCED_COUNT; each++) {
+        if (gs_enforced_holds(each))
+            doc_text(doc, gs_enforced_by(each), view_limits(each));
     }
     doc_end(doc);
-    doc_number(doc, "podCount", count);
 }
+
+/* ---- of everything, a namespace, an owner ---- */
 
 static bool put_part(struct doc *doc, const struct view *view, const struct view *whole,
                      const struct web_query *query)
 {
+    const struct table owners = {"owners", "Owners", .most = ROWS_MAX};
+    const struct table pods = {"pods", "Scheduled pods", .most = ROWS_MAX};
     if (query->view != WEB_ALL && !view->sum.pods && !view->waits.count)
         return false;
     put_totals(doc, view);
     put_waits(doc, view, whole);
     put_nodes(doc, view, query->page);
-    if (query->view == WEB_ALL) {
-        put_tops(doc, view);
+    if (query->view == WEB_ALL)
         put_map(doc, view);
-    } else if (query->view == WEB_NAMESPACE) {
-        put_owned(doc, view);
-    } else {
-        put_meant(doc, view);
-    }
+    doc_list(doc, "tables");
+    put_waits_table(doc, view, whole, query->view == WEB_OWNER);
+    if (query->view == WEB_ALL)
+        put_tops(doc, view);
+    else if (query->view == WEB_NAMESPACE)
+        pods_table(doc, &owners, view, &(struct pods_options){PODS_BY_OWNER});
+    else
+        pods_table(doc, &pods, view, &(struct pods_options){PODS_BY_POD});
+    doc_end(doc);
     return true;
 }
 
 /* An owner without a namespace or a name would be a filter that means the owners of others. */
-static bool put_narrowed(struct doc *doc, struct view *whole, const struct web_query *query)
+static bool put_narrowed(struct web *web, struct doc *doc, const struct web_query *query)
 {
+    struct view *whole = &web->view;
     const bool owner = query->view == WEB_OWNER;
     const struct view_filter filter = {.text = query->text,
                                        .ns = query->ns,
@@ -394,7 +276,10 @@ static bool put_narrowed(struct doc *doc, struct view *whole, const struct web_q
     struct view part = {0};
     if (owner && (!query->ns[0] || !query->name[0]))
         return false;
-    view_sort(whole, query->sort);
+    if (strcmp(web->sort, query->sort) != 0) {
+        doc->failed |= nodes_sort(whole, &(struct output){.sort = query->sort}) < 0;
+        memcpy(web->sort, query->sort, sizeof(web->sort));
+    }
     const bool narrowed = owner || query->text[0] || query->ns[0] || query->model[0];
     doc_bool(doc, "narrowed", narrowed);
     if (!narrowed)
@@ -480,12 +365,17 @@ static bool put_one(struct web *web, struct doc *doc, const struct web_query *qu
     const struct found found = find(&web->view, query);
     const bool has_gpu = query->view == WEB_NODE && query->has_gpu;
     const struct view_gpu *gpu = found.node && has_gpu ? view_gpu_at(found.node, query->gpu) : NULL;
+    const gs_gpu_mask gpus = gpu ? GS_GPU_BIT(gpu->idx) : UINT64_MAX;
     struct web_pod *asked = web_pod_find(web, query);
     if ((!found.node && !found.owner) || (has_gpu && !gpu))
         return false;
     doc_list(doc, "nodes");
     if (found.node)
-        put_node(doc, &web->view, found.node, gpu);
+        put_node(doc, &web->view, found.node, gpus);
+    doc_end(doc);
+    doc_list(doc, "tables");
+    if (query->view == WEB_NODE)
+        gpus_tables(doc, &web->view, found.node, gpus);
     doc_end(doc);
     if (has_gpu)
         doc_number(doc, "gpu", gpu->idx);
@@ -516,8 +406,9 @@ void web_put_rows(struct web *web, const struct web_query *query, struct doc *do
     doc_text(doc, "namespace", query->ns);
     doc_text(doc, "unit", web->view.unit);
     put_choices(doc, &web->view);
+    put_limits(doc);
     const bool found = query->view == WEB_NODE || query->view == WEB_POD
                            ? put_one(web, doc, query)
-                           : put_narrowed(doc, &web->view, query);
+                           : put_narrowed(web, doc, query);
     doc_bool(doc, "found", found);
 }

@@ -102,9 +102,8 @@ static void read_query(const struct gs_http_request *req, struct web_query *ret)
     read_text(req, "ns", ret->ns, sizeof(ret->ns));
     read_text(req, "model", ret->model, sizeof(ret->model));
     read_view(req, ret);
-    const char *sort = gs_http_query(req, "sort"), *page = gs_http_query(req, "page");
-    if (sort && !view_sort_parse(&ret->sort, sort))
-        ret->sort = SORT_NAME;
+    read_text(req, "sort", ret->sort, sizeof(ret->sort));
+    const char *page = gs_http_query(req, "page");
     if (page && gs_parse_u32(page, strlen(page), &ret->page) && ret->page)
         ret->page = ret->page > 100000 ? 0 : ret->page - 1;
 }

@@ -315,9 +315,17 @@ def rows_of(programs, query=""):
     return request(programs.web, "GET", "/rows" + query)[1]
 
 
-def pods_of(pods):
-    """As both tell of one: not since when, which -o json does not say."""
-    return [(pod["namespace"], pod["name"], pod["usedGPU"], pod.get("gpuCount", 1)) for pod in pods]
+def known(card):
+    """What -o json says of it, too: not since when its pods are there."""
+    if isinstance(card, dict):
+        return {key: known(value) for key, value in card.items() if key not in ("createdUnix", "unusableGPUs")}
+    return [known(one) for one in card] if isinstance(card, list) else card
+
+
+def table(page, name):
+    """Its rows, each a dictionary of its cells by the head before its unit."""
+    found = next(one for one in page["tables"] if one["id"] == name)
+    return [dict(zip([column["head"].split("(")[0] for column in found["columns"]], row)) for row in found["rows"]]
 
 
 def shut(node, of=None):
@@ -371,23 +379,14 @@ def ask_about_waits(world, page, told, judge):
     groups = {}
     for w in told["pending"]["items"]:
         near, name = w.get("closest", {}), w["name"]
-        key = (owners[name] or name, w["message"], near.get("node", ""), near.get("gpu", ""), w["requestedGPU"], w["gpuCount"],
-               w.get("requestedCorePercentage", 0))
+        key = (owners[name] or name, w["message"], near.get("node", "-"), str(near.get("missingGPU", "-")))
         groups.setdefault(key, []).append(name)
-    shown = page["pending"]["groups"]
-    told_rows = sorted((row["message"], sorted(row["pods"])) for row in shown)
-    page_of = {}
-    for text, pods in told_rows:  # what differs in priority or in what it says of nodes stands in rows of its own
-        page_of.setdefault(text, []).extend(pods)
-    judge("page: who waits, and why", {text: sorted(pods) for text, pods in page_of.items()},
-          {text: sorted(w["name"] for w in told["pending"]["items"] if w["message"] == text) for text in page_of})
-    for text, pods in told_rows:
-        judge(f"page: {pods} are alike", sum(set(pods) <= set(names) and key[1] == text for key, names in groups.items()), 1)
-    firsts = [min((told["pending"]["items"].index(w), w["name"]) for w in told["pending"]["items"] if w["name"] in row["pods"]) for row in shown]
-    judge("page: the oldest first", firsts, sorted(firsts))
-    near = {w["name"]: w.get("closest", {}).get("node", "") for w in told["pending"]["items"]}
-    for row, (_, name) in zip(shown, firsts):
-        judge(f"page: nearest miss of {name}", row["node"], near[name])
+    shown = {}
+    for row in table(page, "waiting"):  # what differs in priority or in what it says of nodes stands in rows of its own
+        key = (owners.get(row["POD"]) or row["POD"], row["MESSAGE"], row["CLOSEST"], row["MISSING"])
+        shown[key] = shown.get(key, 0) + int(row["PODS"])
+    judge("page: who waits, and why", shown, {key: len(names) for key, names in groups.items()})
+    judge("page: the oldest first", list(shown), list(groups))
     judge("page: sum of who waits", [page["pending"][key] for key in ("podCount", "requestedGPU")],
           [told["pending"][key] for key in ("podCount", "requestedGPU")])
 
@@ -424,18 +423,10 @@ def ask_about_page(world, programs, judge):
     page, told = rows_of(programs), json.loads(programs.inspect("--output=json"))
     judge("page: figures", page["total"], told["cluster"])
     judge("page: unit", page["unit"], told["unit"])
-    judge("page: namespaces", [(ns["namespace"], ns["usedGPU"], ns["podCount"]) for ns in page["shares"]],
+    judge("page: namespaces", [(ns["name"], ns["usedGPU"], ns["podCount"]) for ns in page["shares"]],
           [(ns["name"], ns["usedGPU"], ns["podCount"]) for ns in told["namespaces"]])
     ask_about_waits(world, page, told, judge)
-    judge("page: nodes", [node["name"] for node in page["nodes"]], [node["name"] for node in told["nodes"]])
-    for card, node in zip(page["nodes"], told["nodes"]):
-        name = node["name"]
-        judge(f"page: node {name}", {key: card[key] for key in node if key in card}, {key: node[key] for key in node if key in card})
-        judge(f"page: GPUs of {name}", [{key: gpu[key] for key in dev if key != "pods"} for gpu, dev in zip(card["gpus"], node["devs"])],
-              [{key: dev[key] for key in dev if key != "pods"} for dev in node["devs"]])
-        for dev in node["devs"]:
-            judge(f"page: pods of {name}", pods_of(pod for pod in card["pods"] if dev["id"] in pod["gpus"]), pods_of(dev["pods"]))
-        judge(f"page: pending pods of {name}", pods_of(pod for pod in card["pods"] if not pod["gpus"]), pods_of(node["invalidIndexPods"]))
+    judge("page: nodes", known(page["nodes"]), told["nodes"])
 
 
 def ask_about_sizes(world, programs, rng, judge):

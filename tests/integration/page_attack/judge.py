@@ -15,6 +15,11 @@ PER_PAGE = OVERVIEW = 50
 LARGEST = 16 << 20
 
 
+def gib(size):
+    """As tables have it."""
+    return f"{size / GIB:.1f}"
+
+
 def quote(text):
     return urllib.parse.quote(text, safe="")
 
@@ -42,6 +47,13 @@ def read(web, path, found=True):
 
 def names(doc):
     return [node["name"] for node in doc["nodes"]]
+
+
+def table(doc, name):
+    """Its rows, each a dictionary of its cells by the head before its unit."""
+    found = next((one for one in doc["tables"] if one["id"] == name), {"columns": [], "rows": [], "count": 0})
+    heads = [column["head"].split("(")[0] for column in found["columns"]]
+    return [dict(zip(heads, row, strict=True)) for row in found["rows"]]
 
 
 # ---- what a filter means ----
@@ -168,40 +180,39 @@ class Judge:
         spaces = {}
         for pod in meant:
             spaces[pod.ns] = spaces.get(pod.ns, 0) + pod.units
-        self.same(where + "by namespace", {share["namespace"]: share["usedGPU"] for share in page["shares"]}, spaces)
+        self.same(where + "by namespace", {share["name"]: share["usedGPU"] for share in page["shares"]}, spaces)
 
     def waiting(self, where, page, some, waits):
         pending = page["pending"]
         self.same(where + "who waits, of how many, and for how much", (pending["podCount"], pending["allPodCount"], pending["requestedGPU"]),
                   (len(waits), len(self.world.waiting), sum(pod.units for pod in waits)))
-        want = {}
+        want, shown = {}, {}
         for pod in waits:
             item = self.items[pod.ns, pod.name]
-            near = item.get("closest")
-            miss = f" GPU{near['gpu']}: {near['freeGPU']} free, {near['missingGPU']} missing" if near and near.get("missingGPU") else ""
-            key = (item["message"], near["node"] + miss if near else "", pod.ns, pod.owner or pod.name, pod.asks)
+            near = item.get("closest", {})
+            key = (item["message"], near.get("node", "-"), str(near.get("missingGPU", "-")), pod.ns, pod.owner or pod.name, pod.asks)
             want.setdefault(key, []).append(pod)
-        last, shown = 0, {}
-        self.same(where + "groups of pods that wait", len(pending["groups"]), min(100, pending["groupCount"]))
-        for group in pending["groups"]:             # those that differ in priority, or in what they say of nodes, stand by themselves
-            ns, members = group["namespace"], group["pods"]
-            key = (group["message"], group["nearest"], ns, group["owner"] or members[0], group["asks"])
-            shown[key] = shown.get(key, 0) + group["podCount"]
-            ages = [self.pods[ns, name].created for name in members]
-            if key not in want or len(members) != min(50, group["podCount"]) or not set(members) <= {pod.name for pod in want[key]}:
-                raise Wrong(f"{where}nobody waits as {str(group)[:500]}; {list(want)[:5]}")
-            if ages != sorted(ages) or ages[0] < last:
-                raise Wrong(f"{where}the oldest does not stand first: {group['owner'] or members[0]}")
-            last = ages[0]
-            self.same_age(where, group["since"], ages[0])
-        if pending["groupCount"] <= 100:
-            self.same(where + "pods of the groups", shown, {key: len(pods) for key, pods in want.items()})
+        rows = table(page, "waiting")
+        each = page["kind"] == "owner"
+        for at, row in enumerate(rows):             # those that differ in priority, or in what they say of nodes, stand by themselves
+            name = self.pods[row["NAMESPACE"], row["POD"]].owner if (row["NAMESPACE"], row["POD"]) in self.pods else row["POD"]
+            key = (row["MESSAGE"], row["CLOSEST"], row["MISSING"], row["NAMESPACE"], name or row["POD"], row["REQUEST"])
+            shown[key] = shown.get(key, 0) + int(row["PODS"])
+            if key not in want or "/" not in row["POD"] and row["POD"] not in [pod.name for pod in want[key]] or (each and row["PODS"] != "1"):
+                raise Wrong(f"{where}nobody waits as {str(row)[:500]}; {list(want)[:5]}")
+            self.same_age(where, row["AGE"], [pod.created for pod in want[key]] if at else [min(pod.created for pod in waits)])
+        if len(rows) < 100:
+            self.same(where + "pods of the rows", shown, {key: len(pods) for key, pods in want.items()})
+        if each:
+            oldest = [self.pods[row["NAMESPACE"], row["POD"]].created for row in rows]
+            self.same(where + "the oldest first", oldest, sorted(oldest))
 
     def same_age(self, where, since, created):
+        """That of one of them."""
         now, may = int(time.time()), set()
         for at in range(now - 90, now + 3):     # the page is as old as the last change
-            age = max(0, at - created)
-            may.add(f"{age}s" if age < 120 else f"{age // 60}m" if age < 3 * 3600 else f"{age // 3600}h" if age < 48 * 3600 else f"{age // 86400}d")
+            for age in [max(0, at - second) for second in created]:
+                may.add(f"{age}s" if age < 120 else f"{age // 60}m" if age < 3 * 3600 else f"{age // 3600}h" if age < 48 * 3600 else f"{age // 86400}d")
         if since not in may:
             raise Wrong(f"{where}since {since!r}, not {sorted(may)}")
 
@@ -221,12 +232,19 @@ class Judge:
         self.same(where + "sums", [card[key] for key in ("usedGPU", "totalGPU", "freeGPU", "unusableGPU", "ready", "unschedulable")],
                   [node.used, node.total, node.free, node.unusable, node.ready, node.cordoned])
         gpus = [gpu] if gpu else node.gpus
-        self.same(where + "GPUs", [[one[key] for key in ("id", "usedGPU", "totalGPU", "freeGPU", "healthy", "schedulable", "usable", "overcommitted")]
-                                   for one in card["gpus"]],
-                  [[one.idx, one.used, one.mem, one.free, one.healthy, one.schedulable, one.usable, one.charged > one.mem] for one in gpus])
-        self.same(where + "what GPUs are", [(one.get("model", ""), one.get("uuid", "")) for one in card["gpus"]],
+        shut = card["unusableGPUs"]
+        self.same(where + "GPUs", [[one["id"] not in shut, *(one[key] for key in ("id", "usedGPU", "totalGPU", "freeGPU", "healthy", "schedulable", "overcommitted"))]
+                                   for one in card["devs"]],
+                  [[one.usable, one.idx, one.used, one.mem, one.free, one.healthy, one.schedulable, one.charged > one.mem] for one in gpus])
+        self.same(where + "what GPUs are", [(one.get("model", ""), one.get("uuid", "")) for one in card["devs"]],
                   [(one.model, calm(one.uuid)) for one in gpus])
-        self.pod_rows(where, card["pods"], [pod for pod in node.pods if not gpu or gpu.idx in pod.gpus], some)
+        for on, pods in ((gpu.idx, dev["pods"]) for gpu, dev in zip(gpus, card["devs"])):
+            self.pods_of(where, pods, [pod for pod in node.pods if on in pod.gpus], some)
+        self.pods_of(where, card["invalidIndexPods"], [pod for pod in node.pods if not pod.gpus], some)
+
+    def pods_of(self, where, got, pods, some):
+        got = [(pod["namespace"], pod["name"], pod["usedGPU"], pod.get("gpuCount", 1), pod.get("matches", True)) for pod in got]
+        self.same(where + "pods of a GPU", sorted(got), sorted((pod.ns, pod.name, pod.each, pod.count, not some or some.means(pod)) for pod in pods))
 
     # ---- the map, the five ----
 
@@ -250,14 +268,15 @@ class Judge:
                       [sum(len(node.gpus) for node in some), *(sum(getattr(node, key) for node in some) for key in ("used", "total", "free", "unusable"))])
 
     def top(self, where, page, waits, meant):
-        oldest = [self.pods[pod["namespace"], pod["name"]].created for pod in page["longestPending"]]
+        oldest = [self.pods[row["NAMESPACE"], row["POD"]].created for row in table(page, "top-pending")]
         self.same(where + "wait longest", oldest, sorted(pod.created for pod in waits)[:5])
         told = [pod for pod in meant if pod.node.told and pod.gpus]
         if self.exact and "usedBytes" not in page["total"]:
             told = []
-        for key, sizes in (("mostUnused", [max(0, pod.each * GIB - pod.peak) * pod.count for pod in told]),
-                           ("mostExcess", [max(0, pod.used - pod.each * GIB) for pod in told])):
-            self.same(where + key, [pod["bytes"] for pod in page[key]], sorted((size for size in sizes if size), reverse=True)[:5])
+        for key, sizes in (("top-unused", [max(0, pod.each * GIB - pod.peak) * pod.count for pod in told]),
+                           ("top-excess", [max(0, pod.used - pod.each * GIB) for pod in told])):
+            self.same(where + key, [row["GiB"] for row in table(page, key)],
+                      [gib(size) for size in sorted((size for size in sizes if size), reverse=True)[:5]])
 
     # ---- views ----
 
@@ -267,6 +286,10 @@ class Judge:
         self.same(where + "what it is of", (page["kind"], page["name"], names(page), page.get("gpu")),
                   ("node", node.name, [node.name], gpu.idx if gpu else None))
         self.card(where, page["nodes"][0], node, gpu=gpu)
+        on = [[one.idx for one in node.gpus if (not gpu or one is gpu) and one.idx in pod.gpus] for pod in node.pods]
+        want = [(pod.ns, pod.name, str(idx)) for pod, all_of in zip(node.pods, on) for idx in all_of]
+        self.same(where + "rows of pods", sorted((row["NAMESPACE"], row["POD"], row["GPU"]) for row in table(page, "pods") if row["GPU"] != "-"), sorted(want))
+        self.same(where + "rows of GPUs", [row["GPU"] for row in table(page, "gpus")], [str(one.idx) for one in node.gpus if not gpu or one is gpu])
         self.told_events(where, page, "Node", node.name)
 
     def told_events(self, where, page, kind, name):
@@ -278,11 +301,6 @@ class Judge:
             return                              # of two pods of one name
         if page["events"] != want if want else not page["events"].startswith("none; "):
             raise Wrong(f"{where}Events {page['events']!r}, not {want!r}")
-
-    def pod_rows(self, where, rows, pods, some=None):
-        got = [(row["namespace"], row["name"], row["owner"], row["node"], row["gpus"], row["usedGPU"], row["gpuCount"], row["meant"]) for row in rows]
-        want = [(pod.ns, pod.name, pod.owner, pod.node.name, sorted(pod.gpus), pod.each, pod.count, not some or some.means(pod)) for pod in pods]
-        self.same(where + "rows of pods", sorted(got), sorted(want) if len(rows) < 500 else sorted(got))
 
     def theirs(self, ns, owner=""):
         """A namespace's, an owner's view."""
@@ -300,17 +318,17 @@ class Judge:
         self.waiting(where, page, some, waits)
         self.cards(where, page, some, nodes)
         if owner:
-            self.pod_rows(where, page["pods"], meant)
-            self.same(where + "how many pods", page["podCount"], len(meant))
+            rows = sorted((row["NAMESPACE"], row["POD"], row["NODE"], row["REQUEST"]) for row in table(page, "pods"))
+            want = sorted((pod.ns, pod.name, pod.node.name, gib(pod.units * GIB // self.world.scale)) for pod in meant)
+            self.same(where + "rows of pods", rows, want if len(rows) < 500 else rows)
             return
         by = {}
         for pod in meant:
-            entry = by.setdefault((pod.owner, "" if pod.owner else pod.name), [0, 0])
+            entry = by.setdefault(pod.owner or f"Pod/{pod.name}", [0, 0])
             entry[0] += 1
-            entry[1] += pod.units
-        got = [(row["owner"], "" if row["owner"] else row["name"], row["podCount"], row["usedGPU"]) for row in page["owners"]]
-        self.same(where + "owners", sorted(got), sorted((*name, *entry) for name, entry in by.items()))
-        self.same(where + "most first", [row[3] for row in got], sorted((row[3] for row in got), reverse=True))
+            entry[1] += pod.units * GIB // self.world.scale
+        got = [(row["OWNER"], row["PODS"], row["REQUEST"]) for row in table(page, "owners")]
+        self.same(where + "owners", sorted(got), sorted((name, str(pods), gib(size)) for name, (pods, size) in by.items()))
 
     def pod_view(self, pod):
         path = f"?pod={quote(pod.ns)}%2F{quote(pod.name)}"

@@ -12,7 +12,6 @@ const OWN_MS = 10000; // where each question lists the pods
 const STALE_MS = 12000;
 const TIMEOUT_MS = 30000;
 const TYPE_MS = 200; // of silence before what was typed is searched for
-const ROWS_MAX = 500;
 const HUES = 10;
 const CELLS_OF_GROUP = 250; // nodes under one heading of the map
 const CELLS_MAX = 4000; // GPUs of the map; above so many a cell is a node
@@ -43,9 +42,6 @@ const address = (fields) => "?" + new URLSearchParams(fields);
 const link = (to, text) => h("a", { href: address(to) }, text);
 const toNode = (name) => link({ node: name }, name);
 const toSpace = (name) => link({ namespace: name }, name);
-const toPod = (pod) => link({ pod: nameOf(pod) }, pod.name);
-const toOwner = (pod) => link({ owner: pod.namespace + "/" + pod.owner }, pod.owner);
-
 const count = (number) => number.toLocaleString("en");
 const ratio = (part) => count(part.usedGPU) + "/" + count(part.totalGPU);
 const nameOf = (pod) => pod.namespace + "/" + pod.name;
@@ -57,17 +53,32 @@ function wide(element, share) {
   return element;
 }
 
-// A head with "#" before it is of numbers.
-function table(heads, lines) {
-  const kind = (tag, i) => (heads[i].startsWith("#") ? tag + ".num" : tag);
-  return h("table", h("thead", h("tr", heads.map((head, i) => h(kind("th", i), head.replace("#", ""))))),
-    h("tbody", lines.map((cells) => h("tr", cells.map((cell, i) => h(kind("td", i), cell))))));
-}
-
-const more = (all, shown, words) => all > shown && h("p", "and " + count(all - shown) + " more" + words);
+const more = (all, shown) => all > shown && h("p", "and " + count(all - shown) + " more");
 
 function figure(number, unit, words, bad) {
   return h(bad ? "div.fig.bad" : "div.fig", h("b", number), " " + unit + " ", h("span", words));
+}
+
+// --- tables, as the command prints them ---
+
+// A cell leads to what it names, by its column's head. Pods of one owner that are alike are called as the owner, a pod that is its
+// own owner as "Pod/NAME".
+const LEADS = { NAMESPACE: "namespace", POD: "pod", OWNER: "owner", NODE: "node", CLOSEST: "node" };
+
+function lead(head, text, space) {
+  const [kind, name] = text.split("/");
+  const view = text === "-" ? null : head === "POD" && name ? "owner" : head === "OWNER" && kind === "Pod" ? "pod" : LEADS[head];
+  if (!view) return text.replace(/\d(?=(\d{3})+(\.\d)?$)/g, "$&,");
+  return link({ [view]: ["pod", "owner"].includes(view) ? space + "/" + (view === "pod" && name || text) : text }, text);
+}
+
+function drawTable({ id, title, unit, columns, rows: lines, count: all }) {
+  const space = columns.findIndex(({ head }) => head === "NAMESPACE");
+  const cell = (tag, i, content) => h(tag + (columns[i].number ? ".num" : "") + (content === "-" ? ".none" : ""), { "data-head": columns[i].head }, content);
+  return h("section.rows", { "aria-label": title }, h("h2", title), lines.length > 0 && h("div.scroll", h("table",
+    h("thead", h("tr", columns.map(({ head }, i) => cell("th", i, head.replace("()", "(" + unit + ")"))))),
+    h("tbody", lines.map((line) => h("tr", line.map((text, i) => cell("td", i, lead(columns[i].head, text, line[space])))))))),
+  !id.startsWith("top") && more(all, lines.length));
 }
 
 // The largest namespaces have colours, by name: they keep them as their sums change.
@@ -99,7 +110,7 @@ function usedFigures() {
 }
 
 function share(space) {
-  return h("div", h("i.sw." + hue(space)), toSpace(space.namespace), " ", h("b", count(space.usedGPU)));
+  return h("div", h("i.sw." + hue({ namespace: space.name })), toSpace(space.name), " ", h("b", count(space.usedGPU)));
 }
 
 function drawTotals() {
@@ -112,37 +123,7 @@ function drawTotals() {
   total.wouldFit.length > 0 && h("div.fits", h("span", "Would fit now, on one GPU each"),
     total.wouldFit.map((fit) => h("div", h("b", count(fit.podCount)), " of " + fit.requestedGPU + " " + unit))),
   shares.length > 0 && h("div.fits", h("span", "By namespace"), shares.slice(0, HUES).map(share), shareCount > HUES &&
-    h("details", h("summary", count(shareCount - HUES) + " more"), shares.slice(HUES).map(share), more(shareCount, shares.length, ""))));
-}
-
-// --- pending pods ---
-
-function who(group) {
-  const names = group.pods.map((name) => [toPod({ namespace: group.namespace, name }), " "]);
-  return [toSpace(group.namespace), " / ", group.owner && toOwner(group),
-    group.podCount > 1
-      ? h("details", h("summary", count(group.podCount) + " pods"), names, more(group.podCount, names.length, ""))
-      : [group.owner && h("br"), names]];
-}
-
-function drawWaits(pending) {
-  const lines = pending.groups.map((group) => [
-    [group.unresolvable ? h("strong", group.message) : group.message,
-      group.nearest && h("small", "closest candidate: ", link({ node: group.node }, group.nearest))],
-    who(group), group.asks, group.since]);
-  const title = !pending.allPodCount ? "No pod with GPU memory is pending"
-    : !pending.podCount ? "No pending pod matches (" + count(pending.allPodCount) + " pending in the cluster)" : pending.message;
-  return h("section", { "aria-label": "Waiting pods" },
-    h("h2", title, rows.narrowed && pending.podCount > 0 && h("small", " of " + count(pending.allPodCount))),
-    lines.length > 0 && h("div.scroll", table(["Reason", "Pods", "#Requested, " + pending.unit, "#Age"], lines)),
-    more(pending.groupCount, lines.length, " owners; a search shows them, or kubectl inspect gpushare why"));
-}
-
-function drawTop([longest, unused, excess]) {
-  const list = (title, pods) => pods.length > 0 && h("div", h("h2", title), h("ol", pods.map((pod) =>
-    h("li", toPod(pod), " of ", toSpace(pod.namespace), ": ", pod.since ?? memory(pod.bytes) + " GiB"))));
-  return h("section", { "aria-label": "Top five" },
-    list("Longest pending", longest), list("Most unused memory", unused), list("Over their request", excess));
+    h("details", h("summary", count(shareCount - HUES) + " more"), shares.slice(HUES).map(share), more(shareCount, shares.length))));
 }
 
 // --- the map: a cell for each GPU, or for each node with a letter for each GPU ---
@@ -191,55 +172,57 @@ const drawMapLegend = (perNode) => h("p.legend", copyOf(perNode ? "cells-of-node
 // --- a card: a node, a bar for each of its GPUs, a block for each pod ---
 
 const unitOf = (node) => node.unit || rows.unit;
+const unitMiBOf = (node) => (unitOf(node).endsWith("MiB") ? parseInt(unitOf(node)) || 1 : 1024);
+const isUsable = (node, gpu) => !node.unusableGPUs.includes(gpu.id);
 
-function tip(node, pod, use) {
+function tip(node, pod) {
+  const size = unitMiBOf(node);
   return nameOf(pod) + ": " + count(pod.usedGPU) + " " + unitOf(node) +
     (pod.gpuCount > 1 ? " on each of " + pod.gpuCount + " GPUs" : "") +
-    (use ? ", uses " + memory(use.usedBytes, node.unitMiB) + ", peak " + memory(use.peakBytes, node.unitMiB) : "") +
-    (use?.excessBytes ? ": more than its request" : "") + (pod.sinceUnix ? ", since " + time(pod.sinceUnix) : "");
+    (pod.usedBytes === undefined ? "" : ", uses " + memory(pod.usedBytes, size) + ", peak " + memory(pod.peakBytes, size)) +
+    (pod.excessBytes ? ": more than its request" : "") + (pod.createdUnix ? ", since " + time(pod.createdUnix) : "");
 }
 
-function block(node, pod, part, use) {
+function block(node, pod, part) {
   const hasRoom = part >= WIDE;
-  const stripe = use && wide(h(use.excessBytes ? "s.over" : "s"), use.usedBytes / (pod.allocatedBytes || 1));
-  return wide(h("a.p." + hue(pod) + (pod.meant ? "" : ".dim") + (use && !hasRoom ? ".bare" : ""),
-    { href: address({ pod: nameOf(pod) }), "aria-label": tip(node, pod, use) }, hasRoom && pod.name, stripe), part);
+  const stripe = pod.usedBytes !== undefined &&
+    wide(h(pod.excessBytes ? "s.over" : "s"), memory(pod.usedBytes, unitMiBOf(node)) / (pod.usedGPU || 1));
+  return wide(h("a.p." + hue(pod) + (pod.matches === false ? ".dim" : "") + (stripe && !hasRoom ? ".bare" : ""),
+    { href: address({ pod: nameOf(pod) }), "aria-label": tip(node, pod) }, hasRoom && pod.name, stripe), part);
 }
 
-const limitOf = (gpu) => gpu.limit && h(gpu.enforced === "dmem" ? "em.good" : "em", { title: gpu.limitMessage }, gpu.limit);
-const isAlike = (node) => node.gpus.every((gpu) => gpu.limit === node.gpus[0].limit);
-
-function wordsOf(gpu) {
-  return [!gpu.healthy && h("em.bad", "unhealthy"), !gpu.schedulable && h("em", "cordoned"), gpu.overcommitted && h("em.bad", "overcommitted")];
-}
+const isLimited = (gpu) => rows.limits[gpu.enforced];
+const limitOf = (gpu) => isLimited(gpu) && h(gpu.enforced === "dmem" ? "em.good" : "em", { title: isLimited(gpu) }, gpu.enforced);
+const isAlike = (node) => node.devs.every((gpu) => gpu.enforced === node.devs[0].enforced);
 
 function bar(node, gpu) {
   const whole = Math.max(gpu.usedGPU, gpu.totalGPU) || 1;
-  const words = [...wordsOf(gpu), !isAlike(node) && limitOf(gpu)].filter(Boolean);
-  const used = gpu.usedBytes === undefined ? "" : memory(gpu.usedBytes, node.unitMiB) + " " + unitOf(node) + " in use";
+  const words = [!gpu.healthy && h("em.bad", "unhealthy"), !gpu.schedulable && h("em", "cordoned"),
+    gpu.overcommitted && h("em.bad", "overcommitted"), !isAlike(node) && limitOf(gpu)].filter(Boolean);
+  const used = gpu.usedBytes === undefined ? "" : memory(gpu.usedBytes, unitMiBOf(node)) + " " + unitOf(node) + " in use";
   return h("div.g", h("b", link({ node: node.name, gpu: gpu.id }, "GPU" + gpu.id)),
-    h(gpu.usable ? "div.bar" : "div.bar.off", { title: [gpu.model, used].filter(Boolean).join(", ") },
-      node.pods.filter((pod) => pod.gpus.includes(gpu.id)).map((pod) =>
-        block(node, pod, pod.usedGPU / whole, pod.uses.find((use) => use.id === gpu.id)))),
+    h(isUsable(node, gpu) ? "div.bar" : "div.bar.off", { title: [gpu.model, used].filter(Boolean).join(", ") },
+      gpu.pods.map((pod) => block(node, pod, pod.usedGPU / whole))),
     h("span", ratio(gpu)), words.length > 0 && h("div.words", words));
 }
 
 function drawCard(node) {
-  const lost = node.pods.filter((pod) => !pod.gpus.length);
+  const { model = "", invalidIndexPods: lost } = node;
   return h("article", h("h3", toNode(node.name), " ", !node.ready && h("em.bad", "not ready"), node.unschedulable && h("em", "cordoned"),
-    node.gpus.length > 0 && isAlike(node) && limitOf(node.gpus[0]), " ", h("b", ratio(node))),
-  h("p", node.label + (node.label && "; ") + count(node.freeGPU) + " " + unitOf(node) + " free",
+    node.devs.length > 0 && isAlike(node) && limitOf(node.devs[0]), " ", h("b", ratio(node))),
+  h("p", model + (model && "; ") + count(node.freeGPU) + " " + unitOf(node) + " free",
     node.freeGPU > 0 && ", largest " + count(node.largestFreeGPU), facts(node)),
-  node.gpus.map((gpu) => bar(node, gpu)),
+  node.devs.map((gpu) => bar(node, gpu)),
   lost.length > 0 && h("div.g.pend", h("b", "?"), h("div.bar", lost.map((pod) => block(node, pod, 0.25))), h("span", "GPU not known")));
 }
 
 // What the cards' signs mean: those that are there.
 function drawLegend([nodes]) {
-  const gpus = nodes.flatMap((node) => node.gpus), uses = nodes.flatMap((node) => node.pods.flatMap((pod) => pod.uses));
-  const limits = [...new Set(gpus.map((gpu) => gpu.limitMessage))].filter(Boolean);
-  return h("p.legend", "A block is a pod, as wide as its memory, in its namespace's colour", uses.length > 0 && copyOf("uses"),
-    gpus.some((gpu) => !gpu.usable) && copyOf("takes-none"), limits.map((text) => "; " + text));
+  const gpus = nodes.flatMap((node) => node.devs);
+  const limits = [...new Set(gpus.map(isLimited))].filter(Boolean);
+  return h("p.legend", "A block is a pod, as wide as its memory, in its namespace's colour",
+    gpus.some((gpu) => gpu.pods.some((pod) => pod.usedBytes !== undefined)) && copyOf("uses"),
+    nodes.some((node) => node.unusableGPUs.length) && copyOf("takes-none"), limits.map((text) => "; " + text));
 }
 
 // --- views of one thing ---
@@ -256,10 +239,6 @@ function drawNode([node]) {
   const words = [!node.ready && "the kubelet does not respond", node.unschedulable && "no new pods"];
   return view("Node", h("p", [node.address, ...words].filter(Boolean).join("; ")),
     rows.gpu !== undefined && h("h3", "GPU" + rows.gpu + " of ", toNode(node.name)),
-    node.gpus.map((gpu) => h("p", "GPU" + gpu.id + " " + (gpu.model ?? "") + " " + (gpu.uuid ?? "") + ": " + count(gpu.usedGPU) + " of " +
-      count(gpu.totalGPU) + " " + unitOf(node) + " allocated, " + count(gpu.freeGPU) + " free",
-    wordsOf(gpu).filter(Boolean).map((word) => ", " + word.textContent),
-    gpu.limitMessage ? "; " + gpu.limitMessage : gpu.enforcedMessage && "; memory limits are not enforced: " + gpu.enforcedMessage)),
     command("kubectl describe node " + node.name),
     command("kubectl get events --all-namespaces --field-selector involvedObject.name=" + node.name),
     command("kubectl inspect gpushare what-if --without-node " + node.name), events());
@@ -285,7 +264,7 @@ function drawOwner() {
 
 function drawPod() {
   const { namespace, name, owner, nodes } = rows;
-  return view("Pod", h("p", "of namespace ", toSpace(namespace), owner && [", of ", toOwner(rows)],
+  return view("Pod", h("p", "of namespace ", toSpace(namespace), owner && [", of ", link({ owner: namespace + "/" + owner }, owner)],
     nodes.length > 0 && [", on node ", toNode(nodes[0].name)]), h("pre", rows.why ?? ""),
   command("kubectl inspect gpushare why " + nameOf(rows)), command("kubectl -n " + namespace + " describe pod " + name),
   command("kubectl -n " + namespace + " logs " + name + " --all-containers"), events());
@@ -295,22 +274,6 @@ function drawMissing() {
   const { kind, name, namespace } = rows, words = { node: "node, or no such GPU on it,", owner: "pod with GPU memory of owner" };
   return h("section", { role: "status" }, h("h2", "There is no " + (words[kind] ?? kind + " with GPU memory") + " " + name,
     ["owner", "pod"].includes(kind) && " in namespace " + namespace), h("p", "It may have ended. ", link({}, "Whole cluster")));
-}
-
-function drawPods([pods, all]) {
-  const most = (pod, key) => (pod.uses.length ? memory(Math.max(...pod.uses.map((use) => use[key]))) : "-");
-  const lines = pods.slice(0, ROWS_MAX).map((pod) => [toSpace(pod.namespace), toPod(pod),
-    pod.owner && toOwner(pod), toNode(pod.node), pod.gpus.join(",") || "?",
-    count(pod.usedGPU) + (pod.gpuCount > 1 ? " each" : ""), most(pod, "usedBytes"), most(pod, "peakBytes"), pod.since]);
-  return h("section.rows", { "aria-label": "Scheduled pods" }, h("h2", "Scheduled pods"),
-    all ? table(["Namespace", "Pod", "Owner", "Node", "GPU", "#Allocated, " + rows.unit, "#Used, GiB", "#Peak, GiB", "#Age"], lines)
-      : h("p", "None."), more(all, lines.length, ": kubectl inspect gpushare -d"));
-}
-
-function drawOwners([owners, all]) {
-  return h("section.rows", { "aria-label": "Owners" }, h("h2", "Owners"), table(["Owner", "#Pods", "#Allocated, " + rows.unit],
-    owners.map((one) => [one.owner ? toOwner(one) : toPod(one), count(one.podCount), count(one.usedGPU)])),
-  more(all, owners.length, ""));
 }
 
 // --- around them ---
@@ -340,11 +303,7 @@ function partsOf({ found, kind, nodes, total, pending, ...doc }) {
   if (total) parts.push(["pager", drawPager, [doc.page, doc.pages, nodes.length, pending.podCount]]);
   if (kind === "all") parts.push(["totals", drawTotals, [total, doc.meant, doc.askedCount, doc.answeredCount, doc.shares, doc.shareCount]]);
   else parts.push(["view", VIEWS[kind], [nodes[0], doc.owner, doc.why, doc.events, total, doc.meant, pending]]);
-  if (total) parts.push(["waiting", drawWaits, pending]);
-  if (kind === "all") parts.push(["top", drawTop, [pending.podCount > 5 ? doc.longestPending : [], doc.mostUnused, doc.mostExcess]]);
-  if (doc.owners) parts.push(["owners", drawOwners, [doc.owners, doc.ownerCount]]);
-  if (kind === "node") parts.push(["pods", drawPods, [nodes[0].pods, nodes[0].pods.length]]);
-  if (doc.pods) parts.push(["pods", drawPods, [doc.pods, doc.podCount]]);
+  for (const table of doc.tables) if (table.count || table.id === "waiting") parts.push([table.id, drawTable, table]);
   if (doc.map) parts.push(["map", drawMapLegend, isLarge()]);
   doc.map?.forEach((model, i) => parts.push(["map-" + i, drawModel, model]));
   if (nodes.length) parts.push(["legend", drawLegend, [nodes]]);
@@ -369,14 +328,12 @@ function refocus(was) {
   next?.focus({ preventScroll: true });
 }
 
-// Tables that were scrolled stay where they were, and what was opened stays open: by what it is of.
-const placeOf = (details) => details.closest("td")?.querySelector("a:nth-of-type(2)")?.href ?? "";
-
+// Tables that were scrolled stay where they were, and what was opened stays open.
 function keepPlace(from, to) {
   const tops = [...from.querySelectorAll(".scroll")].map((one) => one.scrollTop);
-  const open = [...from.querySelectorAll("details[open]")].map(placeOf);
+  const open = Boolean(from.querySelector("details[open]"));
   to.querySelectorAll(".scroll").forEach((one, i) => { one.scrollTop = tops[i] ?? 0; });
-  to.querySelectorAll("details").forEach((one) => { one.open = open.includes(placeOf(one)); });
+  to.querySelectorAll("details").forEach((one) => { one.open = open; });
 }
 
 const drawn = new Map(); // id: rows as text, and the element
