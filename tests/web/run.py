@@ -562,7 +562,13 @@ def many_nodes_have_a_map(browser, stack):
         shut = not node["ready"] or node["unschedulable"] or not dev["healthy"] or not dev["schedulable"]
         equal(("off" in look.split(), "accepts no new pods" in label), (shut, shut), f"{name} takes no pods")
         equal(f"l{-(-10 * dev['usedGPU'] // dev['totalGPU'])}" in look.split(), True, f"how high {name} is")
-    equal(page.run("document.querySelectorAll('.map h2').length"), 6, "models")
+    models = {}
+    for node in told["nodes"]:
+        of = models.setdefault(node["model"], [0, 0, 0, 0])
+        for at, number in enumerate((1, len(node["devs"]), node["usedGPU"], node["totalGPU"])):
+            of[at] += number
+    heads = page.run("[...document.querySelectorAll('.map h2')].map((one) => one.textContent.split(' GiB')[0])")
+    equal(heads, [f"{name} {nodes:,} nodes, {of:,} GPUs: {used:,} of {total:,}" for name, (nodes, of, used, total) in sorted(models.items())], "models")
     page.run("document.activeElement.blur()")
     for stop in range(1, 11):
         page.key("Tab")

@@ -287,14 +287,21 @@ static void put_cell(struct grid *grid, const struct column *column, const void 
     grid_cell(grid, lines ? lines : cell);
 }
 
+/* With the rows' unit. */
+static const char *head_of(const struct column *column, const char *unit, char to[CELL_BYTES])
+{
+    const char *unit_at = strstr(column->head, "()");
+    if (!unit_at)
+        return column->head;
+    snprintf(to, CELL_BYTES, "%.*s(%s)", (int)(unit_at - column->head), column->head, unit);
+    return to;
+}
+
 static void put_head(struct grid *grid, const struct column *column, const char *unit)
 {
     const char *kind = column->kind == COLUMN_PROSE ? "~" : is_text(column) ? "" : ">";
-    const size_t len = strlen(column->head);
-    if (len > 2 && strcmp(column->head + len - 2, "()") == 0)
-        grid_columns(grid, "%s%.*s(%s)", kind, (int)len - 2, column->head, unit);
-    else
-        grid_columns(grid, "%s%s", kind, column->head);
+    char text[CELL_BYTES];
+    grid_columns(grid, "%s%s", kind, head_of(column, unit, text));
 }
 
 static size_t least(size_t a, size_t b)
@@ -463,12 +470,11 @@ void rows_table(struct doc *doc, const struct table *table, const struct rows *r
     doc_object(doc, NULL);
     doc_text(doc, "id", table->id);
     doc_text(doc, "title", table->title);
-    doc_text(doc, "unit", rows->unit);
     doc_number(doc, "count", all);
     doc_list(doc, "columns");
     for (size_t i = 0; i < choice.count; i++) {
         doc_object(doc, NULL);
-        doc_text(doc, "head", choice.all[i]->head);
+        doc_text(doc, "head", head_of(choice.all[i], rows->unit, text));
         doc_bool(doc, "number", !is_text(choice.all[i]));
         doc_end(doc);
     }

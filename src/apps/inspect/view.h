@@ -145,21 +145,6 @@ int view_narrow(const struct view *whole, const struct view_filter *filter, stru
 bool view_means(const struct view *view, const struct view_node *node,
                 const struct gs_claim *claim);
 
-/* The nodes by model, each by name, with sums; those beyond so many models together, as the last.
- */
-struct view_model {
-    const char *name;
-    struct view part;
-};
-struct view_models {
-    struct view_model *all;
-    size_t count;
-    struct view_node *nodes;
-};
-/* -1: GS_ENOMEM; release it also then. */
-int view_by_model(const struct view *view, size_t most, struct view_models *ret);
-void view_models_release(struct view_models *models);
-
 /* A namespace's scheduled pods: of those that the filter means. */
 struct view_space {
     const char *ns;

@@ -16,8 +16,7 @@ enum {
     ROWS_MAX = 500,
     CHOICES_MAX = 200,
     GROUPS_MAX = 100,
-    TOP = 5,
-    MODELS_MAX = 24
+    TOP = 5
 };
 
 /* ---- nodes ---- */
@@ -115,7 +114,7 @@ static void keep(struct top top[TOP], const struct gs_claim *claim, uint64_t byt
 
 static void put_top(struct doc *doc, const char *id, const char *title, const struct top top[TOP])
 {
-    struct sheet sheet = {.rows.unit = ""};
+    struct sheet sheet = {0};
     for (int i = 0; i < TOP && top[i].bytes; i++) {
         sheet_row(&sheet);
         column_text(&sheet, COLUMN_TEXT, "POD", "name", COLUMN_ALWAYS, top[i].claim->name);
@@ -143,15 +142,21 @@ static void put_tops(struct doc *doc, const struct view *view)
                 &view->waits, true, view->now_s);
 }
 
-/* ---- the map: a cell for each GPU, by model ---- */
+/* ---- the map: a cell for each GPU ---- */
 
-/* Each node: name, given, of how much, free, stranded; then of each GPU the index, what is given,
- * of how much, and whether it is overfull or takes no pods. */
+/* Each node: model, name, allocated, of how much, free, stranded, not usable, overcommitted; then
+ * of each GPU the index, allocated, of how much, and whether it is overcommitted or takes no pods.
+ */
 static void put_cells(struct doc *doc, const struct view_node *node)
 {
-    const uint64_t sums[] = {node->used_units, node->total_units, node->fragmentation.free_units,
-                             node->fragmentation.stranded_units};
+    const uint64_t sums[] = {node->used_units,
+                             node->total_units,
+                             node->fragmentation.free_units,
+                             node->fragmentation.stranded_units,
+                             node->unusable_units,
+                             node->over_units};
     doc_list(doc, NULL);
+    doc_text(doc, NULL, view_node_model(node));
     doc_text(doc, NULL, node->node->name);
     for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
         doc_number(doc, NULL, sums[i]);
@@ -166,24 +171,12 @@ static void put_cells(struct doc *doc, const struct view_node *node)
 
 static void put_map(struct doc *doc, const struct view *view)
 {
-    struct view_models models;
     if (view->node_count <= NODES_MAX)
         return;
-    doc->failed |= view_by_model(view, MODELS_MAX, &models) < 0;
     doc_list(doc, "map");
-    GS_EACH_OF (model, models.all, models.count) {
-        doc_object(doc, NULL);
-        doc_text(doc, "name", model->name);
-        doc_number(doc, "gpuCount", model->part.sum.gpus);
-        nodes_total(doc, &model->part);
-        doc_list(doc, "nodes");
-        EACH_ROW (node, &model->part)
-            put_cells(doc, node);
-        doc_end(doc);
-        doc_end(doc);
-    }
+    EACH_ROW (node, view)
+        put_cells(doc, node);
     doc_end(doc);
-    view_models_release(&models);
 }
 
 /* ---- what can be chosen ---- */

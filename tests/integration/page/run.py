@@ -153,7 +153,7 @@ def judge(build, refuses_nodes):
                 shown = rows_of(port, token, view)["events"]
                 if not shown.startswith(lines):
                     wrong.append(f"Events of {view}: {shown}")
-            cells = [node[5:] for node in whole["map"][0]["nodes"]]
+            cells = [node[8:] for node in whole["map"]]
             want = [sum(CELLS, []), [value for i in range(64) for value in (i, 0, 16, "x")], *[[value for i in range(64) for value in (i, 0, 16, "")]] * 63]
             if cells != want:
                 wrong.append(f"cells: {cells[:2]} and {len(cells) - 2} more")

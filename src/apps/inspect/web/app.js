@@ -13,6 +13,7 @@ const STALE_MS = 12000;
 const TIMEOUT_MS = 30000;
 const TYPE_MS = 200; // of silence before what was typed is searched for
 const HUES = 10;
+const MODELS_MAX = 24; // sections of the map
 const CELLS_OF_GROUP = 250; // nodes under one heading of the map
 const CELLS_MAX = 4000; // GPUs of the map; above so many a cell is a node
 const WIDE = 0.09; // of a bar: room for a name
@@ -72,11 +73,11 @@ function lead(head, text, space) {
   return link({ [view]: ["pod", "owner"].includes(view) ? space + "/" + (view === "pod" && name || text) : text }, text);
 }
 
-function drawTable({ id, title, unit, columns, rows: lines, count: all }) {
+function drawTable({ id, title, columns, rows: lines, count: all }) {
   const space = columns.findIndex(({ head }) => head === "NAMESPACE");
   const cell = (tag, i, content) => h(tag + (columns[i].number ? ".num" : "") + (content === "-" ? ".none" : ""), { "data-head": columns[i].head }, content);
   return h("section.rows", { "aria-label": title }, h("h2", title), lines.length > 0 && h("div.scroll", h("table",
-    h("thead", h("tr", columns.map(({ head }, i) => cell("th", i, head.replace("()", "(" + unit + ")"))))),
+    h("thead", h("tr", columns.map(({ head }, i) => cell("th", i, head)))),
     h("tbody", lines.map((line) => h("tr", line.map((text, i) => cell("td", i, lead(columns[i].head, text, line[space])))))))),
   !id.startsWith("top") && more(all, lines.length));
 }
@@ -138,8 +139,8 @@ function cell(to, label, used, total, look, note, bars) {
     "aria-label": label + ": " + count(used) + "/" + count(total) + note }, bars);
 }
 
-// A part of a model's nodes: see put_cells() of web_rows.c.
-function cellsOf([name, used, total, free, stranded, ...gpus]) {
+// A node: see put_cells() of web_rows.c.
+function cellsOf([name, used, total, free, stranded, , , ...gpus]) {
   const each = [], look = 2 * stranded > free ? ".str" : "", note = ", " + count(stranded) + " stranded";
   for (let i = 0; i < gpus.length; i += 4) each.push(gpus.slice(i, i + 4));
   if (!isLarge()) {
@@ -158,12 +159,23 @@ function facts(part) {
   return Object.entries(words).filter(([key]) => part[key]).map(([key, text]) => ", " + count(part[key]) + " " + text);
 }
 
-function drawModel(model) {
-  const groups = [];
-  for (let at = 0; at < model.nodes.length; at += CELLS_OF_GROUP) groups.push(model.nodes.slice(at, at + CELLS_OF_GROUP));
-  return h("section.map", h("h2", model.name || "model not known", " ", h("small",
-    count(model.nodes.length) + " nodes, " + count(model.gpuCount) + " GPUs: " + count(model.usedGPU) + " of " + count(model.totalGPU) +
-    " " + rows.unit + " allocated, " + count(model.freeGPU) + " free", facts(model))),
+function modelsOf(map) {
+  const models = new Map();
+  for (const [model, ...node] of map) {
+    const name = models.has(model) || models.size < MODELS_MAX ? model : "other models";
+    if (!models.has(name)) models.set(name, []);
+    models.get(name).push(node);
+  }
+  return [...models].sort(([a], [b]) => (a < b ? -1 : 1));
+}
+
+function drawModel([name, all]) {
+  const groups = [], sum = (of) => all.reduce((before, node) => before + of(node), 0), [used, total, free, strandedGPU, unusableGPU, overcommittedGPU] =
+    [1, 2, 3, 4, 5, 6].map((at) => sum((node) => node[at]));
+  for (let at = 0; at < all.length; at += CELLS_OF_GROUP) groups.push(all.slice(at, at + CELLS_OF_GROUP));
+  return h("section.map", h("h2", name || "model not known", " ", h("small",
+    count(all.length) + " nodes, " + count(sum((node) => (node.length - 7) / 4)) + " GPUs: " + count(used) + " of " + count(total) + " " + rows.unit +
+    " allocated, " + count(free) + " free", facts({ strandedGPU, unusableGPU, overcommittedGPU }))),
   groups.map((nodes) => [groups.length > 1 && h("h3", nodes[0][0] + " to " + nodes.at(-1)[0]), h("div.cells", nodes.map(cellsOf))]));
 }
 
@@ -305,7 +317,7 @@ function partsOf({ found, kind, nodes, total, pending, ...doc }) {
   else parts.push(["view", VIEWS[kind], [nodes[0], doc.owner, doc.why, doc.events, total, doc.meant, pending]]);
   for (const table of doc.tables) if (table.count || table.id === "waiting") parts.push([table.id, drawTable, table]);
   if (doc.map) parts.push(["map", drawMapLegend, isLarge()]);
-  doc.map?.forEach((model, i) => parts.push(["map-" + i, drawModel, model]));
+  modelsOf(doc.map ?? []).forEach((model, i) => parts.push(["map-" + i, drawModel, model]));
   if (nodes.length) parts.push(["legend", drawLegend, [nodes]]);
   return parts.concat(nodes.map((node) => ["n-" + node.name, drawCard, node]));
 }
