@@ -73,7 +73,6 @@ static void put_waits(struct doc *doc, const struct view *view, const struct vie
     doc_object(doc, "pending");
     doc_number(doc, "podCount", view->waits.count);
     doc_number(doc, "requestedGPU", view->waits.units);
-    doc_text(doc, "unit", view->waits.unit);
     doc_number(doc, "allPodCount", whole->waits.count);
     doc_end(doc);
 }

@@ -170,8 +170,8 @@ function modelsOf(map) {
 }
 
 function drawModel([name, all]) {
-  const groups = [], sum = (of) => all.reduce((before, node) => before + of(node), 0), [used, total, free, strandedGPU, unusableGPU, overcommittedGPU] =
-    [1, 2, 3, 4, 5, 6].map((at) => sum((node) => node[at]));
+  const groups = [], sum = (of) => all.reduce((before, node) => before + of(node), 0);
+  const [used, total, free, strandedGPU, unusableGPU, overcommittedGPU] = [1, 2, 3, 4, 5, 6].map((at) => sum((node) => node[at]));
   for (let at = 0; at < all.length; at += CELLS_OF_GROUP) groups.push(all.slice(at, at + CELLS_OF_GROUP));
   return h("section.map", h("h2", name || "model not known", " ", h("small",
     count(all.length) + " nodes, " + count(sum((node) => (node.length - 7) / 4)) + " GPUs: " + count(used) + " of " + count(total) + " " + rows.unit +
@@ -198,7 +198,7 @@ function tip(node, pod) {
 function block(node, pod, part) {
   const hasRoom = part >= WIDE;
   const stripe = pod.usedBytes !== undefined &&
-    wide(h(pod.excessBytes ? "s.over" : "s"), memory(pod.usedBytes, unitMiBOf(node)) / (pod.usedGPU || 1));
+    wide(h(pod.excessBytes ? "s.over" : "s"), pod.usedBytes / 2 ** 20 / unitMiBOf(node) / (pod.usedGPU || 1));
   return wide(h("a.p." + hue(pod) + (pod.matches === false ? ".dim" : "") + (stripe && !hasRoom ? ".bare" : ""),
     { href: address({ pod: nameOf(pod) }), "aria-label": tip(node, pod) }, hasRoom && pod.name, stripe), part);
 }
@@ -241,45 +241,32 @@ function drawLegend([nodes]) {
 
 const command = (text) => h("p.cmd", h("code", text), " ", h("button.copy", { type: "button" }, "copy"));
 
-function view(kind, ...parts) {
-  return h("section", h("p", link({}, "Whole cluster")), h("h2", kind + " " + rows.name), parts);
-}
-
-const events = () => rows.events && [h("h3", "Events of gpushare"), h("pre.events", rows.events)];
-
-function drawNode([node]) {
-  const words = [!node.ready && "the kubelet does not respond", node.unschedulable && "no new pods"];
-  return view("Node", h("p", [node.address, ...words].filter(Boolean).join("; ")),
-    rows.gpu !== undefined && h("h3", "GPU" + rows.gpu + " of ", toNode(node.name)),
-    command("kubectl describe node " + node.name),
-    command("kubectl get events --all-namespaces --field-selector involvedObject.name=" + node.name),
-    command("kubectl inspect gpushare what-if --without-node " + node.name), events());
-}
-
-function sums() {
-  const { total, pending } = rows;
-  return h("div.figs", usedFigures(), figure(count(total.podCount), "", "scheduled pods"),
-    figure(count(pending.requestedGPU), pending.unit, "requested by pending pods"), figure(count(pending.podCount), "", "pending pods"));
-}
-
-function drawNamespace() {
-  return view("Namespace", sums(), command("kubectl inspect gpushare -n " + rows.name),
-    command("kubectl inspect gpushare pods -n " + rows.name), h("p", "Its bill of 30 days in GiB-hours, where Prometheus records it:"),
-    command("sum(sum_over_time(gpushare:namespace_allocated_gib_hours:sum1h{namespace=\"" + rows.name + "\"}[30d]))"));
-}
-
 // A command has an owner's name only where a shell takes it as it stands: it is its author's.
-function drawOwner() {
-  return view("Owner", h("p", "of namespace ", toSpace(rows.namespace)), sums(),
-    /^[\w.:/-]+$/.test(rows.name) && command("kubectl -n " + rows.namespace + " describe " + rows.name));
+const COMMANDS = {
+  node: ({ name }) => ["kubectl describe node " + name,
+    "kubectl get events --all-namespaces --field-selector involvedObject.name=" + name,
+    "kubectl inspect gpushare what-if --without-node " + name],
+  namespace: ({ name }) => ["kubectl inspect gpushare -n " + name, "kubectl inspect gpushare pods -n " + name],
+  owner: ({ name, namespace }) => (/^[\w.:/-]+$/.test(name) ? ["kubectl -n " + namespace + " describe " + name] : []),
+  pod: ({ name, namespace }) => ["kubectl inspect gpushare why " + namespace + "/" + name, "kubectl -n " + namespace + " describe pod " + name,
+    "kubectl -n " + namespace + " logs " + name + " --all-containers"],
+};
+
+// Whose it is, and where.
+function placeIn({ kind, namespace, owner, nodes: [node] }) {
+  if (kind === "node") return [node.address, !node.ready && "the kubelet does not respond", node.unschedulable && "no new pods"].filter(Boolean).join("; ");
+  return kind !== "namespace" && ["of namespace ", toSpace(namespace), owner && [", of ", link({ owner: namespace + "/" + owner }, owner)],
+    kind === "pod" && node && [", on node ", toNode(node.name)]];
 }
 
-function drawPod() {
-  const { namespace, name, owner, nodes } = rows;
-  return view("Pod", h("p", "of namespace ", toSpace(namespace), owner && [", of ", link({ owner: namespace + "/" + owner }, owner)],
-    nodes.length > 0 && [", on node ", toNode(nodes[0].name)]), h("pre", rows.why ?? ""),
-  command("kubectl inspect gpushare why " + nameOf(rows)), command("kubectl -n " + namespace + " describe pod " + name),
-  command("kubectl -n " + namespace + " logs " + name + " --all-containers"), events());
+function drawView() {
+  const { kind, name, gpu, why, events } = rows;
+  return h("section", h("p", link({}, "Whole cluster")), h("h2", kind[0].toUpperCase() + kind.slice(1) + " " + name), h("p", placeIn(rows)),
+    gpu !== undefined && h("h3", "GPU" + gpu + " of ", toNode(name)),
+    rows.total && h("div.figs", usedFigures(), figure(count(rows.total.podCount), "", "scheduled pods")), why && h("pre", why),
+    COMMANDS[kind](rows).map(command), kind === "namespace" && [h("p", "Its bill of 30 days in GiB-hours, where Prometheus records it:"),
+      command("sum(sum_over_time(gpushare:namespace_allocated_gib_hours:sum1h{namespace=\"" + name + "\"}[30d]))")],
+    events && [h("h3", "Events of gpushare"), h("pre.events", events)]);
 }
 
 function drawMissing() {
@@ -304,8 +291,6 @@ function drawPager([page, pages, shown, waiting]) {
 
 const drawLost = (words) => h("p", { role: "status" }, words && (rows.own ? words : "Not up to date: " + words));
 
-const VIEWS = { node: drawNode, namespace: drawNamespace, owner: drawOwner, pod: drawPod };
-
 // Each part: its id, how it is drawn, of which rows: of all that its function reads, beside what put() looks at.
 function partsOf({ found, kind, nodes, total, pending, ...doc }) {
   const parts = [["lost", drawLost, doc.lost]];
@@ -314,7 +299,7 @@ function partsOf({ found, kind, nodes, total, pending, ...doc }) {
   if (!found) return parts;
   if (total) parts.push(["pager", drawPager, [doc.page, doc.pages, nodes.length, pending.podCount]]);
   if (kind === "all") parts.push(["totals", drawTotals, [total, doc.meant, doc.askedCount, doc.answeredCount, doc.shares, doc.shareCount]]);
-  else parts.push(["view", VIEWS[kind], [nodes[0], doc.owner, doc.why, doc.events, total, doc.meant, pending]]);
+  else parts.push(["view", drawView, [nodes[0], doc.owner, doc.why, doc.events, total, doc.meant]]);
   for (const table of doc.tables) if (table.count || table.id === "waiting") parts.push([table.id, drawTable, table]);
   if (doc.map) parts.push(["map", drawMapLegend, isLarge()]);
   modelsOf(doc.map ?? []).forEach((model, i) => parts.push(["map-" + i, drawModel, model]));
