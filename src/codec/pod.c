@@ -150,20 +150,21 @@ static void judge_allocation(struct gs_pod_reader *pr, bool *ret_even)
 
 static void judge_recorded(struct gs_pod_reader *pr)
 {
+    struct gs_pod *pod = &pr->pod;
     char list[GS_IDX_TEXT_BYTES];
     bool even = true;
     judge_allocation(pr, &even);
     if (!pr->idx.at) { /* the original's successor writes only the JSON */
-        pr->pod.recorded = pr->pod.allocation;
-        pr->pod.recorded_gpus = pr->pod.allocation_gpus;
-        pr->pod.idx_missing = pr->pod.allocation != GS_RECORDED_NONE;
-        pr->pod.uneven = !even;
+        pod->recorded = pod->allocation;
+        pod->recorded_gpus = pod->allocation_gpus;
+        pod->idx_missing = pod->allocation != GS_RECORDED_NONE;
+        pod->uneven = !even;
         return;
     }
-    pr->pod.recorded = gs_scan_text_copy(pr->idx, list, sizeof(list)) &&
-                               gs_codec_idx_parse(gs_slice_of(list), &pr->pod.recorded_gpus)
-                           ? GS_RECORDED_VALID
-                           : GS_RECORDED_BROKEN;
+    pod->recorded = gs_scan_text_copy(pr->idx, list, sizeof(list)) &&
+                            gs_codec_idx_parse(gs_slice_of(list), &pod->recorded_gpus)
+                        ? GS_RECORDED_VALID
+                        : GS_RECORDED_BROKEN;
 }
 
 static void judge_words(struct gs_pod_reader *pr)

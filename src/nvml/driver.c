@@ -134,22 +134,23 @@ static struct answer read_gpu(struct driver *driver, const struct card *at, uint
     if (answer.code != NVML_SUCCESS)
         return answer;
     nvml->name(at->device, name, sizeof(name));
+    struct gs_gpu *gpu = &card->gpu;
     card->device = at->device;
     card->parent = at->parent;
     card->instance = at->instance;
     card->slot = at->slot;
     card->met = true;
     card->doubted_ns = 0;
-    card->gpu.idx = number;
-    card->gpu.mem_mib = (uint32_t)(memory.total_bytes >> 20);
+    gpu->idx = number;
+    gpu->mem_mib = (uint32_t)(memory.total_bytes >> 20);
     card->used_bytes = memory.used_bytes;
-    card->gpu.max_pods = mps_clients(nvml, at->parent);
-    read_pci(driver, at->parent, card->gpu.pci);
-    card->gpu.numa = numa_of(driver, card->gpu.pci);
-    if (whole || nvml->uuid(at->parent, card->gpu.card, sizeof(card->gpu.card)) != NVML_SUCCESS)
-        card->gpu.card[0] = '\0';
-    card->gpu.node = whole ? node_of(driver, at->device) : 0;
-    snprintf(card->gpu.model, sizeof(card->gpu.model), "%.*s", GS_MODEL_BYTES - 1, name);
+    gpu->max_pods = mps_clients(nvml, at->parent);
+    read_pci(driver, at->parent, gpu->pci);
+    gpu->numa = numa_of(driver, gpu->pci);
+    if (whole || nvml->uuid(at->parent, gpu->card, sizeof(gpu->card)) != NVML_SUCCESS)
+        gpu->card[0] = '\0';
+    gpu->node = whole ? node_of(driver, at->device) : 0;
+    snprintf(gpu->model, sizeof(gpu->model), "%.*s", GS_MODEL_BYTES - 1, name);
     gs_driver_watch(driver, card);
     return answer;
 }

@@ -284,18 +284,19 @@ void gs_pending_sweep(struct gs_pending *pending)
 static void let_wait(struct gs_pending *pending, struct entry *entry, enum gs_reason why,
                      uint64_t epoch, int64_t now_ns)
 {
-    if (!entry->waiter.waits)
+    struct gs_waiter *waiter = &entry->waiter;
+    if (!waiter->waits)
         DL_APPEND2(pending->waiting, entry, prev_waiting, next_waiting);
-    entry->waiter.waits = true;
+    waiter->waits = true;
     entry->why = why;
     entry->since_ns = entry->since_ns ? entry->since_ns : now_ns;
-    entry->waiter.epoch = epoch;
-    entry->waiter.anywhere = !epoch;
-    entry->waiter.refused_ns = now_ns;
-    entry->waiter.slot = GS_INDEX_NONE;
-    entry->waiter.compared = epoch;
-    entry->waiter.turn = 0;
-    entry->waiter.search_ns = epoch ? entry->waiter.search_ns : 0;
+    waiter->epoch = epoch;
+    waiter->anywhere = !epoch;
+    waiter->refused_ns = now_ns;
+    waiter->slot = GS_INDEX_NONE;
+    waiter->compared = epoch;
+    waiter->turn = 0;
+    waiter->search_ns = epoch ? waiter->search_ns : 0;
 }
 
 bool gs_pending_refused(struct gs_pending *pending, const struct gs_pod *pod, enum gs_reason why,

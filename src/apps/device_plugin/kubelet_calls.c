@@ -210,7 +210,10 @@ static void decide_start(struct pending_call *pending)
         .write_tried = pending->write_tried,
     };
     struct gs_error err = {0};
-    checkpoint_observe(pending->plugin, false, false); /* of pods that came meanwhile, too */
+    /* Of pods that came meanwhile, too: once for all starts that came before this round. */
+    if (!pending->plugin->calls.observed)
+        checkpoint_observe(pending->plugin, false, false);
+    pending->plugin->calls.observed = true;
     switch (gs_allocator_start(pending->plugin->alloc, &request, &err)) {
     case GS_START_LIST_FIRST:
         if (!waits_for_list(pending))
@@ -339,6 +342,7 @@ static bool wants_list(const struct plugin *plugin, const struct pending_call *p
 void kubelet_calls_round(struct plugin *plugin)
 {
     bool list = false;
+    plugin->calls.observed = false;
     for (struct pending_call *pending = plugin->calls.pending, *next; pending; pending = next) {
         next = pending->next;
         go_on(pending);

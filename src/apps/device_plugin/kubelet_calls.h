@@ -22,6 +22,7 @@ struct kubelet_calls {
     bool listing;
     bool list_failed;   /* that one */
     bool skips_running; /* gs_allocate_request */
+    bool observed;      /* a start of this round read the kubelet's checkpoint */
 };
 
 extern const struct gs_dp_ops kubelet_calls_ops; /* ctx: struct plugin */

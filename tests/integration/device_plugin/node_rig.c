@@ -209,6 +209,13 @@ void __wrap_gs_dp_allocate_reply(struct gs_dp_call *call, const struct gs_dp_con
     here->answered = true;
 }
 
+bool __real_checkpoint_observe(struct plugin *unused, bool at_allocate, bool with_ids);
+bool __wrap_checkpoint_observe(struct plugin *unused, bool at_allocate, bool with_ids)
+{
+    here->readings += !at_allocate && !with_ids;
+    return __real_checkpoint_observe(unused, at_allocate, with_ids);
+}
+
 void __wrap_gs_dp_pre_start_reply(struct gs_dp_call *call)
 {
     here->answered = here->starts = true;
@@ -485,7 +492,8 @@ bool node_starts(struct node *node, struct node_pod *pod)
     const struct gs_dp_ids wanted = {ids, pod->units};
     node->calling = pod;
     node->answered = node->starts = false;
-    kubelet_calls_ops.pre_start(&plugin, (struct gs_dp_call *)node, &wanted);
+    for (uint32_t i = 0; i <= node->more_starts; i++)
+        kubelet_calls_ops.pre_start(&plugin, (struct gs_dp_call *)node, &wanted);
     finish_call(node);
     return node->starts;
 }

@@ -62,7 +62,8 @@ struct node {
     /* the call under way */
     struct node_pod *calling;
     bool answered, starts;
-    bool runs; /* the plugin */
+    uint32_t more_starts, readings; /* starts beside one; of the checkpoint for starts */
+    bool runs;                      /* the plugin */
 };
 
 extern struct plugin plugin;

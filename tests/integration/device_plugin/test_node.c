@@ -634,6 +634,19 @@ static void what_only_the_checkpoint_names_keeps_its_place(void **state)
     node_free(&node);
 }
 
+static void starts_that_come_together_read_the_checkpoint_once(void **state)
+{
+    struct node node;
+    node_make(&node);
+    node_start(&node);
+    struct node_pod *p = node_pod(&node, "p", 8, 0);
+    node.more_starts = 99;
+    node.readings = 0;
+    assert_true(node_starts(&node, p));
+    assert_int_equal(node.readings, 1);
+    node_free(&node);
+}
+
 /* Who is not known yet has not ended: its entry frees no GPU in the extender's ledger. */
 static void an_entry_of_gpu_moved_stays_until_all_pods_are_known(void **state)
 {
@@ -810,6 +823,7 @@ int main(void)
         cmocka_unit_test(the_record_knows_whether_mps_was_chosen),
         cmocka_unit_test(what_the_kernel_limits_starts_again_while_the_api_is_away),
         cmocka_unit_test(what_only_the_checkpoint_names_keeps_its_place),
+        cmocka_unit_test(starts_that_come_together_read_the_checkpoint_once),
         cmocka_unit_test(an_entry_of_gpu_moved_stays_until_all_pods_are_known),
         cmocka_unit_test(limits_stand_as_they_are_until_all_pods_are_known),
         cmocka_unit_test(what_containers_were_told_numbers_the_cards),
