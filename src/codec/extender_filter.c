@@ -51,8 +51,7 @@ static bool make_room(struct gs_reader *reader, struct gs_slice **items, uint32_
 static bool keep_name(struct gs_reader *reader, struct gs_scan_text text, struct gs_slice *to,
                       bool *plain)
 {
-    if (text.escaped)
-        *plain = false;
+    *plain &= !text.escaped;
     return gs_scan_text_slice(reader->arena, text, to) || gs_reader_stop(reader, GS_ENOMEM, "");
 }
 

@@ -59,7 +59,7 @@ static const struct gs_member object_members[] = {
 static void end_head(struct gs_reader *reader, void *to)
 {
     struct list_reader *lr = to;
-    lr->head = !reader->scan.failed && lr->meta.resource_version[0];
+    lr->head = lr->meta.resource_version[0];
     if (lr->named && gs_scan_array(&reader->scan, "") && gs_scan_element(&reader->scan))
         gs_read_entry(reader, "[]", object_members, lr);
     gs_scan_refuse(&reader->scan, "", "are not needed");

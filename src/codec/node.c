@@ -68,7 +68,7 @@ static void add_whole(struct gs_reader *reader, void *to)
 {
     int64_t *sum = &((struct node_reader *)to)->others;
     int64_t more = 0;
-    gs_read_whole(reader, &more);
+    gs_read_quantity(reader, GS_QUANTITY_WHOLE, &more);
     *sum = more < INT32_MAX - *sum ? *sum + more : INT32_MAX;
 }
 

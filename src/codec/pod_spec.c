@@ -60,7 +60,7 @@ static void apply_amounts(struct gs_pod *pod, struct draft *draft)
 
 static bool is_of_mps(struct gs_scan_text name)
 {
-    char word[sizeof("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT") + 32];
+    char word[64];
     return gs_scan_text_copy(name, word, sizeof(word)) &&
            strncmp(word, "CUDA_MPS_", strlen("CUDA_MPS_")) == 0;
 }

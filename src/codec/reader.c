@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "gpushare/base/utf8.h"
-#include "gpushare/codec/quantity.h"
 #include "gpushare/codec/rfc3339.h"
 #include "gpushare/model/pod.h"
 
@@ -132,7 +131,7 @@ void gs_read_names(struct gs_reader *reader, const char ***names, uint32_t *coun
     }
 }
 
-static bool read_quantity(struct gs_reader *reader, enum gs_quantity_as as, int64_t *ret)
+bool gs_read_quantity(struct gs_reader *reader, enum gs_quantity_as as, int64_t *ret)
 {
     struct gs_slice text;
     struct gs_scan_text string;
@@ -151,11 +150,6 @@ static bool read_quantity(struct gs_reader *reader, enum gs_quantity_as as, int6
         return gs_scan_refuse(&reader->scan, "", "is negative");
     *ret = value;
     return true;
-}
-
-bool gs_read_whole(struct gs_reader *reader, int64_t *ret)
-{
-    return read_quantity(reader, GS_QUANTITY_WHOLE, ret);
 }
 
 static void read_copy_into(struct gs_reader *reader, char *to, size_t size)
@@ -218,13 +212,13 @@ static void read_member(struct gs_reader *reader, const struct gs_member *member
         read_u31(reader, to);
         break;
     case GS_READ_MILLI:
-        read_quantity(reader, GS_QUANTITY_MILLI, to);
+        gs_read_quantity(reader, GS_QUANTITY_MILLI, to);
         break;
     case GS_READ_VALUE:
-        read_quantity(reader, GS_QUANTITY_VALUE, to);
+        gs_read_quantity(reader, GS_QUANTITY_VALUE, to);
         break;
     case GS_READ_WHOLE:
-        read_quantity(reader, GS_QUANTITY_WHOLE, to);
+        gs_read_quantity(reader, GS_QUANTITY_WHOLE, to);
         break;
     case GS_READ_CALL:
         member->read(reader, to);
@@ -279,14 +273,18 @@ static inline const struct gs_member *find_member(const struct gs_reader *reader
     }
 }
 
+/* The keys that lead to this thread's last failure; its message is made before the next one. Not in
+ * the reader, where each decode would have to zero it. */
+static _Thread_local char failed_path[160];
+
 static void prepend_key(struct gs_reader *reader, const struct gs_member *member)
 {
-    char path[sizeof(reader->path)];
+    char path[sizeof(failed_path)];
     const char *key = member->key ? member->key : (const char *)reader->names + member->name;
     const char *rest = reader->scan.what;
     snprintf(path, sizeof(path), "%s%s%s", key, rest[0] && rest[0] != '[' ? "." : "", rest);
-    memcpy(reader->path, path, sizeof(path));
-    reader->scan.what = reader->path;
+    memcpy(failed_path, path, sizeof(path));
+    reader->scan.what = failed_path;
 }
 
 static void read_all(struct gs_reader *reader, const struct gs_member *members, void *to)

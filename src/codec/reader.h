@@ -4,6 +4,7 @@
 
 #include "gpushare/base/arena.h"
 #include "gpushare/base/error.h"
+#include "gpushare/codec/quantity.h"
 #include "gpushare/codec/scan.h"
 #include "gpushare/model/kv.h"
 #include "gpushare/model/names.h"
@@ -20,7 +21,6 @@ struct gs_reader {
     const struct gs_names *names; /* for GS_NAMED members; NULL if there are none */
     bool any_case;                /* members are found in any case, as Go's encoding/json does */
     enum gs_code code;            /* GS_OK: failures are GS_EPROTO */
-    char path[160];               /* keys that lead to the failure */
 };
 
 /* How a value is read, and the type of the field it goes to. */
@@ -35,7 +35,7 @@ enum gs_member_kind {
     GS_READ_I32,
     GS_READ_I64,
     GS_READ_U31,   /* uint32_t below 2^31 */
-    GS_READ_MILLI, /* int64_t, a quantity: gs_read_milli() and so on */
+    GS_READ_MILLI, /* int64_t: gs_read_quantity() */
     GS_READ_VALUE,
     GS_READ_WHOLE,
     GS_READ_OBJECT, /* has members of its own */
@@ -171,9 +171,9 @@ void gs_read_cut(struct gs_scan_text text, char *to, size_t size);
 /* Appends the names of an array; null fails. */
 void gs_read_names(struct gs_reader *reader, const char ***names, uint32_t *count, uint32_t max);
 
-/* A quantity, as string or number; a too large one saturates, because API servers take them. Of
- * GS_READ_… milli and value round up, whole refuses fractions and negatives. */
-bool gs_read_whole(struct gs_reader *reader, int64_t *ret);
+/* A quantity, as string or number; a too large one saturates, because API servers take them.
+ * GS_QUANTITY_WHOLE refuses negatives, too. */
+bool gs_read_quantity(struct gs_reader *reader, enum gs_quantity_as as, int64_t *ret);
 
 /* The next entry of an array in the arena, which doubles when full; zeroed. items: a T **. NULL:
  * out of memory, or `max` reached; the scan is stopped. */

@@ -10,9 +10,8 @@ static const char *const types[] = {
 };
 
 struct draft {
-    struct gs_scan_text type;
+    struct gs_scan_text type, version;
     struct gs_slice object;
-    char version[GS_RV_BYTES];
 };
 
 static const struct gs_member event_members[] = {
@@ -58,8 +57,9 @@ int gs_codec_object_rv(struct gs_slice object, char ret[GS_RV_BYTES], struct gs_
     struct draft draft = {0};
     if (read_draft(object, "object", object_members, &draft, err) < 0)
         return -1;
-    if (!draft.version[0])
+    if (!draft.version.len)
         return gs_fail(err, GS_EPROTO, "metadata.resourceVersion is missing");
-    memcpy(ret, draft.version, GS_RV_BYTES);
+    if (!gs_scan_text_copy(draft.version, ret, GS_RV_BYTES))
+        return gs_fail(err, GS_ETOOBIG, "metadata.resourceVersion is too long");
     return 0;
 }
