@@ -51,9 +51,8 @@ def names(doc):
 
 def table(doc, name):
     """Its rows, each a dictionary of its cells by the head before its unit."""
-    found = next((one for one in doc["tables"] if one["id"] == name), {"columns": [], "rows": [], "count": 0})
-    heads = [column["head"].split("(")[0] for column in found["columns"]]
-    return [dict(zip(heads, row, strict=True)) for row in found["rows"]]
+    found = next((one for one in doc["tables"] if one["id"] == name), {"columns": [], "rows": []})
+    return [dict(zip([column["head"].split("(")[0] for column in found["columns"]], row)) for row in found["rows"]]
 
 
 # ---- what a filter means ----
@@ -232,8 +231,7 @@ class Judge:
         self.same(where + "sums", [card[key] for key in ("usedGPU", "totalGPU", "freeGPU", "unusableGPU", "ready", "unschedulable")],
                   [node.used, node.total, node.free, node.unusable, node.ready, node.cordoned])
         gpus = [gpu] if gpu else node.gpus
-        shut = card["unusableGPUs"]
-        self.same(where + "GPUs", [[one["id"] not in shut, *(one[key] for key in ("id", "usedGPU", "totalGPU", "freeGPU", "healthy", "schedulable", "overcommitted"))]
+        self.same(where + "GPUs", [[one["id"] not in card["unusableGPUs"], *(one[key] for key in ("id", "usedGPU", "totalGPU", "freeGPU", "healthy", "schedulable", "overcommitted"))]
                                    for one in card["devs"]],
                   [[one.usable, one.idx, one.used, one.mem, one.free, one.healthy, one.schedulable, one.charged > one.mem] for one in gpus])
         self.same(where + "what GPUs are", [(one.get("model", ""), one.get("uuid", "")) for one in card["devs"]],
