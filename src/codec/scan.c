@@ -109,18 +109,6 @@ static inline const char *plain_run(const char *at, const char *end)
     return at;
 }
 
-int gs_scan_hex4(const char *at, const char *end)
-{
-    int value = 0;
-    for (int i = 0; i < 4; i++) {
-        int digit = at + i < end ? gs_hex_value(at[i]) : -1;
-        if (digit < 0)
-            return -1;
-        value = value << 4 | digit;
-    }
-    return value;
-}
-
 /* Length of the escape at the backslash `at`, 0 when it is none; a surrogate counts with its
  * partner only. */
 static size_t escape_width(const char *at, const char *end)

@@ -1,10 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/codec/scan.h"
 
+#include "gpushare/base/num.h"
 #include "gpushare/base/utf8.h"
 #include "scan_pass.h"
 
 /* Decodes strings that the scanner has validated: escapes and surrogate pairs are complete. */
+
+int gs_scan_hex4(const char *at, const char *end)
+{
+    int value = 0;
+    for (int i = 0; i < 4; i++) {
+        int digit = at + i < end ? gs_hex_value(at[i]) : -1;
+        if (digit < 0)
+            return -1;
+        value = value << 4 | digit;
+    }
+    return value;
+}
 
 static unsigned hex4(const char *at)
 {
