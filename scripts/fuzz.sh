@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Long fuzzing, at the lowest priority: scripts/fuzz.sh --seconds 3600 [TARGET]..., then
-# scripts/fuzz.sh --merge. tests/fuzz/ledger.md is its ledger. check.sh fuzz is the short run.
+# scripts/fuzz.sh --merge. check.sh fuzz is the short run.
 set -euo pipefail
 exec </dev/null
 

@@ -27,14 +27,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct usage usage = {0};
     struct usage_node nodes[] = {{.name = "a"}, {.name = "b"}};
+    const char *text = (const char *)data, *end = size ? memchr(text, 0, size) : NULL;
+    const size_t len = end ? (size_t)(end - text) : size;
+    const struct gs_slice pages[] = {{text, len}, {text + len + !!end, size - len - !!end}};
     for (size_t i = 0; i < 2; i++) {
-        const uint8_t *end = size ? memchr(data, 0, size) : NULL;
-        const size_t len = end && i == 0 ? (size_t)(end - data) : size;
-        const struct gs_slice page = {(const char *)data, len};
-        if (usage_page_check(page, NULL) == 0)
-            usage_page_read(&usage, &nodes[i], page);
-        data += len < size ? len + 1 : len;
-        size -= len < size ? len + 1 : len;
+        if (usage_page_check(pages[i], NULL) == 0)
+            usage_page_read(&usage, &nodes[i], pages[i]);
     }
     for (const struct usage_pod *pod = usage.pods; pod; pod = pod->hh.next) {
         FUZZ_CHECK(pod->node == nodes[0].name || pod->node == nodes[1].name);
