@@ -27,7 +27,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct usage usage = {0};
     struct usage_node nodes[] = {{.name = "a"}, {.name = "b"}};
-    const char *text = (const char *)data, *end = size ? memchr(text, 0, size) : NULL;
+    if (!size)
+        return 0;
+    const char *text = (const char *)data, *end = memchr(text, 0, size);
     const size_t len = end ? (size_t)(end - text) : size;
     const struct gs_slice pages[] = {{text, len}, {text + len + !!end, size - len - !!end}};
     for (size_t i = 0; i < 2; i++) {
