@@ -105,7 +105,8 @@ static void take_pod_gpus(struct usage *usage, struct gs_scan *scan, struct usag
 
 static void note_most(struct usage_pod *pod)
 {
-    GS_EACH_OF (gpu, pod->gpus, pod->gpu_count) {
+    for (uint32_t i = 0; i < pod->gpu_count; i++) {
+        const struct usage_gpu *gpu = &pod->gpus[i];
         pod->known |= gpu->known;
         if (gpu->known && gpu->used_bytes > pod->used_bytes)
             pod->used_bytes = gpu->used_bytes;
