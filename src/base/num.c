@@ -86,7 +86,7 @@ bool gs_parse_duration_ns(const char *text, size_t len, int64_t *ret_ns)
     int64_t total = 0;
     for (size_t at = 0; at < len;) {
         size_t digits = 0;
-        while (at + digits < len && text[at + digits] >= '0' && text[at + digits] <= '9')
+        while (at + digits < len && gs_is_digit(text[at + digits]))
             digits++;
         int64_t count, unit_ns;
         if (!gs_parse_i64(text + at, digits, &count))

@@ -84,7 +84,7 @@ void gs_url_escape(struct gs_buf *buf, const char *text)
 {
     for (; *text; text++) {
         unsigned char c = (unsigned char)*text;
-        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || gs_is_digit((char)c) ||
             strchr("-._~", c))
             gs_buf_putc(buf, (char)c);
         else

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/limit/region.h"
 
+#include "gpushare/base/num.h"
+
 /* Takes `least` to `most` hexadecimal digits off the text; false when there are fewer. */
 static bool take_hex(struct gs_slice *text, size_t least, size_t most, uint32_t *ret)
 {
     uint32_t value = 0;
     size_t len = 0;
     for (; len < text->len && len < most; len++) {
-        char c = text->at[len];
-        if (c >= '0' && c <= '9')
-            value = value << 4 | (uint32_t)(c - '0');
-        else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
-            value = value << 4 | (uint32_t)((c | 0x20) - 'a' + 10);
-        else
+        const int digit = gs_hex_value(text->at[len]);
+        if (digit < 0)
             break;
+        value = value << 4 | (uint32_t)digit;
     }
     *text = (struct gs_slice){text->at + len, text->len - len};
     *ret = value;

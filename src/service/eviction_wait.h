@@ -61,7 +61,7 @@ void gs_eviction_waits_add(struct gs_eviction_waits *eviction_waits, const struc
  * which; it may evict for several pods at a time, in any order. A pod is given the first of its
  * victims that goes. Of several that were approved the same one it is the last: what was chosen for
  * a pod before is not proposed again, unless all of them go to one node. A later victim, nomination
- * or bind may show that one was given to the wrong pod; then they are given anew.
+ * or bind may show that one was given to the wrong pod; then they are assigned again.
  */
 
 /* A bound pod goes. */

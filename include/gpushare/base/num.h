@@ -23,7 +23,7 @@ static inline bool gs_is_digit(char c)
 /* A hexadecimal digit's value; -1: it is none. */
 static inline int gs_hex_value(char c)
 {
-    if (c >= '0' && c <= '9')
+    if (gs_is_digit(c))
         return c - '0';
     c = (char)(c | 0x20);
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;

@@ -57,7 +57,7 @@ struct gs_kube_options {
     int64_t backoff_min_ns;   /* between attempts of a watch [800 ms] */
     int64_t backoff_max_ns;   /* [30 s] */
     int64_t watch_timeout_ns; /* a watch ends between this and its double [5 min] */
-    int64_t stall_timeout_ns; /* a watch without a byte is taken up anew [150 s] */
+    int64_t stall_timeout_ns; /* a watch without a byte is restarted [150 s] */
     uint32_t qps;             /* requests a second [no limit] … */
     uint32_t burst;           /* … and how many may come at once [1]: not lists and watches that
                                  run, and not Leases, which must not wait behind others */

@@ -139,7 +139,7 @@ enum gs_tick {
     GS_TICK_PATCH,   /* 2 s: writes these; of GS_PATCH_THREADS threads */
     GS_TICK_COMPARE, /* a minute for a list, 15 s for each Event */
     GS_TICK_TERM,    /* 2 s: begins a term of this replica when the election says so, puts its pod's
-                        label right, has the pods listed anew where the watch may be behind */
+                        label right, lists the pods again where the watch may be behind */
     GS_TICKS
 };
 

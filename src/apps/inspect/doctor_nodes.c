@@ -176,7 +176,7 @@ void doctor_check_nodes(struct doctor *doctor)
 
 static void check_stranded(struct doctor *doctor)
 {
-    const struct view_options options = {.ns = NULL};
+    const struct view_options options = {0};
     const struct output by_stranded = {.sort = "stranded"};
     struct gs_error ignored = {0};
     struct view view;

@@ -138,7 +138,7 @@ static bool parse_duration(const json_t *value, int64_t *ret_ns)
     char whole[64];
     size_t len = 0;
     for (bool cut = false; text && *text && len < sizeof(whole); text++) {
-        cut = *text == '.' || (cut && *text >= '0' && *text <= '9');
+        cut = *text == '.' || (cut && gs_is_digit(*text));
         if (!cut)
             whole[len++] = *text;
     }
