@@ -18,12 +18,18 @@ bool gs_array_reach(void *items, uint32_t *cap, uint32_t index, size_t size)
     return true;
 }
 
+/* pool->free is not zeroed: pages that were never written take no memory. */
 int gs_pool_reserve(void *records, struct gs_pool *pool, size_t size)
 {
     uint32_t cap = pool->cap;
-    if (!gs_array_reach(&pool->free, &cap, pool->count, sizeof(*pool->free)))
+    if (!gs_array_reach(records, &cap, pool->count, size))
         return -1;
-    return gs_array_reach(records, &pool->cap, pool->count, size) ? 0 : -1;
+    uint32_t *wider = cap > pool->cap ? reallocarray(pool->free, cap, sizeof(*wider)) : pool->free;
+    if (!wider)
+        return -1;
+    pool->free = wider;
+    pool->cap = cap;
+    return 0;
 }
 
 uint32_t gs_pool_take(struct gs_pool *pool)

@@ -6,17 +6,11 @@
 #include "gpushare/base/clock.h"
 #include "gpushare/base/num.h"
 #include "gpushare/codec/annotation.h"
+#include "gpushare/codec/rfc3339.h"
 #include "gpushare/model/budget.h"
 #include "pod_reader.h"
 
 enum { STATIC_UID_BYTES = 64, API_UID_LEN = 36, KIND_LEN_MAX = 63, NAME_LEN_MAX = 253 };
-
-static void read_created(struct gs_reader *reader, void *to)
-{
-    int64_t ns;
-    if (gs_read_time(reader, &ns))
-        ((struct gs_pod_reader *)to)->pod.created_s = ns / GS_NS_PER_S;
-}
 
 static const struct gs_member owner_members[] = {
     GS_MEMBER(struct gs_pod_owner, "uid", uid),
@@ -46,12 +40,12 @@ static const struct gs_member condition_members[] = {
     {0},
 };
 
-static void read_condition(struct gs_reader *reader, void *to)
+static void read_condition(struct gs_pod_reader *pr)
 {
     struct condition condition = {.message = ""};
-    gs_read_entry(reader, "[]", condition_members, &condition);
+    gs_read_entry(&pr->reader, "[]", condition_members, &condition);
     if (gs_scan_text_is(condition.type, "PodScheduled"))
-        ((struct gs_pod_reader *)to)->pod.said = condition.message;
+        pr->pod.said = condition.message;
 }
 
 #define NAMED(name, field) GS_NAMED(struct gs_pod_reader, name, field)
@@ -80,7 +74,7 @@ static const struct gs_member pod_members[] = {
         GS_MEMBERS(
             GS_POD_MEMBER("name", pod.name), GS_POD_MEMBER("namespace", pod.ns),
             GS_POD_MEMBER("uid", pod.uid), GS_POD_MEMBER("resourceVersion", pod.resource_version),
-            GS_CALL("creationTimestamp", read_created), GS_POD_MEMBER("deletionTimestamp", deleted),
+            GS_POD_MEMBER("creationTimestamp", created), GS_POD_MEMBER("deletionTimestamp", deleted),
             GS_CALL("labels", read_labels),
             GS_OBJECT(
                 "annotations",
@@ -95,7 +89,7 @@ static const struct gs_member pod_members[] = {
             GS_EACH("ownerReferences", read_owner))),
     GS_OBJECT("spec", gs_pod_spec_members),
     GS_OBJECT("status", GS_MEMBERS(GS_POD_MEMBER("phase", phase), GS_POD_MEMBER("qosClass", qos),
-                                   GS_EACH("conditions", read_condition),
+                                   GS_POD_MEMBER("conditions", conditions),
                                    GS_POD_MEMBER("nominatedNodeName", pod.nominated_node))),
     {0},
 };
@@ -174,7 +168,10 @@ static void judge_words(struct gs_pod_reader *pr)
     if (pr->placement.at && !(gs_scan_text_copy(pr->placement, word, sizeof(word)) &&
                               gs_placement_parse(word, strlen(word), &pod->placement)))
         pod->placement = GS_PLACEMENT_BROKEN;
-    int64_t assumed;
+    int64_t created_ns, assumed;
+    if (gs_pod_wants_gpu(pod) && gs_scan_text_copy(pr->created, word, sizeof(word)) &&
+        gs_rfc3339_parse(gs_slice_of(word), &created_ns))
+        pod->created_s = created_ns / GS_NS_PER_S;
     if (gs_scan_text_copy(pr->assume_time, word, sizeof(word)) &&
         gs_parse_i64(word, strlen(word), &assumed) && assumed > 0)
         pod->assume_time_ns = assumed;
@@ -257,6 +254,19 @@ static int keep_labels(struct gs_pod_reader *pr)
     return reader.code != GS_OK || !pod->labels ? -1 : 0;
 }
 
+/* Conditions are read only of pods that wait. Invalid ones count as absent. */
+static int keep_said(struct gs_pod_reader *pr)
+{
+    struct gs_reader *reader = &pr->reader;
+    if (pr->pod.node_name[0] || !pr->conditions.len)
+        return 0;
+    gs_scan_init(&reader->scan, pr->conditions);
+    gs_scan_array(&reader->scan, "");
+    while (gs_scan_element(&reader->scan))
+        read_condition(pr);
+    return reader->code == GS_OK ? 0 : -1;
+}
+
 int gs_codec_pod_take(const struct gs_names *names, struct gs_scan *from, struct gs_pod *pod,
                       struct gs_error *err)
 {
@@ -268,7 +278,7 @@ int gs_codec_pod_take(const struct gs_names *names, struct gs_scan *from, struct
     gs_read_entry(&pr.reader, "pod", pod_members, &pr);
     int result = gs_reader_leave(&pr.reader, from, err);
     if (result == 0 && (gs_pod_reader_join(&pr) < 0 || keep_static_uid(&pr) < 0 ||
-                        keep_owner(&pr) < 0 || keep_labels(&pr) < 0))
+                        keep_owner(&pr) < 0 || keep_labels(&pr) < 0 || keep_said(&pr) < 0))
         result = gs_fail_nomem(err);
     if (!pr.pod.group[0])
         pr.pod.group = pr.group_label       ? pr.group_label

@@ -24,9 +24,9 @@ struct gs_pod_reader {
     struct gs_reader reader; /* first, so that callbacks can cast their reader to this struct */
     struct gs_pod pod;
     struct gs_container_list init, main;
-    struct gs_scan_text phase, qos, deleted, preemption;
+    struct gs_scan_text created, phase, qos, deleted, preemption;
     const char *group_label, *old_group_label; /* NULL: absent */
-    struct gs_slice labels;                    /* metadata.labels as raw JSON */
+    struct gs_slice labels, conditions;        /* as raw JSON */
     struct gs_pod_owner owner;
     struct gs_scan_text template_hash;
     /* annotations and the label, checked once the pod is read */

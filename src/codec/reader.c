@@ -262,14 +262,14 @@ static inline const struct gs_member *find_member(const struct gs_reader *reader
                                                   struct gs_scan_text key, bool odd)
 {
     for (;; member++) {
-        if (member->key_len) {
-            if (odd ? is_odd_key(reader, member, key) : is_key(member, key))
-                return member;
-        } else if (member->kind == GS_READ_END) {
+        if (member->key_len != key.len && member->key_len && !odd)
+            continue;
+        if (member->kind == GS_READ_END)
             return NULL;
-        } else if (is_special(reader, member, key)) {
+        if (!member->key_len ? is_special(reader, member, key)
+            : odd            ? is_odd_key(reader, member, key)
+                             : is_key(member, key))
             return member;
-        }
     }
 }
 

@@ -144,7 +144,7 @@ static int make_args(const struct load_settings *set, enum load_verb verb, struc
     uint32_t turns = set->classes > 1 ? set->classes : 2;
     if (set_init(to, turns, err) < 0)
         return -1;
-    to->tail = verb == LOAD_FILTER ? "\"Error\":\"\"}" : "}]";
+    to->tail = verb == LOAD_FILTER ? "\"Error\":\"\"}" : "]"; /* nodes of one score: [] */
     for (uint32_t turn = 0; turn < turns; turn++) {
         gs_buf_puts(&body, "{\"Pod\":");
         put_pod(&body, "web", turn % set->classes, true);

@@ -378,8 +378,10 @@ static void small_fields_are_read(void **state)
         {"smallest priority", "{'spec':{'priority':-2147483648}}", GS_PHASE_UNKNOWN, false,
          INT32_MIN, 0},
         {"no time", "{'metadata':{'creationTimestamp':'never'}}", GS_PHASE_UNKNOWN, false, 0, 0},
-        {"a time", "{'metadata':{'creationTimestamp':'1970-01-01T00:01:00Z'}}", GS_PHASE_UNKNOWN,
-         false, 0, 60},
+        {"a time of a pod with GPU memory",
+         "{'metadata':{'creationTimestamp':'1970-01-01T00:01:00Z'},'spec':{'containers':[{"
+         "'resources':{'limits':{'aliyun.com/gpu-mem':'1'}}}]}}",
+         GS_PHASE_UNKNOWN, false, 0, 60},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_pod pod = {0};
@@ -388,7 +390,6 @@ static void small_fields_are_read(void **state)
         row_equal(r->row, pod.deleting, r->deleting);
         row_equal(r->row, pod.priority, r->priority);
         row_equal(r->row, pod.created_s, r->created_s);
-        row_equal(r->row, pod.container_count, 0);
         gs_pod_release(&pod);
     }
 }
