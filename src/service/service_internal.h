@@ -22,7 +22,6 @@
 #include "patches.h"
 #include "pending.h"
 #include "promises.h"
-#include "reconcile.h"
 #include "store.h"
 #include "term.h"
 #include "waker.h"
@@ -76,6 +75,7 @@ struct gs_service {
     atomic_bool listed[2]; /* by enum gs_kind: a full list was loaded */
     atomic_bool live[2];   /* its watch stands */
     bool pods_begun;       /* the first list of pods has begun; guarded by the store's lock */
+    uint64_t compared;     /* pods up to this version are; 0: none. Guarded by the store's lock */
 
     /* Of the thread that requeues, alone. */
     struct gs_waker waker;
@@ -87,7 +87,8 @@ struct gs_service {
     int64_t next_audit_ns;
     uint64_t dropped; /* pending pods, until the last audit */
     int64_t next_refresh_ns;
-    struct gs_reconcile reconcile;
+    int64_t next_compare_ns; /* 0: not started */
+    atomic_bool compares;    /* the next list of pods is compared with the ledger */
     struct gs_new_nodes new_nodes; /* guarded by the store's lock */
     struct gs_warnings warnings;
 

@@ -68,14 +68,35 @@ bool gs_sync_refused(struct gs_service *service, const struct gs_pod *pod, enum 
     return news;
 }
 
+/* The watch has shown the pod as it is in this list, and the ledger has something else: a bug. */
+static bool differs(const struct gs_service *service, const struct gs_pod *pod)
+{
+    const struct gs_cluster *cluster = &service->store.cluster;
+    struct gs_claim claim, expected;
+    if (gs_pod_revision(pod) > service->compared || !pod->node_name[0] || gs_pod_terminal(pod) ||
+        !gs_pod_wants_gpu(pod))
+        return false;
+    if (!gs_ledger_find_claim(cluster->ledger, pod->uid, &claim))
+        return !gs_cluster_has_ended(cluster, pod->uid, true);
+    gs_claim_of_pod(pod, &expected);
+    gs_claim_follow(cluster->ledger, &expected, false);
+    return strcmp(claim.node, pod->node_name) != 0 || claim.units != expected.units ||
+           claim.gpus != expected.gpus || claim.also != expected.also;
+}
+
 static int take_in(struct gs_service *service, const struct gs_pod *pod, bool read)
 {
     struct gs_error err = {0};
     gs_store_write(&service->store);
+    const bool drift = !read && service->compared && differs(service, pod);
     if (pod->deleting && pod->node_name[0] && !gs_pod_terminal(pod))
         gs_eviction_waits_go(&service->eviction_waits, pod, gs_service_now(service));
     int result = gs_cluster_pod(&service->store.cluster, pod, read, &err);
     gs_store_unlock(&service->store);
+    atomic_fetch_add(&service->drifted_pods, drift);
+    if (drift)
+        gs_log(GS_LOG_ERROR, "ledger differed from API server", GS_POD_FIELDS(pod),
+               GS_STR("uid", pod->uid));
     if (result < 0)
         gs_log(GS_LOG_ERROR, "cannot add pod to ledger", GS_POD_FIELDS(pod),
                GS_STR("error", err.msg));
@@ -149,7 +170,8 @@ static int on_list_begin(void *ctx, enum gs_kind kind)
     if (kind == GS_KIND_POD) {
         service->pods_begun = true;
         gs_pending_begin(service->pending);
-        gs_term_list_begins(service);
+        const uint64_t shown = gs_term_list_begins(service);
+        service->compared = atomic_exchange(&service->compares, false) ? shown : 0;
     }
     gs_store_unlock(&service->store);
     return 0;
@@ -173,8 +195,10 @@ static int on_list_end(void *ctx, enum gs_kind kind)
     if (kind == GS_KIND_POD)
         gs_ledger_each(store->cluster.ledger, go_unlisted, service);
     atomic_fetch_add(&service->swept_claims, gs_cluster_list_end(&store->cluster, kind));
-    if (kind == GS_KIND_POD)
+    if (kind == GS_KIND_POD) {
         gs_pending_sweep(service->pending);
+        service->compared = 0;
+    }
     for (uint32_t slot = 0; slot < gs_ledger_slots(store->cluster.ledger); slot++)
         gs_store_freed(store, slot, 0);
     gs_store_unlock(store);

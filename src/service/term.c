@@ -109,10 +109,10 @@ void gs_term_shown(struct gs_service *service, const struct gs_pod *pod, bool go
         bind_shown(term, pod->uid);
 }
 
-void gs_term_list_begins(struct gs_service *service)
+uint64_t gs_term_list_begins(struct gs_service *service)
 {
     atomic_store(&service->term.listing_ns, gs_service_now(service));
-    atomic_store(&service->term.version, 0);
+    return atomic_exchange(&service->term.version, 0);
 }
 
 void gs_term_list_ends(struct gs_service *service)
@@ -138,7 +138,8 @@ void gs_term_want_list(struct gs_service *service, int64_t since_ns, const char 
     const struct gs_kube *kube = &service->config.kube;
     if (atomic_load(&term->asked_ns) > since_ns || atomic_load(&term->listing_ns) > since_ns)
         return;
-    gs_log(GS_LOG_WARN, "listing pods again", GS_STR("reason", why));
+    if (why)
+        gs_log(GS_LOG_WARN, "listing pods again", GS_STR("reason", why));
     atomic_store(&term->asked_ns, gs_service_now(service));
     atomic_store(&term->list_wanted, true);
     kube->ops->wake(kube->ctx);

@@ -71,7 +71,8 @@ struct gs_term {
 
 void gs_term_tick(struct gs_service *service);
 
-/* The watch shall take in a list of pods that began after since_ns; it tries until it has. */
+/* The watch shall take in a list of pods that began after since_ns; it tries until it has. why: for
+ * the log; NULL: as planned. */
 void gs_term_want_list(struct gs_service *service, int64_t since_ns, const char *why);
 
 void gs_term_init(struct gs_term *term);
@@ -86,7 +87,8 @@ void gs_term_bound(struct gs_service *service, const char *uid);
 
 /* What the watch of pods tells, in its thread: not what others read. */
 void gs_term_shown(struct gs_service *service, const struct gs_pod *pod, bool gone);
-void gs_term_list_begins(struct gs_service *service);
+/* Returns the highest version that it had shown. */
+uint64_t gs_term_list_begins(struct gs_service *service);
 void gs_term_list_ends(struct gs_service *service);
 
 #endif

@@ -6,6 +6,7 @@
 
 #define AUDIT_EVERY_NS   (30 * GS_NS_PER_S)
 #define REFRESH_EVERY_NS (1 * GS_NS_PER_S)
+#define COMPARE_EVERY_NS (300 * GS_NS_PER_S)
 
 /* Asks the API what became of a bind without an answer. */
 static void settle_open_bind(struct gs_service *service, int64_t now_ns)
@@ -73,6 +74,21 @@ static void audit(struct gs_service *service, int64_t now_ns)
                GS_INT("gpus", differing));
 }
 
+/* The watch keeps ledger and API server equal. Whether it has is seen by a list of all pods, which
+ * also repairs what differs: sync.c. */
+static void compare(struct gs_service *service, int64_t now_ns)
+{
+    const int64_t set_ns = service->config.reconcile_ns;
+    const bool begun = service->next_compare_ns != 0;
+    if (now_ns < service->next_compare_ns || !gs_service_ready(service, NULL))
+        return;
+    service->next_compare_ns = now_ns + (set_ns ? set_ns : COMPARE_EVERY_NS);
+    if (!begun)
+        return;
+    atomic_store(&service->compares, true);
+    gs_term_want_list(service, now_ns, NULL);
+}
+
 static void requeue(struct gs_service *service, int64_t now_ns, bool answers)
 {
     if (answers && !service->answered)
@@ -105,7 +121,7 @@ void gs_service_tick_part(struct gs_service *service, enum gs_tick part)
         settle_open_bind(service, now_ns);
     if (part == GS_TICK_COMPARE && gs_service_loaded(service)) {
         /* a standby's ledger shall be right when it leads */
-        gs_reconcile_tick(service, now_ns);
+        compare(service, now_ns);
         gs_new_nodes_tick(service, now_ns);
     }
     if (part == GS_TICK_COMPARE && answers)

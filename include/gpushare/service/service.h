@@ -46,7 +46,7 @@ struct gs_service_config {
     const char *pod_name;               /* … NULL: not known */
     bool labels_leader;         /* that pod is labelled gpushare/leader=true while it leads */
     int64_t first_bind_ns;      /* monotonic: binds wait until then; 0: for nothing */
-    int64_t reconcile_ns;       /* between comparisons with the API; 0: 5 minutes */
+    int64_t reconcile_ns;       /* between lists of all pods; 0: 5 minutes */
     const char *scheduler_name; /* comma list of spec.schedulerName: it refuses others' pods; NULL:
                                    none. Borrowed */
     bool no_gpu_metrics;        /* gs_service_metrics() leaves out the series per GPU */
@@ -137,7 +137,7 @@ enum gs_tick {
     GS_TICK_SETTLE,  /* 15 s: what became of a bind without an answer */
     GS_TICK_REQUEUE, /* never: queues PATCHes of pods that fit by now, and of nominations */
     GS_TICK_PATCH,   /* 2 s: writes these; of GS_PATCH_THREADS threads */
-    GS_TICK_COMPARE, /* a minute for a list, 15 s for each Event */
+    GS_TICK_COMPARE, /* 5 s for a list of a node, 15 s for each Event */
     GS_TICK_TERM,    /* 2 s: begins a term of this replica when the election says so, puts its pod's
                         label right, lists the pods again where the watch may be behind */
     GS_TICKS
