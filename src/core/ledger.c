@@ -33,7 +33,7 @@ void gs_ledger_free(struct gs_ledger *ledger)
         free(ledger->claims[i].labels);
     }
     for (uint32_t i = 0; i < ledger->hold_pool.count; i++)
-        free(ledger->holds[i].uid);
+        free(ledger->holds[i].texts);
     free(ledger->nodes);
     free(ledger->claims);
     free(ledger->others);

@@ -14,16 +14,16 @@ struct hold_key {
 static bool same_hold(const void *ctx, uint32_t slot)
 {
     const struct hold_key *key = ctx;
-    return strcmp(key->ledger->holds[slot].uid, key->uid) == 0;
+    return strcmp(key->ledger->holds[slot].texts, key->uid) == 0;
 }
 
 /* Before which pods a hold stands: higher priority; then who has GPUs, as they are where they are
  * and the others may sit elsewhere; then older. */
 static bool goes_first(const struct gs_ledger_hold *a, const struct gs_ledger_hold *b)
 {
-    if (a->priority != b->priority)
-        return a->priority > b->priority;
-    return !a->gpus != !b->gpus ? a->gpus != 0 : a->order < b->order;
+    if (a->is.priority != b->is.priority)
+        return a->is.priority > b->is.priority;
+    return !a->is.gpus != !b->is.gpus ? a->is.gpus != 0 : a->order < b->order;
 }
 
 static void link_hold(struct gs_ledger *ledger, uint32_t slot)
@@ -36,7 +36,7 @@ static void link_hold(struct gs_ledger *ledger, uint32_t slot)
     hold->next = *at;
     *at = slot;
     node->view.nominated++;
-    ledger->promised += hold->gpus != 0;
+    ledger->promised += hold->is.gpus != 0;
     gs_ledger_node_touch(ledger, node);
 }
 
@@ -50,9 +50,9 @@ static void drop_hold(struct gs_ledger *ledger, uint32_t slot)
         at = &ledger->holds[*at].next;
     *at = hold->next;
     node->view.nominated--;
-    ledger->promised -= hold->gpus != 0;
-    gs_index_remove(&ledger->by_hold, gs_hash_text(hold->uid), slot);
-    free(hold->uid);
+    ledger->promised -= hold->is.gpus != 0;
+    gs_index_remove(&ledger->by_hold, gs_hash_text(hold->texts), slot);
+    free(hold->texts);
     *hold = (struct gs_ledger_hold){0};
     gs_pool_give(&ledger->hold_pool, slot);
     gs_ledger_node_touch(ledger, node);
@@ -74,11 +74,11 @@ uint32_t gs_ledger_hold_slot(const struct gs_ledger *ledger, const char *uid)
 gs_gpu_mask gs_ledger_promised(const struct gs_ledger *ledger, const char *uid, uint32_t *ret_slot)
 {
     uint32_t slot = uid && ledger->promised ? find_hold(ledger, uid) : GS_INDEX_NONE;
-    if (slot == GS_INDEX_NONE || !ledger->holds[slot].gpus)
+    if (slot == GS_INDEX_NONE || !ledger->holds[slot].is.gpus)
         return 0;
     if (ret_slot)
         *ret_slot = ledger->holds[slot].node;
-    return ledger->holds[slot].gpus;
+    return ledger->holds[slot].is.gpus;
 }
 
 uint32_t gs_ledger_promises(const struct gs_ledger *ledger)
@@ -99,20 +99,20 @@ bool gs_ledger_release_hold(struct gs_ledger *ledger, const char *uid)
 
 enum { TEXTS = 5 };
 
-static struct gs_hold hold_out(const struct gs_ledger *ledger, const struct gs_ledger_hold *from)
+/* texts: taken; those of gs_ledger_join(). */
+static void keep_texts(struct gs_ledger_hold *hold, char *texts)
 {
-    const char *texts[TEXTS] = {from->uid};
-    for (int i = 1; i < TEXTS; i++)
-        texts[i] = texts[i - 1] + strlen(texts[i - 1]) + 1;
-    return (struct gs_hold){from->uid,      ledger->nodes[from->node].name,
-                            from->units,    from->gpu_count,
-                            from->priority, texts[1],
-                            texts[2],       texts[3],
-                            texts[4],       from->cores_pct,
-                            from->gpus,     from->group};
+    struct gs_hold *is = &hold->is;
+    const char **const to[TEXTS] = {&is->uid, &is->model, &is->model_deny, &is->uuid,
+                                    &is->uuid_deny};
+    hold->texts = texts;
+    for (int i = 0; i < TEXTS; i++) {
+        *to[i] = texts;
+        texts += strlen(texts) + 1;
+    }
 }
 
-/* Of two results of join_texts(), one may be longer than the other. */
+/* Of two results of gs_ledger_join(), one may be longer than the other. */
 static bool same_texts(const char *one, const char *other)
 {
     for (int i = 0; i < TEXTS; i++) {
@@ -128,9 +128,10 @@ static bool same_texts(const char *one, const char *other)
 static bool says_the_same(const struct gs_ledger_hold *old, const struct gs_hold *hold,
                           const char *texts, uint32_t node)
 {
-    return old->node == node && old->units == hold->units && old->gpu_count == hold->gpu_count &&
-           old->cores_pct == hold->cores_pct && old->priority == hold->priority &&
-           old->gpus == hold->gpus && old->group == hold->group && same_texts(old->uid, texts);
+    const struct gs_hold *is = &old->is;
+    return old->node == node && is->units == hold->units && is->gpu_count == hold->gpu_count &&
+           is->cores_pct == hold->cores_pct && is->priority == hold->priority &&
+           is->gpus == hold->gpus && is->group == hold->group && same_texts(old->texts, texts);
 }
 
 int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct gs_error *err)
@@ -159,21 +160,13 @@ int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct 
     }
     uint32_t slot = gs_pool_take(&ledger->hold_pool);
     ledger->holds[slot] = (struct gs_ledger_hold){
-        .uid = gs_steal(&texts),
-        .order = ++ledger->hold_order,
-        .node = node,
-        .units = hold->units,
-        .gpu_count = hold->gpu_count,
-        .cores_pct = hold->cores_pct,
-        .priority = hold->priority,
-        .gpus = hold->gpus,
-        .group = hold->group,
-        .seen = true,
-    };
+        .is = *hold, .order = ++ledger->hold_order, .node = node, .seen = true};
+    ledger->holds[slot].is.node = ledger->nodes[node].name;
+    keep_texts(&ledger->holds[slot], gs_steal(&texts));
     link_hold(ledger, slot);
     if (old != GS_INDEX_NONE)
         drop_hold(ledger, old);
-    gs_index_insert(&ledger->by_hold, gs_hash_text(ledger->holds[slot].uid), slot);
+    gs_index_insert(&ledger->by_hold, gs_hash_text(ledger->holds[slot].texts), slot);
     return 0;
 }
 
@@ -182,8 +175,7 @@ void gs_ledger_each_hold(const struct gs_ledger *ledger, uint32_t slot,
 {
     const struct gs_ledger_node *node = &ledger->nodes[slot];
     for (uint32_t at = node->first_hold; at != GS_INDEX_NONE; at = ledger->holds[at].next) {
-        struct gs_hold hold = hold_out(ledger, &ledger->holds[at]);
-        if (!each(ctx, &hold))
+        if (!each(ctx, &ledger->holds[at].is))
             return;
     }
 }
@@ -192,7 +184,7 @@ void gs_ledger_sweep_holds(struct gs_ledger *ledger)
 {
     for (uint32_t i = 0; i < ledger->hold_pool.count; i++) {
         const struct gs_ledger_hold *hold = &ledger->holds[i];
-        if (hold->uid && !hold->seen && !hold->gpus)
+        if (hold->texts && !hold->seen && !hold->is.gpus)
             drop_hold(ledger, i);
     }
 }

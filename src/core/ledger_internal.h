@@ -56,16 +56,11 @@ struct gs_ledger_other {
 };
 
 struct gs_ledger_hold {
-    char *uid; /* uid NUL and the four lists, each with NUL; NULL: unused slot */
+    struct gs_hold is; /* its texts lie in `texts`, its node's name in the node's record */
+    char *texts;       /* uid NUL and the four lists, each with NUL; NULL: unused slot */
     uint64_t order;
     uint32_t node;
     uint32_t next; /* in the node's list, highest priority first */
-    uint32_t units;
-    uint32_t gpu_count;
-    uint32_t cores_pct;
-    int32_t priority;
-    gs_gpu_mask gpus; /* of a promise */
-    uint64_t group;
     bool seen;
 };
 
