@@ -35,9 +35,8 @@ struct feed {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* stop */
     struct ticker tickers[TICKERS];
-    pthread_t threads[TICKERS + 2];
+    pthread_t threads[TICKERS + 3];
     int thread_count;
-    struct budget_watch *budgets;
 };
 
 static void *watch_nodes(void *arg)
@@ -85,30 +84,45 @@ static void ask_whether_to_nominate(struct feed *feed)
            GS_STR("reason", may ? "percentageOfNodesToScore may be below 100" : why));
 }
 
+/* Waits until then; false: it ends. */
+static bool pause_until(struct feed *feed, int64_t due_ns)
+{
+    const struct timespec due = gs_clock_wait_until(due_ns);
+    pthread_mutex_lock(&feed->lock);
+    while (!atomic_load(&feed->stop) &&
+           pthread_cond_timedwait(&feed->changed, &feed->lock, &due) != ETIMEDOUT)
+        ;
+    pthread_mutex_unlock(&feed->lock);
+    return !atomic_load(&feed->stop);
+}
+
+static void *watch_budgets(void *arg)
+{
+    struct feed *feed = arg;
+    struct budget_watch watch;
+    int64_t pause_ns = 0;
+    budget_watch_init(&watch, feed->service, feed->client);
+    while (pause_until(feed, gs_clock_now_ns(gs_clock_system()) + pause_ns))
+        pause_ns = budget_watch_next(&watch);
+    return NULL;
+}
+
 /* Ten times a second until the end, not all at once: what one queues another finds soon. */
 static void *tick(void *arg)
 {
     const struct ticker *ticker = arg;
     struct feed *feed = ticker->feed;
     const struct gs_clock *clock = gs_clock_system();
-    int64_t due_ns = gs_clock_now_ns(clock) - (ticker - feed->tickers) * TICK_NS / TICKERS;
-    pthread_mutex_lock(&feed->lock);
-    while (!atomic_load(&feed->stop)) {
+    int64_t due_ns =
+        gs_clock_now_ns(clock) - (ticker - feed->tickers) * TICK_NS / TICKERS + TICK_NS;
+    while (pause_until(feed, due_ns)) {
+        if (ticker->part == GS_TICK_COMPARE && feed->asks)
+            ask_whether_to_nominate(feed);
+        gs_service_tick_part(feed->service, ticker->part);
         /* ticks that a stopped or suspended process missed are not made up for */
         int64_t now_ns = gs_clock_now_ns(clock);
         due_ns = due_ns + TICK_NS > now_ns ? due_ns + TICK_NS : now_ns;
-        struct timespec due = gs_clock_wait_until(due_ns);
-        while (!atomic_load(&feed->stop) &&
-               pthread_cond_timedwait(&feed->changed, &feed->lock, &due) != ETIMEDOUT)
-            ;
-        pthread_mutex_unlock(&feed->lock);
-        if (ticker->part == GS_TICK_COMPARE && feed->asks)
-            ask_whether_to_nominate(feed);
-        if (!atomic_load(&feed->stop))
-            gs_service_tick_part(feed->service, ticker->part);
-        pthread_mutex_lock(&feed->lock);
     }
-    pthread_mutex_unlock(&feed->lock);
     return NULL;
 }
 
@@ -124,6 +138,8 @@ static int start_threads(struct feed *feed)
     int error = start_thread(feed, watch_nodes, feed);
     if (error == 0)
         error = start_thread(feed, watch_pods, feed);
+    if (error == 0)
+        error = start_thread(feed, watch_budgets, feed);
     for (int i = 0; error == 0 && i < TICKERS; i++) {
         feed->tickers[i] = (struct ticker){feed, i < GS_TICKS ? (enum gs_tick)i : GS_TICK_PATCH};
         error = start_thread(feed, tick, &feed->tickers[i]);
@@ -145,9 +161,9 @@ int feed_start(struct gs_service *service, struct gs_kube_client *client, bool n
     pthread_mutex_init(&feed->lock, NULL);
     gs_clock_cond_init(&feed->changed);
     int error = start_threads(feed);
-    if (error || budget_watch_start(service, client, &feed->budgets, err) < 0) {
+    if (error) {
         feed_stop(feed);
-        return error ? gs_fail_errno(err, GS_ENOMEM, error, "thread") : -1;
+        return gs_fail_errno(err, GS_ENOMEM, error, "thread");
     }
     *ret_feed = feed;
     return 0;
@@ -164,7 +180,6 @@ void feed_stop(struct feed *feed)
     feed->kube.ops->wake(feed->kube.ctx);
     for (int i = 0; i < feed->thread_count; i++)
         pthread_join(feed->threads[i], NULL);
-    budget_watch_stop(feed->budgets);
     pthread_cond_destroy(&feed->changed);
     pthread_mutex_destroy(&feed->lock);
     free(feed);
