@@ -14,37 +14,21 @@ static const char *place_of(const struct gs_waiter *waiter, const struct gs_pod 
     return pod->nominated_node[0] ? pod->nominated_node : offers->node;
 }
 
-struct following {
-    struct gs_service *service;
-    const struct gs_pod *pod;
-    struct gs_error *err;
-    int result;
-    bool known, renominated;
-};
-
-static void follow(void *ctx, struct gs_waiter *waiter)
-{
-    struct following *following = ctx;
-    const struct gs_pod *pod = following->pod;
-    following->known = true;
-    following->renominated =
-        pod->nominated_node[0] && strcmp(pod->nominated_node, waiter->pod->nominated_node) != 0;
-    if (following->renominated)
-        gs_offers_forget_freed(&waiter->offers);
-    following->result =
-        gs_holds_set(following->service, pod, place_of(waiter, pod), 0, following->err);
-}
-
 int gs_holds_follow(struct gs_service *service, const struct gs_pod *pod, struct gs_error *err)
 {
-    struct following following = {service, pod, err, 0, false, false};
-    gs_pending_known(service->pending, pod->uid, follow, &following);
-    if (!following.known)
+    struct gs_waiter *waiter = gs_pending_lock(service->pending, pod->uid);
+    if (!waiter)
         return gs_holds_set(service, pod, pod->nominated_node, 0, err);
-    if (following.renominated)
+    const bool renominated =
+        pod->nominated_node[0] && strcmp(pod->nominated_node, waiter->pod->nominated_node) != 0;
+    if (renominated)
+        gs_offers_forget_freed(&waiter->offers);
+    int result = gs_holds_set(service, pod, place_of(waiter, pod), 0, err);
+    gs_pending_unlock(service->pending, waiter);
+    if (renominated)
         gs_eviction_waits_settle(&service->eviction_waits, pod->uid, pod->nominated_node,
                                  gs_service_now(service));
-    return following.result;
+    return result;
 }
 
 /* For a pod that the watch showed, after its offers changed; the table is locked. */
@@ -54,14 +38,13 @@ static void update_hold(struct gs_service *service, const struct gs_waiter *wait
         (void)gs_holds_set(service, waiter->pod, place_of(waiter, waiter->pod), 0, NULL);
 }
 
-static void update(void *ctx, struct gs_waiter *waiter)
-{
-    update_hold(ctx, waiter);
-}
-
 void gs_holds_again(struct gs_service *service, const char *uid)
 {
-    gs_pending_known(service->pending, uid, update, service);
+    struct gs_waiter *waiter = gs_pending_lock(service->pending, uid);
+    if (!waiter)
+        return;
+    update_hold(service, waiter);
+    gs_pending_unlock(service->pending, waiter);
 }
 
 int gs_holds_set(struct gs_service *service, const struct gs_pod *pod, const char *node,
@@ -89,31 +72,28 @@ void gs_holds_end_offer(struct gs_service *service, struct gs_waiter *waiter)
     waiter->anywhere = true;
 }
 
-struct freeing {
-    struct gs_service *service;
-    const char *node;
-    bool shown; /* out */
-};
-
-static void reserve_freed(void *ctx, struct gs_waiter *waiter)
+static void reserve_freed(struct gs_service *service, struct gs_waiter *waiter, const char *node)
 {
-    struct freeing *freeing = ctx;
     struct gs_offers *offers = &waiter->offers;
-    freeing->shown = waiter->shown;
-    if (!waiter->shown || (offers->freed && strcmp(offers->freed, freeing->node) == 0))
+    if (offers->freed && strcmp(offers->freed, node) == 0)
         return;
     gs_offers_forget_freed(offers);
-    offers->freed = strdup(freeing->node);
-    offers->freed_ns = gs_service_now(freeing->service);
-    gs_holds_end_offer(freeing->service, waiter);
+    offers->freed = strdup(node);
+    offers->freed_ns = gs_service_now(service);
+    gs_holds_end_offer(service, waiter);
     gs_log(GS_LOG_INFO, "freed memory reserved", GS_STR("pod", waiter->pod->name),
-           GS_STR("namespace", waiter->pod->ns), GS_STR("node", freeing->node));
+           GS_STR("namespace", waiter->pod->ns), GS_STR("node", node));
 }
 
 bool gs_holds_freed(void *ctx, const char *uid, const char *node)
 {
     struct gs_service *service = ctx;
-    struct freeing freeing = {service, node, false};
-    gs_pending_known(service->pending, uid, reserve_freed, &freeing);
-    return freeing.shown;
+    struct gs_waiter *waiter = gs_pending_lock(service->pending, uid);
+    if (!waiter)
+        return false;
+    const bool shown = waiter->shown;
+    if (shown)
+        reserve_freed(service, waiter, node);
+    gs_pending_unlock(service->pending, waiter);
+    return shown;
 }

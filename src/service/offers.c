@@ -203,66 +203,55 @@ static uint32_t find_for(const struct gs_service *service, const struct gs_waite
     return gs_offers_find(service, waiter, &ask, gs_offers_take, &from, &work);
 }
 
-struct question {
-    const struct gs_service *service;
-    const struct gs_pod *pod;
-    int64_t now_ns;
-    bool held_up; /* out */
-};
-
-static void ask_whether(void *ctx, struct gs_waiter *waiter)
+/* For preempt: whether nobody is to be named now. */
+static bool decide_hold_up(const struct gs_service *service, struct gs_waiter *waiter,
+                           const struct gs_pod *pod)
 {
-    struct question *question = ctx;
     struct gs_offers *offers = &waiter->offers;
-    if (offers->node && strcmp(question->pod->nominated_node, offers->node) == 0)
+    const int64_t now_ns = gs_service_now(service);
+    if (offers->node && strcmp(pod->nominated_node, offers->node) == 0)
         offers->failed = true;
     bool may = offers->questions < GS_OFFER_QUESTIONS &&
-               (!offers->questions || question->now_ns - offers->first_ns < GS_OFFER_NS) &&
-               is_offerable(question->service, waiter);
+               (!offers->questions || now_ns - offers->first_ns < GS_OFFER_NS) &&
+               is_offerable(service, waiter);
     /* once a node was tried in vain, each more would cost another back-off of kube-scheduler's */
-    question->held_up =
-        may && (offers->node
-                    ? !offers->failed
-                    : !offers->tried_count && find_for(question->service, waiter) != GS_INDEX_NONE);
-    offers->owed = question->held_up;
-    if (!question->held_up)
-        return;
-    offers->first_ns = offers->questions ? offers->first_ns : question->now_ns;
+    offers->owed =
+        may && (offers->node ? !offers->failed
+                             : !offers->tried_count && find_for(service, waiter) != GS_INDEX_NONE);
+    if (!offers->owed)
+        return false;
+    offers->first_ns = offers->questions ? offers->first_ns : now_ns;
     offers->questions++;
     GS_INVARIANT(offers->questions <= GS_OFFER_QUESTIONS,
                  "preemption of a pod is delayed at most twice");
+    return true;
 }
 
 bool gs_offers_hold_up(struct gs_service *service, const struct gs_pod *pod)
 {
-    struct question question = {.service = service, .pod = pod, .now_ns = gs_service_now(service)};
     if (!atomic_load(&service->nominates))
         return false;
     gs_store_read(&service->store);
-    gs_pending_known(service->pending, pod->uid, ask_whether, &question);
+    struct gs_waiter *waiter = gs_pending_lock(service->pending, pod->uid);
+    const bool held_up = waiter && decide_hold_up(service, waiter, pod);
+    if (waiter)
+        gs_pending_unlock(service->pending, waiter);
     gs_store_unlock(&service->store);
-    return question.held_up;
-}
-
-struct named {
-    const struct gs_victims *nodes;
-    uint32_t count;
-};
-
-static void leave(void *ctx, struct gs_waiter *waiter)
-{
-    const struct named *named = ctx;
-    const char *mark = waiter->offers.node ? waiter->offers.node : waiter->pod->offer;
-    waiter->offers.failed = waiter->offers.evicts = true;
-    for (uint32_t i = 0; mark[0] && i < named->count; i++)
-        waiter->offers.left |= gs_slice_eq(gs_slice_of(named->nodes[i].node), gs_slice_of(mark));
+    return held_up;
 }
 
 void gs_offers_leave(struct gs_service *service, const char *uid, const struct gs_victims *nodes,
                      uint32_t count)
 {
-    struct named named = {nodes, count};
-    gs_pending_known(service->pending, uid, leave, &named);
+    struct gs_waiter *waiter = gs_pending_lock(service->pending, uid);
+    if (!waiter)
+        return;
+    struct gs_offers *offers = &waiter->offers;
+    const char *mark = offers->node ? offers->node : waiter->pod->offer;
+    offers->failed = offers->evicts = true;
+    for (uint32_t i = 0; mark[0] && i < count; i++)
+        offers->left |= gs_slice_eq(gs_slice_of(nodes[i].node), gs_slice_of(mark));
+    gs_pending_unlock(service->pending, waiter);
 }
 
 bool gs_offers_decide(struct gs_service *service, struct gs_waiter *waiter, int64_t now_ns)
@@ -291,26 +280,20 @@ bool gs_offers_decide(struct gs_service *service, struct gs_waiter *waiter, int6
     return false;
 }
 
-struct sent {
-    struct gs_service *service;
-    const struct gs_pod *pod; /* as it was decided on */
-    bool stands;
-    bool stale;
-};
-
-static void note_sent(void *ctx, struct gs_waiter *waiter)
+/* pod: as it was decided on. */
+static void note_sent(struct gs_service *service, struct gs_waiter *waiter,
+                      const struct gs_pod *pod, bool stands, bool stale)
 {
-    const struct sent *sent = ctx;
     struct gs_offers *offers = &waiter->offers;
-    if (sent->stale)
-        offers->stale = gs_pod_revision(sent->pod);
-    offers->awaited = sent->stands;
-    if (sent->stands || !offers->node)
+    if (stale)
+        offers->stale = gs_pod_revision(pod);
+    offers->awaited = stands;
+    if (stands || !offers->node)
         return;
-    uint32_t slot = gs_ledger_hold_slot(sent->service->store.cluster.ledger, waiter->pod->uid);
-    if (sent->stale)
+    uint32_t slot = gs_ledger_hold_slot(service->store.cluster.ledger, waiter->pod->uid);
+    if (stale)
         forget_try(offers, slot);
-    gs_holds_end_offer(sent->service, waiter);
+    gs_holds_end_offer(service, waiter);
 }
 
 /* Whether it was carried out: not known where the answer is missing, and then the watch tells. */
@@ -327,19 +310,23 @@ enum gs_offer_sent gs_offers_send(struct gs_service *service, const struct gs_po
     struct gs_error err = {0};
     int result = gs_patch_pod(service, pod, pod->resource_version, annotations, 2, node, &err);
     /* 409: it changed, or is another pod by now; 422: it was bound just now */
-    struct sent sent = {service, pod, result == 0 || !is_sure(err.code),
-                        err.code == GS_ECONFLICT || err.code == GS_EINVAL};
+    const bool stale = err.code == GS_ECONFLICT || err.code == GS_EINVAL;
+    const bool stands = result == 0 || !is_sure(err.code);
     gs_store_write(&service->store);
-    gs_pending_known(service->pending, pod->uid, note_sent, &sent);
+    struct gs_waiter *waiter = gs_pending_lock(service->pending, pod->uid);
+    if (waiter) {
+        note_sent(service, waiter, pod, stands, stale);
+        gs_pending_unlock(service->pending, waiter);
+    }
     gs_store_unlock(&service->store);
-    gs_log(result == 0  ? GS_LOG_INFO
-           : sent.stale ? GS_LOG_DEBUG
-                        : GS_LOG_WARN,
+    gs_log(result == 0 ? GS_LOG_INFO
+           : stale     ? GS_LOG_DEBUG
+                       : GS_LOG_WARN,
            result == 0 ? "pod nominated" : "cannot nominate pod", GS_POD_FIELDS(pod),
            GS_STR("node", node), GS_STR("error", err.msg));
     if (result == 0)
         atomic_fetch_add(&service->nominations, 1);
-    return sent.stands ? GS_OFFER_WRITTEN : sent.stale ? GS_OFFER_STALE : GS_OFFER_REFUSED;
+    return stands ? GS_OFFER_WRITTEN : stale ? GS_OFFER_STALE : GS_OFFER_REFUSED;
 }
 
 struct back {
@@ -383,46 +370,33 @@ static bool is_due_back(const struct gs_service *service, const struct gs_waiter
            !is_kept(service, waiter);
 }
 
-struct mark {
-    struct gs_service *service;
-    struct gs_pod pod; /* a copy; zeroed: there is none to take off */
-    bool nominated;    /* that is taken back as well */
-    bool taken;        /* it was */
-};
-
-static void note_taken(void *ctx, struct gs_waiter *waiter)
-{
-    const struct mark *mark = ctx;
-    waiter->offers.stale = gs_pod_revision(&mark->pod); /* its next event says what is so */
-    waiter->offers.cleaned |= mark->taken;
-}
-
-static void copy_marked(void *ctx, struct gs_waiter *waiter)
-{
-    struct mark *mark = ctx;
-    if (is_due_back(mark->service, waiter) && gs_pod_copy(&mark->pod, waiter->pod) == 0)
-        mark->nominated = is_marked(waiter);
-}
-
 static void take_back(struct gs_service *service, const char *uid)
 {
     const struct gs_kv off = {service->config.names->offer, NULL};
-    struct mark mark = {.service = service};
+    struct gs_pod pod = {0};
     struct gs_error err = {0};
     gs_store_read(&service->store);
-    gs_pending_known(service->pending, uid, copy_marked, &mark);
+    struct gs_waiter *waiter = gs_pending_lock(service->pending, uid);
+    const bool due = waiter && is_due_back(service, waiter) && gs_pod_copy(&pod, waiter->pod) == 0;
+    const bool nominated = due && is_marked(waiter);
+    if (waiter)
+        gs_pending_unlock(service->pending, waiter);
     gs_store_unlock(&service->store);
-    if (!mark.pod.uid)
+    if (!due)
         return;
-    const struct gs_pod *pod = &mark.pod;
-    mark.taken = gs_patch_pod(service, pod, pod->resource_version, &off, 1,
-                              mark.nominated ? "" : NULL, &err) == 0;
-    if (mark.taken || err.code == GS_ECONFLICT || err.code == GS_EINVAL)
-        gs_pending_known(service->pending, uid, note_taken, &mark);
-    else
-        gs_log(GS_LOG_WARN, "cannot withdraw nomination", GS_POD_FIELDS(pod),
-               GS_STR("node", pod->offer), GS_STR("error", err.msg));
-    gs_pod_release(&mark.pod);
+    const bool taken = gs_patch_pod(service, &pod, pod.resource_version, &off, 1,
+                                    nominated ? "" : NULL, &err) == 0;
+    const bool known = taken || err.code == GS_ECONFLICT || err.code == GS_EINVAL;
+    waiter = known ? gs_pending_lock(service->pending, uid) : NULL;
+    if (waiter) {
+        waiter->offers.stale = gs_pod_revision(&pod); /* its next event says what is so */
+        waiter->offers.cleaned |= taken;
+        gs_pending_unlock(service->pending, waiter);
+    }
+    if (!known)
+        gs_log(GS_LOG_WARN, "cannot withdraw nomination", GS_POD_FIELDS(&pod),
+               GS_STR("node", pod.offer), GS_STR("error", err.msg));
+    gs_pod_release(&pod);
 }
 
 static bool look_back(void *ctx, struct gs_waiter *waiter)

@@ -397,15 +397,19 @@ void gs_pending_stats(struct gs_pending *pending, int64_t now_ns, struct gs_pend
     *ret = stats;
 }
 
-void gs_pending_known(struct gs_pending *pending, const char *uid,
-                      void (*each)(void *ctx, struct gs_waiter *waiter), void *ctx)
+struct gs_waiter *gs_pending_lock(struct gs_pending *pending, const char *uid)
 {
     pthread_mutex_lock(&pending->lock);
     struct entry *entry = find(pending, uid);
-    if (entry) {
-        each(ctx, &entry->waiter);
-        note_offer(pending, entry);
-    }
+    if (entry)
+        return &entry->waiter;
+    pthread_mutex_unlock(&pending->lock);
+    return NULL;
+}
+
+void gs_pending_unlock(struct gs_pending *pending, const struct gs_waiter *waiter)
+{
+    note_offer(pending, (struct entry *)waiter->pod); /* its first member */
     pthread_mutex_unlock(&pending->lock);
 }
 

@@ -77,7 +77,7 @@ struct gs_pending_stats {
 };
 void gs_pending_stats(struct gs_pending *pending, int64_t now_ns, struct gs_pending_stats *ret);
 
-/* A pod as the waker sees it; lent for the call. */
+/* A pod as the waker sees it; lent while the table is locked. */
 struct gs_waiter {
     bool waits; /* since a refusal, for memory or for kube-scheduler to look again */
     const struct gs_pod *pod;
@@ -97,12 +97,13 @@ struct gs_waiter {
     struct gs_offers offers;
 };
 
-/* Calls each for this pod, under the table's lock, if it is known. */
-void gs_pending_known(struct gs_pending *pending, const char *uid,
-                      void (*each)(void *ctx, struct gs_waiter *waiter), void *ctx);
+/* The pod as the waker sees it, with the table locked until gs_pending_unlock(); NULL: it is not
+ * known, and nothing is locked. */
+struct gs_waiter *gs_pending_lock(struct gs_pending *pending, const char *uid);
+void gs_pending_unlock(struct gs_pending *pending, const struct gs_waiter *waiter);
 
-/* Calls each for every pod that is offered a node or bears the mark of one, likewise; whether there
- * is any. each may end or begin offers. */
+/* Calls each for every pod that is offered a node or bears the mark of one, with the table locked;
+ * whether there is any. each may end or begin offers. */
 void gs_pending_each_offered(struct gs_pending *pending,
                              bool (*each)(void *ctx, struct gs_waiter *waiter), void *ctx);
 bool gs_pending_offered(struct gs_pending *pending);

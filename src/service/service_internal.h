@@ -87,8 +87,8 @@ struct gs_service {
     int64_t next_audit_ns;
     uint64_t dropped; /* pending pods, until the last audit */
     int64_t next_refresh_ns;
-    int64_t next_compare_ns; /* 0: not started */
-    atomic_bool compares;    /* the next list of pods is compared with the ledger */
+    int64_t next_compare_ns;       /* 0: not started */
+    atomic_bool compares;          /* the next list of pods is compared with the ledger */
     struct gs_new_nodes new_nodes; /* guarded by the store's lock */
     struct gs_warnings warnings;
 

@@ -277,9 +277,8 @@ struct wake {
     char node[GS_NODE_NAME_BYTES]; /* where it is nominated; "": nowhere */
 };
 
-static void prepare(void *ctx, struct gs_waiter *waiter)
+static void prepare(struct wake *wake, struct gs_waiter *waiter)
 {
-    struct wake *wake = ctx;
     struct gs_offers *offers = &waiter->offers;
     bool owed = is_owed(waiter, wake->now_ns);
     struct gs_ask ask;
@@ -337,7 +336,11 @@ static void requeue_pod(struct gs_service *service, const char *uid)
 {
     struct wake wake = {.service = service, .now_ns = gs_service_now(service)};
     gs_store_write(&service->store);
-    gs_pending_known(service->pending, uid, prepare, &wake);
+    struct gs_waiter *waiter = gs_pending_lock(service->pending, uid);
+    if (waiter) {
+        prepare(&wake, waiter);
+        gs_pending_unlock(service->pending, waiter);
+    }
     gs_store_unlock(&service->store);
     if (wake.why)
         wake_pod(service, &wake);

@@ -191,11 +191,6 @@ static bool put_large(const char *ns, unsigned n)
     return kept;
 }
 
-static void reserve(void *ctx, struct gs_waiter *waiter)
-{
-    waiter->offers.freed = strdup("n1");
-}
-
 /* Two namespaces come with what there is before a third does: the larger one's go, the oldest
  * without a reservation first, until all have as much. Filter had told of the third's first pod as
  * the larger one's. */
@@ -212,7 +207,9 @@ static void in_a_full_table_the_largest_namespace_makes_room(void **state)
     refuse_pod(told);
     for (; stats_now().bytes + 4 * EACH <= GS_PENDING_BYTES_MAX; all++)
         put_large(all % 4 ? "most" : less, all);
-    gs_pending_known(pending, "most-1", reserve, NULL);
+    struct gs_waiter *reserved = gs_pending_lock(pending, "most-1");
+    reserved->offers.freed = strdup("n1");
+    gs_pending_unlock(pending, reserved);
     assert_true(put_large(third, 0));
     assert_false(put_large("most", all));
     while (put_large(third, count))
