@@ -47,9 +47,9 @@ struct gs_ledger_claim {
     bool leaving : 1;
 };
 
-/* 24 bytes, plus 8 in the index */
+/* 16 bytes, plus 8 in the index */
 struct gs_ledger_other {
-    uint64_t uid_hi, uid_lo;
+    uint64_t uid;  /* hash */
     uint32_t node; /* GS_INDEX_NONE: unused slot */
     uint32_t cpu_milli : 31;
     uint32_t seen : 1;

@@ -1,54 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pods without GPU memory: only their CPU on GPU nodes, in 32 bytes each. */
+/* Pods without GPU memory: only their CPU on GPU nodes, in 24 bytes each. */
 #include "ledger_internal.h"
-
-#include <string.h>
-
-struct uid_bits {
-    uint64_t hi, lo;
-};
-
-/* `len` lower-case hexadecimal digits behind those before; false: they are none. No branch on any
- * of them: half a million UIDs are read in a row when lists are loaded. */
-static inline bool add_digits(uint64_t *bits, const char *at, size_t len)
-{
-    unsigned odd = 0;
-    for (size_t i = 0; i < len; i++) {
-        const unsigned c = (unsigned char)at[i];
-        odd |= (c - '0' > 9) & (c - 'a' > 5);
-        *bits = *bits << 4 | ((c & 0xf) + (c >> 6) * 9);
-    }
-    return !odd;
-}
-
-/* A UUID as API servers write it is its 128 bits; any other text two different hashes of it. */
-static struct uid_bits bits_of(const char *uid)
-{
-    struct uid_bits bits = {0};
-    const size_t len = strlen(uid);
-    if (len == 36 && uid[8] == '-' && uid[13] == '-' && uid[18] == '-' && uid[23] == '-' &&
-        add_digits(&bits.hi, uid, 8) && add_digits(&bits.hi, uid + 9, 4) &&
-        add_digits(&bits.hi, uid + 14, 4) && add_digits(&bits.lo, uid + 19, 4) &&
-        add_digits(&bits.lo, uid + 24, 12))
-        return bits;
-    return (struct uid_bits){gs_hash_lasting(uid, len), gs_hash_bytes(uid, len)};
-}
-
-static uint64_t hash_bits(struct uid_bits bits)
-{
-    return gs_hash_bytes(&bits, sizeof(bits));
-}
 
 struct other_key {
     const struct gs_ledger *ledger;
-    struct uid_bits bits;
+    uint64_t uid;
 };
 
 static bool same_other(const void *ctx, uint32_t slot)
 {
     const struct other_key *key = ctx;
-    const struct gs_ledger_other *other = &key->ledger->others[slot];
-    return other->uid_hi == key->bits.hi && other->uid_lo == key->bits.lo;
+    return key->ledger->others[slot].uid == key->uid;
+}
+
+static uint32_t find_other(const struct gs_ledger *ledger, uint64_t uid)
+{
+    struct other_key key = {ledger, uid};
+    return gs_index_find(&ledger->by_other, uid, same_other, &key);
 }
 
 static void add_cpu(struct gs_ledger *ledger, uint32_t node, int64_t cpu_milli)
@@ -61,8 +29,7 @@ static void drop_other(struct gs_ledger *ledger, uint32_t slot)
 {
     struct gs_ledger_other *other = &ledger->others[slot];
     uint32_t node = other->node;
-    gs_index_remove(&ledger->by_other, hash_bits((struct uid_bits){other->uid_hi, other->uid_lo}),
-                    slot);
+    gs_index_remove(&ledger->by_other, other->uid, slot);
     add_cpu(ledger, node, -(int64_t)other->cpu_milli);
     *other = (struct gs_ledger_other){.node = GS_INDEX_NONE};
     gs_pool_give(&ledger->other_pool, slot);
@@ -74,8 +41,7 @@ bool gs_ledger_remove_other(struct gs_ledger *ledger, const char *uid)
 {
     if (!ledger->by_other.count)
         return false;
-    struct other_key key = {ledger, bits_of(uid)};
-    uint32_t slot = gs_index_find(&ledger->by_other, hash_bits(key.bits), same_other, &key);
+    uint32_t slot = find_other(ledger, gs_hash_text(uid));
     if (slot == GS_INDEX_NONE)
         return false;
     drop_other(ledger, slot);
@@ -90,10 +56,9 @@ int gs_ledger_set_other(struct gs_ledger *ledger, const char *uid, const char *n
         gs_ledger_remove_other(ledger, uid);
         return 0;
     }
-    struct other_key key = {ledger, bits_of(uid)};
-    uint64_t hash = hash_bits(key.bits);
+    const uint64_t hash = gs_hash_text(uid);
     uint32_t cpu = cpu_milli < 0 ? 0 : cpu_milli > INT32_MAX ? INT32_MAX : (uint32_t)cpu_milli;
-    uint32_t slot = gs_index_find(&ledger->by_other, hash, same_other, &key);
+    uint32_t slot = find_other(ledger, hash);
     if (slot != GS_INDEX_NONE && ledger->others[slot].node == node) {
         struct gs_ledger_other *old = &ledger->others[slot];
         int64_t change = (int64_t)cpu - (int64_t)old->cpu_milli;
@@ -109,8 +74,7 @@ int gs_ledger_set_other(struct gs_ledger *ledger, const char *uid, const char *n
     if (slot != GS_INDEX_NONE)
         drop_other(ledger, slot);
     slot = gs_pool_take(&ledger->other_pool);
-    ledger->others[slot] =
-        (struct gs_ledger_other){key.bits.hi, key.bits.lo, node, cpu & INT32_MAX, 1};
+    ledger->others[slot] = (struct gs_ledger_other){hash, node, cpu & INT32_MAX, 1};
     gs_index_insert(&ledger->by_other, hash, slot);
     ledger->nodes[node].others++;
     add_cpu(ledger, node, cpu);

@@ -188,7 +188,7 @@ void gs_ledger_each_claim(const struct gs_ledger *ledger, uint32_t slot,
 void gs_ledger_each(const struct gs_ledger *ledger,
                     bool (*each)(void *ctx, const struct gs_claim *claim), void *ctx);
 
-/* A pod without GPU memory takes CPU on a node: 32 bytes a pod, and nothing at all when the node
+/* A pod without GPU memory takes CPU on a node: 24 bytes a pod, and nothing at all when the node
  * has no GPUs. GS_ENOMEM: nothing changed. */
 int gs_ledger_set_other(struct gs_ledger *ledger, const char *uid, const char *node,
                         int64_t cpu_milli, struct gs_error *err);
