@@ -42,10 +42,7 @@ struct gs_service *gs_service_new(const struct gs_service_config *config, struct
 static void scratch_free(struct gs_scratch *scratch)
 {
     gs_filter_args_release(&scratch->args);
-    free(scratch->verdicts);
-    free(scratch->losses);
-    free(scratch->fits);
-    free(scratch->slots);
+    gs_arena_release(&scratch->arena);
     free(scratch);
 }
 
@@ -90,16 +87,14 @@ int gs_scratch_room(struct gs_scratch *scratch, uint32_t count)
     if (scratch->cap >= count && scratch->cap)
         return 0;
     uint32_t cap = count < 64 ? 64 : count;
-    free(scratch->verdicts);
-    free(scratch->losses);
-    free(scratch->fits);
-    free(scratch->slots);
+    struct gs_arena *arena = &scratch->arena;
+    gs_arena_release(arena);
     scratch->cap = 0;
     scratch->found_id = 0;
-    scratch->verdicts = calloc(cap, sizeof(*scratch->verdicts));
-    scratch->losses = calloc(cap, sizeof(*scratch->losses));
-    scratch->fits = calloc(cap, sizeof(*scratch->fits));
-    scratch->slots = calloc(cap, sizeof(*scratch->slots));
+    scratch->verdicts = gs_arena_calloc(arena, cap, sizeof(*scratch->verdicts));
+    scratch->losses = gs_arena_calloc(arena, cap, sizeof(*scratch->losses));
+    scratch->fits = gs_arena_calloc(arena, cap, sizeof(*scratch->fits));
+    scratch->slots = gs_arena_calloc(arena, cap, sizeof(*scratch->slots));
     if (!scratch->verdicts || !scratch->losses || !scratch->fits || !scratch->slots)
         return -1;
     scratch->cap = cap;

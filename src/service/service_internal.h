@@ -47,7 +47,8 @@ enum { GS_UNSHOWN = 64 };
 struct gs_scratch {
     struct gs_scratch *next;
     struct gs_filter_args args;
-    uint8_t *verdicts; /* one byte per candidate: reasons or scores */
+    struct gs_arena arena; /* of the four arrays, which have room for `cap` candidates */
+    uint8_t *verdicts;     /* one byte per candidate: reasons or scores */
     int64_t *losses;
     bool *fits;
     struct gs_match match; /* of args.pod */

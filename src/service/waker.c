@@ -267,52 +267,47 @@ static struct due **in_order(struct gs_waker *waker, uint32_t head)
     return all;
 }
 
-/* What is written for a pod that is due, under the locks. */
-struct wake {
-    struct gs_service *service;
-    int64_t now_ns;
-    struct gs_pod pod; /* a copy; zeroed: it is due no more */
-    const char *why;
-    bool unasked;
-    char node[GS_NODE_NAME_BYTES]; /* where it is nominated; "": nowhere */
-};
+static const char unevaluated[] =
+    "a node has enough free memory, but no scheduler evaluated the pod, or its bind failed";
 
-static void prepare(struct wake *wake, struct gs_waiter *waiter)
+/* Why it is requeued, the pod in *ret, and where it is nominated, "" for nowhere; NULL: it is due
+ * no more. Under the locks. */
+static const char *decide(struct gs_service *service, struct gs_waiter *waiter, struct gs_pod *ret,
+                          char node[GS_NODE_NAME_BYTES])
 {
+    const int64_t now_ns = gs_service_now(service);
     struct gs_offers *offers = &waiter->offers;
-    bool owed = is_owed(waiter, wake->now_ns);
+    const bool owed = is_owed(waiter, now_ns);
     struct gs_ask ask;
     gs_ask_of_pod(&ask, waiter->pod);
     /* others may have been offered its place meanwhile */
-    if (!waiter->waits || !is_due(waiter, wake->now_ns) ||
-        (!owed && !fits_now(wake->service, waiter, &ask, waiter->slot)) ||
-        gs_pod_copy(&wake->pod, waiter->pod) < 0)
-        return;
-    wake->why =
-        owed ? "its preemption may proceed"
-        : waiter->epoch
-            ? "a node gained enough free memory since the pod was rejected, or was not evaluated"
-            : "a node has enough free memory, but no scheduler evaluated the pod, or its bind "
-              "failed";
-    wake->unasked = !owed && !waiter->epoch;
-    if (owed)
-        offers->owed = false;
-    else if (waiter->epoch && gs_offers_decide(wake->service, waiter, wake->now_ns))
-        snprintf(wake->node, sizeof(wake->node), "%s", offers->node);
-    waiter->last_wake_ns = wake->now_ns;
+    if (!waiter->waits || !is_due(waiter, now_ns) ||
+        (!owed && !fits_now(service, waiter, &ask, waiter->slot)) ||
+        gs_pod_copy(ret, waiter->pod) < 0)
+        return NULL;
+    waiter->last_wake_ns = now_ns;
     waiter->wakes++;
+    if (owed) {
+        offers->owed = false;
+        return "its preemption may proceed";
+    }
+    if (!waiter->epoch)
+        return unevaluated;
+    if (gs_offers_decide(service, waiter, now_ns))
+        snprintf(node, GS_NODE_NAME_BYTES, "%s", offers->node);
+    return "a node gained enough free memory since the pod was rejected, or was not evaluated";
 }
 
-static void wake_pod(struct gs_service *service, const struct wake *wake)
+static void write_requeue(struct gs_service *service, const struct gs_pod *pod, const char *node,
+                          const char *why)
 {
-    const struct gs_pod *pod = &wake->pod;
     int64_t wall_ns = service->config.clock->wall_ns(service->config.clock->ctx);
     char value[32];
     snprintf(value, sizeof(value), "%lld", (long long)wall_ns);
     const struct gs_kv annotation = {service->config.names->wake, value};
     struct gs_error err = {0};
-    if (wake->node[0]) {
-        enum gs_offer_sent sent = gs_offers_send(service, pod, wake->node, value);
+    if (node[0]) {
+        enum gs_offer_sent sent = gs_offers_send(service, pod, node, value);
         atomic_fetch_add(&service->wakes, sent == GS_OFFER_WRITTEN);
         if (sent != GS_OFFER_REFUSED)
             return;
@@ -326,25 +321,25 @@ static void wake_pod(struct gs_service *service, const struct wake *wake)
         return;
     }
     atomic_fetch_add(&service->wakes, 1);
-    gs_log(wake->unasked && service->waker.said_unasked ? GS_LOG_DEBUG : GS_LOG_INFO,
-           "pod requeued", GS_POD_FIELDS(pod), GS_STR("reason", wake->why));
-    service->waker.said_unasked = wake->unasked;
+    gs_log(why == unevaluated && service->waker.said_unasked ? GS_LOG_DEBUG : GS_LOG_INFO,
+           "pod requeued", GS_POD_FIELDS(pod), GS_STR("reason", why));
+    service->waker.said_unasked = why == unevaluated;
 }
 
 /* Decided in its turn, on what is so then. */
 static void requeue_pod(struct gs_service *service, const char *uid)
 {
-    struct wake wake = {.service = service, .now_ns = gs_service_now(service)};
+    struct gs_pod pod = {0};
+    char node[GS_NODE_NAME_BYTES] = "";
     gs_store_write(&service->store);
     struct gs_waiter *waiter = gs_pending_lock(service->pending, uid);
-    if (waiter) {
-        prepare(&wake, waiter);
+    const char *why = waiter ? decide(service, waiter, &pod, node) : NULL;
+    if (waiter)
         gs_pending_unlock(service->pending, waiter);
-    }
     gs_store_unlock(&service->store);
-    if (wake.why)
-        wake_pod(service, &wake);
-    gs_pod_release(&wake.pod);
+    if (why)
+        write_requeue(service, &pod, node, why);
+    gs_pod_release(&pod);
 }
 
 /* Once all were looked at, or whoever stands first in a long line would be offered what came free
