@@ -76,9 +76,7 @@ static bool fits(const struct plan *plan)
 {
     struct gs_gpu_state after[GS_GPUS_MAX], room[GS_GPUS_MAX];
     struct gs_leaving leaving[GS_GPUS_MAX] = {0};
-    struct gs_node_view view = *plan->view;
-    memcpy(after, view.gpus, view.gpu_count * sizeof(*after));
-    view.gpus = after;
+    struct gs_node_view view = gs_view_copy(plan->view, after);
     for (size_t t = 0; t < plan->count; t++) {
         const struct tenant *tenant = &plan->tenants[t];
         if (tenant->gone)

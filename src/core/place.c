@@ -174,13 +174,10 @@ static uint64_t count_placed(const struct gs_place *place, const struct gs_node_
                              const struct gs_ask *ask, uint64_t most)
 {
     struct gs_gpu_state states[GS_GPUS_MAX];
-    struct gs_node_view copy = *view;
+    struct gs_node_view copy = gs_view_copy(view, states);
     enum gs_reason reason;
     gs_gpu_mask gpus;
     uint64_t count = 0;
-    memcpy(states, view->gpus, view->gpu_count * sizeof(*states));
-    copy.gpus = states;
-    copy.version = 0; /* no state of the ledger */
     while (count < most && (gpus = gs_place_gpus(place, &copy, ask, &reason)) != 0) {
         gs_view_charge(&copy, gpus, ask->units, (int32_t)ask->cores_pct);
         gs_view_summarise(&copy);

@@ -243,9 +243,7 @@ static gs_gpu_mask pick_for_later(const struct gs_node_view *view, const struct 
                                   const struct gs_leaving *leaving)
 {
     struct gs_gpu_state later[GS_GPUS_MAX];
-    struct gs_node_view copy = *view;
-    memcpy(later, view->gpus, view->gpu_count * sizeof(*later));
-    copy.gpus = later;
+    struct gs_node_view copy = gs_view_copy(view, later);
     for (uint32_t i = 0; i < view->gpu_count; i++) {
         later[i].free_units = free_once_they_left(&view->gpus[i], leaving);
         later[i].free_cores_pct = cores_once_they_left(&view->gpus[i], leaving);
@@ -387,10 +385,7 @@ enum gs_reason gs_fit_beside_holds_when(const struct gs_ledger *ledger,
             *ret_view = *view;
         return reason;
     }
-    struct gs_node_view copy = *view;
-    memcpy(scratch, view->gpus, view->gpu_count * sizeof(*scratch));
-    copy.gpus = scratch;
-    copy.version = 0; /* no state of the ledger: nothing may be remembered about it */
+    struct gs_node_view copy = gs_view_copy(view, scratch);
     struct seating seating = {.view = &copy, .ask = ask, .leaving = leaving};
     gs_ledger_each_hold(ledger, view->slot, seat, &seating);
     give_back_own(&seating);
@@ -407,9 +402,7 @@ enum gs_reason gs_fit_chosen(const struct gs_ledger *ledger, const struct gs_nod
     struct gs_gpu_state without[GS_GPUS_MAX], room[GS_GPUS_MAX];
     struct gs_node_view copy = *view, now;
     if (own) {
-        memcpy(without, view->gpus, view->gpu_count * sizeof(*without));
-        copy.gpus = without;
-        copy.version = 0; /* no state of the ledger */
+        copy = gs_view_copy(view, without);
         gs_view_charge(&copy, own->charged, -(int64_t)own->units, -(int32_t)own->cores_pct);
         gs_view_summarise(&copy);
     }

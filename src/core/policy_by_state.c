@@ -73,9 +73,7 @@ static uint32_t worth_after(const struct judge *judge, const struct gs_gpu_state
 __attribute__((noinline)) static void take_worth_before(struct judge *judge)
 {
     struct gs_gpu_state gpus[GS_GPUS_MAX];
-    struct gs_node_view view = *judge->view;
-    memcpy(gpus, view.gpus, view.gpu_count * sizeof(*gpus));
-    view.gpus = gpus;
+    struct gs_node_view view = gs_view_copy(judge->view, gpus);
     for (uint32_t i = 0; i < view.gpu_count; i++)
         gpus[i].free_units = worth_before(judge, &gpus[i]);
     gs_state_of_view(&judge->before, judge->table, &view);

@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/core/view.h"
 
+struct gs_node_view gs_view_copy(const struct gs_node_view *view, struct gs_gpu_state *states)
+{
+    struct gs_node_view copy = *view;
+    memcpy(states, view->gpus, view->gpu_count * sizeof(*states));
+    copy.gpus = states;
+    copy.version = 0;
+    return copy;
+}
+
 void gs_view_summarise(struct gs_node_view *view)
 {
     uint32_t max_free = 0, max_total = 0;

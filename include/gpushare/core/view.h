@@ -46,6 +46,10 @@ struct gs_node_view {
     uint32_t slot;    /* the node's number in its ledger */
 };
 
+/* The view with gpus of its own, in `states` (room for GS_GPUS_MAX): to be changed, and no state of
+ * the ledger. */
+struct gs_node_view gs_view_copy(const struct gs_node_view *view, struct gs_gpu_state *states);
+
 /* Sets the summary from gpus[]. */
 void gs_view_summarise(struct gs_node_view *view);
 
