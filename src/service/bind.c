@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bind: choose and reserve under the lock, one call to the API without it, confirm or undo. What
- * has to wait for its turn reserves before that (open_binds.h). The API is the only truth: when the
- * answer is lost, the pod is read back, and while the call may still be carried out its reservation
- * stays (open_binds.h).
+ * has to wait for its turn reserves before that (unresolved_binds.h). The API is the only truth:
+ * when the answer is lost, the pod is read back, and while the call may still be carried out its
+ * reservation stays (unresolved_binds.h).
  */
 #include "bind.h"
 
@@ -19,9 +19,9 @@
 struct outcome {
     enum gs_bind_result result;
     const char *client; /* who asks; NULL: not known */
-    bool arrived;       /* it has reserved, before its turn came */
+    bool queued;        /* it has reserved, before its turn came */
     bool repeats;       /* an earlier attempt, whose outcome is not known: see
-                           gs_open_binds_repeat_begin() */
+                           gs_unresolved_binds_repeat_begin() */
     char words[sizeof(((struct gs_error *)0)->msg) + 64]; /* room for a whole error's */
 };
 
@@ -75,10 +75,10 @@ static bool settled(struct gs_service *service, const struct gs_binding_args *ar
     if (!gs_ledger_find_claim(service->store.cluster.ledger, args->uid, ret_claim))
         return false;
     bool same_node = strcmp(ret_claim->node, args->node) == 0;
-    bool open = gs_open_binds_has(&service->open_binds, args->uid);
+    bool open = gs_unresolved_binds_has(&service->unresolved_binds, args->uid);
     if (ret_claim->state == GS_CLAIM_CONFIRMED && !same_node)
         say(outcome, GS_BIND_CONFLICT, "pod is already bound to another node");
-    else if (ret_claim->state != GS_CLAIM_CONFIRMED && !open && !outcome->arrived)
+    else if (ret_claim->state != GS_CLAIM_CONFIRMED && !open && !outcome->queued)
         say(outcome, GS_BIND_REFUSED, "another bind of this pod is in progress");
     else if (ret_claim->state != GS_CLAIM_CONFIRMED && !same_node)
         say(outcome, GS_BIND_REFUSED,
@@ -102,7 +102,7 @@ static gs_gpu_mask choose_again(struct gs_service *service, const struct gs_node
                                 struct outcome *outcome)
 {
     if (takes_still(service, view, ask, before) &&
-        gs_open_binds_repeat_begin(&service->open_binds, before->uid)) {
+        gs_unresolved_binds_repeat_begin(&service->unresolved_binds, before->uid)) {
         outcome->repeats = true;
         return before->gpus;
     }
@@ -176,16 +176,15 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
     }
     enum gs_reason reason = GS_FITS;
     const struct gs_place place = gs_service_place(service);
-    if (outcome->arrived && !takes_still(service, view, ask, &before)) { /* the watch was faster */
+    if (outcome->queued && !takes_still(service, view, ask, &before)) { /* the watch was faster */
         gs_ledger_undo(ledger, args->uid);
         gs_store_freed(&service->store, view->slot, 0);
         gs_holds_again(service, args->uid);
         before.gpus = 0;
     }
-    const gs_gpu_mask gpus = !before.gpus ? gs_place_gpus(&place, view, ask, &reason)
-                             : outcome->arrived
-                                 ? before.gpus
-                                 : choose_again(service, view, ask, &before, outcome);
+    const gs_gpu_mask gpus = !before.gpus      ? gs_place_gpus(&place, view, ask, &reason)
+                             : outcome->queued ? before.gpus
+                                               : choose_again(service, view, ask, &before, outcome);
     if (reason != GS_FITS)
         say(outcome, GS_BIND_REFUSED, "%s", gs_reason_text(reason));
     if (!gpus)
@@ -206,7 +205,7 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
         return false;
     }
     if (is_sound(ledger, view->slot, pod->uid, gpus)) {
-        outcome->arrived = false;
+        outcome->queued = false;
         return true;
     }
     if (!before.gpus) /* an earlier attempt may be carried out yet: its place stays its own */
@@ -237,7 +236,7 @@ static void settle_failure(struct gs_service *service, const struct gs_binding_a
     /* This attempt did not bind it; an earlier one without an answer still may. */
     bool refused = definitely_failed(why->code) || why->code == GS_ECONFLICT;
     gs_store_read(&service->store);
-    bool open = gs_open_binds_has(&service->open_binds, args->uid);
+    bool open = gs_unresolved_binds_has(&service->unresolved_binds, args->uid);
     gs_store_unlock(&service->store);
     if (definitely_failed(why->code) && (!open || why->code == GS_ENOENT)) {
         gs_bind_undo(service, args->uid);
@@ -271,10 +270,12 @@ static void settle_failure(struct gs_service *service, const struct gs_binding_a
     const bool reserved = gs_ledger_find_claim(service->store.cluster.ledger, args->uid, &claim) &&
                           claim.state == GS_CLAIM_RESERVED;
     if (reserved && (!refused || !open)) /* else the watch was faster: bound, or gone */
-        gs_open_binds_add(&service->open_binds, args->ns, args->uid, now_ns + GS_NS_PER_S,
-                          now_ns + (answered ? GS_OPEN_BIND_ANSWERED_NS : GS_OPEN_BIND_NS));
+        gs_unresolved_binds_add(
+            &service->unresolved_binds, args->ns, args->uid, now_ns + GS_NS_PER_S,
+            now_ns + (answered ? GS_UNRESOLVED_BIND_ANSWERED_NS : GS_UNRESOLVED_BIND_NS));
     gs_store_unlock(&service->store);
-    say(outcome, GS_BIND_OPEN, "unresolved bind, its GPU memory stays reserved: %s", why->msg);
+    say(outcome, GS_BIND_UNRESOLVED, "unresolved bind, its GPU memory stays reserved: %s",
+        why->msg);
 }
 
 static void log_bind(const struct gs_binding_args *args, const struct gs_bind_record *record,
@@ -303,7 +304,7 @@ static bool is_ours(const struct gs_service *service, const struct gs_pod *pod,
         say(outcome, GS_BIND_REFUSED,
             "the pod requests no GPU memory: gpushare-extender does not bind it");
     else if (config->scheduler_name &&
-             !gs_askers_among(config->scheduler_name, pod->scheduler_name))
+             !gs_scheduler_activity_lists(config->scheduler_name, pod->scheduler_name))
         say(outcome, GS_BIND_REFUSED, "the pod's schedulerName is not in --scheduler-name");
     return !outcome->words[0];
 }
@@ -379,12 +380,12 @@ static void call_api(struct gs_service *service, const struct gs_binding_args *a
     atomic_fetch_sub(&service->sent_binds, 1);
 }
 
-static void arrive(struct gs_service *service, const struct gs_binding_args *args,
-                   const struct gs_pod *pod)
+static void queue_bind(struct gs_service *service, const struct gs_binding_args *args,
+                       const struct gs_pod *pod)
 {
     struct outcome unsaid = {0};
     struct gs_bind_record record = {0};
-    const int64_t until_ns = gs_service_now(service) + GS_ARRIVAL_NS;
+    const int64_t until_ns = gs_service_now(service) + GS_BIND_QUEUE_NS;
     struct gs_ask ask;
     struct gs_match match;
     struct gs_claim claim;
@@ -398,12 +399,12 @@ static void arrive(struct gs_service *service, const struct gs_binding_args *arg
     if (!gs_ledger_find_claim(ledger, args->uid, &claim) && is_ours(service, pod, &ask, &unsaid) &&
         may_use(service, pod, args->node, &unsaid) &&
         reserve(service, args, pod, &ask, &record, &unsaid) &&
-        !gs_open_binds_add(&service->arrivals, args->ns, args->uid, until_ns, until_ns))
+        !gs_unresolved_binds_add(&service->bind_queue, args->ns, args->uid, until_ns, until_ns))
         gs_ledger_undo(ledger, args->uid);
     gs_store_unlock(&service->store);
 }
 
-uint64_t gs_service_bind_arrived(struct gs_service *service, const char *body, size_t len)
+uint64_t gs_service_queue_bind(struct gs_service *service, const char *body, size_t len)
 {
     uint64_t ns = 0;
     struct gs_binding_args args = {0};
@@ -411,14 +412,14 @@ uint64_t gs_service_bind_arrived(struct gs_service *service, const char *body, s
     if (gs_codec_binding_args((struct gs_slice){body, len}, &args, NULL) == 0) {
         ns = gs_hash_text(args.ns);
         if (!gs_service_refuses(service) && find_known(service, &args, &pod, NULL) == 0)
-            arrive(service, &args, &pod);
+            queue_bind(service, &args, &pod);
     }
     gs_pod_release(&pod);
     gs_binding_args_release(&args);
     return ns;
 }
 
-/* Whether what is reserved for the pod is what this bind reserved when it arrived. An arrival whose
+/* Whether what is reserved for the pod is what this bind reserved when it was queued. One whose
  * place is gone goes, too: its time would end the place of a bind that is under way. */
 static bool take_turn(struct gs_service *service, const struct gs_binding_args *args)
 {
@@ -427,10 +428,10 @@ static bool take_turn(struct gs_service *service, const struct gs_binding_args *
     const bool found = gs_ledger_find_claim(service->store.cluster.ledger, args->uid, &claim);
     const bool reserved = found && claim.state == GS_CLAIM_RESERVED;
     const bool elsewhere = reserved && strcmp(claim.node, args->node) != 0;
-    const bool arrived =
-        !elsewhere && gs_open_binds_remove(&service->arrivals, args->uid) && reserved;
+    const bool queued =
+        !elsewhere && gs_unresolved_binds_remove(&service->bind_queue, args->uid) && reserved;
     gs_store_unlock(&service->store);
-    return arrived;
+    return queued;
 }
 
 static void bind_pod(struct gs_service *service, const struct gs_binding_args *args,
@@ -442,7 +443,7 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
     struct gs_ask ask;
     struct gs_match match;
     struct gs_claim claim;
-    outcome->arrived = take_turn(service, args);
+    outcome->queued = take_turn(service, args);
     gs_store_read(&service->store);
     bool is_settled = settled(service, args, outcome, &claim);
     if (is_settled)
@@ -463,7 +464,7 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
     bool go = ours && may_use(service, pod, args->node, outcome);
     gs_store_unlock(&service->store);
     if (go && ask.units) {
-        if (!outcome->arrived)
+        if (!outcome->queued)
             choose_ahead(service, args->node, &ask, &match);
         gs_store_write(&service->store);
         gs_ask_match(&ask, service->store.cluster.ledger, &match);
@@ -474,7 +475,7 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
         call_api(service, args, pod, &record, begun_ns, outcome);
     if (outcome->repeats) {
         gs_store_write(&service->store);
-        gs_open_binds_repeat_end(&service->open_binds, args->uid);
+        gs_unresolved_binds_repeat_end(&service->unresolved_binds, args->uid);
         gs_store_unlock(&service->store);
     }
     if (outcome->words[0] && ours && ask.units) {
@@ -512,13 +513,13 @@ int gs_service_bind_for(struct gs_service *service, const char *client, const ch
     int result = gs_codec_binding_args((struct gs_slice){body, len}, &args, err);
     if (result == 0) {
         if (refuses) {
-            outcome.arrived = take_turn(service, &args);
+            outcome.queued = take_turn(service, &args);
             say(&outcome, GS_BIND_REFUSED, "%s", refuses);
         } else {
             await_first(service);
             bind_pod(service, &args, &pod, &outcome);
         }
-        if (outcome.arrived) /* for nothing */
+        if (outcome.queued) /* for nothing */
             gs_bind_undo(service, args.uid);
         atomic_fetch_add_explicit(&service->binds[outcome.result], 1, memory_order_relaxed);
         gs_codec_binding_result(answer, outcome.words);

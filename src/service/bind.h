@@ -24,7 +24,7 @@ enum gs_bind_found gs_bind_read_back(struct gs_service *service, const char *ns,
 void gs_bind_confirm(struct gs_service *service, const struct gs_binding_args *args,
                      gs_gpu_mask gpus);
 
-/* Gives a reservation back and ends its stay in open_binds; a confirmed claim stays. */
+/* Gives a reservation back and ends its stay in unresolved_binds; a confirmed claim stays. */
 void gs_bind_undo(struct gs_service *service, const char *uid);
 
 /* The same for a bind without an answer whose pod is not bound, once no request can bind it any
@@ -32,6 +32,6 @@ void gs_bind_undo(struct gs_service *service, const char *uid);
 void gs_bind_expire(struct gs_service *service, const char *uid, int64_t now_ns);
 
 /* What was reserved for binds whose turn never came. */
-void gs_bind_expire_arrivals(struct gs_service *service, int64_t now_ns);
+void gs_bind_expire_queue(struct gs_service *service, int64_t now_ns);
 
 #endif

@@ -19,7 +19,7 @@ static void undo(struct gs_service *service, const char *uid)
 {
     struct gs_ledger *ledger = service->store.cluster.ledger;
     struct gs_claim claim;
-    gs_open_binds_remove(&service->open_binds, uid);
+    gs_unresolved_binds_remove(&service->unresolved_binds, uid);
     if (!gs_ledger_find_claim(ledger, uid, &claim) || claim.state != GS_CLAIM_RESERVED)
         return;
     const struct gs_node_view *view = gs_store_view(&service->store, claim.node);
@@ -40,22 +40,22 @@ void gs_bind_expire(struct gs_service *service, const char *uid, int64_t now_ns)
 {
     struct gs_claim claim;
     gs_store_write(&service->store);
-    GS_INVARIANT(!gs_open_binds_has(&service->open_binds, uid) ||
+    GS_INVARIANT(!gs_unresolved_binds_has(&service->unresolved_binds, uid) ||
                      (gs_ledger_find_claim(service->store.cluster.ledger, uid, &claim) &&
                       claim.state == GS_CLAIM_RESERVED),
                  "an unresolved bind has a reservation");
-    if (gs_open_binds_over(&service->open_binds, uid, now_ns))
+    if (gs_unresolved_binds_over(&service->unresolved_binds, uid, now_ns))
         undo(service, uid);
     gs_store_unlock(&service->store);
 }
 
-void gs_bind_expire_arrivals(struct gs_service *service, int64_t now_ns)
+void gs_bind_expire_queue(struct gs_service *service, int64_t now_ns)
 {
     const char *uid;
     gs_store_write(&service->store);
-    while ((uid = gs_open_binds_due(&service->arrivals, now_ns))) {
+    while ((uid = gs_unresolved_binds_due(&service->bind_queue, now_ns))) {
         undo(service, uid);
-        gs_open_binds_remove(&service->arrivals, uid);
+        gs_unresolved_binds_remove(&service->bind_queue, uid);
     }
     gs_store_unlock(&service->store);
 }
@@ -79,7 +79,7 @@ void gs_bind_confirm(struct gs_service *service, const struct gs_binding_args *a
     gs_ledger_confirm(store->cluster.ledger, args->uid);
     if (known && !shown)
         gs_term_bound(service, args->uid);
-    gs_open_binds_remove(&service->open_binds, args->uid);
+    gs_unresolved_binds_remove(&service->unresolved_binds, args->uid);
     gs_store_unlock(store);
     gs_pending_accepted(service->pending, args->uid);
 }

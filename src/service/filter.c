@@ -253,7 +253,7 @@ static enum outcome filter_gpu_pod(struct gs_service *service, struct gs_ask *as
     if (judge_locked(service, ask, scratch, &known_all, &epoch, err) < 0)
         return FAILED;
     if (known_all) /* else it is a simulation, which leaves nothing behind */
-        gs_askers_note(service->askers.asked, pod->scheduler_name);
+        gs_scheduler_activity_note(service->schedulers.asked, pod->scheduler_name);
     if (judge_after_eviction(service, ask, scratch, may_sleep, &epoch) == WOULD_SLEEP)
         return WOULD_SLEEP;
     enum gs_reason why;

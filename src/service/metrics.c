@@ -10,8 +10,8 @@ static const char *const verbs[GS_VERBS] = {
 };
 
 static const char *const bind_results[GS_BIND_RESULTS] = {
-    [GS_BIND_DONE] = "bound",    [GS_BIND_REFUSED] = "rejected", [GS_BIND_CONFLICT] = "conflict",
-    [GS_BIND_FAILED] = "failed", [GS_BIND_OPEN] = "unknown",
+    [GS_BIND_DONE] = "bound",    [GS_BIND_REFUSED] = "rejected",   [GS_BIND_CONFLICT] = "conflict",
+    [GS_BIND_FAILED] = "failed", [GS_BIND_UNRESOLVED] = "unknown",
 };
 
 static void print_verbs(struct gs_service *service, struct gs_buf *out)
@@ -66,24 +66,24 @@ static void print_pending(struct gs_service *service, struct gs_buf *out)
                       (double)stats.oldest_ns / 1e9);
     const struct gs_clock *clock = service->config.clock;
     int64_t wall_s = clock->wall_ns(clock->ctx) / GS_NS_PER_S;
-    int64_t unasked_s = stats.unasked_since_s ? wall_s - stats.unasked_since_s : 0;
+    int64_t unevaluated_s = stats.unevaluated_since_s ? wall_s - stats.unevaluated_since_s : 0;
     gs_metric_gauge(out, "gpushare_unevaluated_pods",
                     "Pending pods without scheduling gates for which this replica has received no "
                     "filter request since it started.",
-                    stats.unasked);
+                    stats.unevaluated);
     gs_metric_seconds(out, "gpushare_unevaluated_pod_oldest_seconds", "gauge",
                       "Age of the oldest unevaluated pod; 0 if none.",
-                      unasked_s > 0 ? (double)unasked_s : 0);
+                      unevaluated_s > 0 ? (double)unevaluated_s : 0);
     gs_metric_counter(out, "gpushare_requeues_total",
                       "Unschedulable pods requeued because GPU memory became free.",
-                      atomic_load(&service->wakes));
+                      atomic_load(&service->requeues));
     gs_metric_counter(
         out, "gpushare_nominations_total",
         "Unschedulable pods nominated to a node with enough free GPU memory (--nominate).",
         atomic_load(&service->nominations));
     gs_metric_counter(out, "gpushare_requeue_failures_total",
                       "Unschedulable pods that could not be requeued.",
-                      atomic_load(&service->wake_failures));
+                      atomic_load(&service->requeue_failures));
 }
 
 static void print_state(struct gs_service *service, struct gs_buf *out)
@@ -100,7 +100,7 @@ static void print_state(struct gs_service *service, struct gs_buf *out)
                       "Times that this replica became the leader; 0 without leader election.",
                       election ? gs_election_terms(election) : 0);
     gs_metric_gauge(out, "gpushare_unresolved_binds", "Binds whose outcome is not known yet.",
-                    atomic_load(&service->open_binds.count));
+                    atomic_load(&service->unresolved_binds.count));
     const char *name = "gpushare_watch_connected";
     gs_metric_family(
         out, name, "gauge",

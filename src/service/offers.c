@@ -187,7 +187,7 @@ uint32_t gs_offers_find(const struct gs_service *service, const struct gs_waiter
     return GS_INDEX_NONE;
 }
 
-/* Where the waker found room, or else among as many as can be looked at in a moment. */
+/* Where the requeuer found room, or else among as many as can be looked at in a moment. */
 static uint32_t find_for(const struct gs_service *service, const struct gs_waiter *waiter)
 {
     const struct gs_ledger *ledger = service->store.cluster.ledger;

@@ -13,12 +13,13 @@
  * Where kube-scheduler stops looking once it has found enough nodes (percentageOfNodesToScore), it
  * may have asked about none that has room: it knows the sum of a node's GPU memory, not its GPUs.
  * A pod so refused is nominated by us (status.nominatedNodeName) to a node of the ledger where it
- * fits and that it may use (model/eligible.h), and woken: kube-scheduler 1.22 and newer tries that
- * node first, with all its other filters (pkg/scheduler/schedule_one.go: evaluateNominatedNode).
+ * fits and that it may use (model/eligible.h), and requeued: kube-scheduler 1.22 and newer tries
+ * that node first, with all its other filters (pkg/scheduler/schedule_one.go:
+ * evaluateNominatedNode).
  *
  * | state | what is so | transition |
  * | --- | --- | --- |
- * | none | no offer stands, the pod has no mark | the waker finds a node: offered |
+ * | none | no offer stands, the pod has no mark | the requeuer finds a node: offered |
  * | offered | the ledger holds its place, also before the patch | bound; gs_offers_tick(): over |
  * | over | no offer stands, the pod has the mark | gs_offers_tick() takes it off: none |
  *
@@ -32,8 +33,8 @@
  *
  * `preempt` names nobody until a node that has room was offered and tried: at most
  * GS_OFFER_QUESTIONS times in a pod's life, none later than GS_OFFER_NS after the first. When that
- * is over, or no node is left, the pod is woken at once. A node that led nowhere is offered again
- * when its labels, taints, allocatable or free GPU memory are not what they were.
+ * is over, or no node is left, the pod is requeued at once. A node that led nowhere is offered
+ * again when its labels, taints, allocatable or free GPU memory are not what they were.
  *
  * A node on which GS_OFFERS_VAIN offers led nowhere, to whomever, is offered to nobody for a while,
  * longer each time (GS_OFFER_NS to GS_OFFERS_PAUSE_NS): other filters than ours may refuse a whole
@@ -77,8 +78,8 @@ struct gs_offers {
     bool left;        /* kube-scheduler may have nominated it to the marked node itself */
     bool evicts;      /* preempt named nodes, and it was not refused since: kube-scheduler is about
                          to nominate it to one of them */
-    bool owed;        /* preempt named nobody for the offer's sake: it is woken when that is over */
-    bool cleaned;     /* a mark without its nomination was taken off */
+    bool owed;    /* preempt named nobody for the offer's sake: it is requeued when that is over */
+    bool cleaned; /* a mark without its nomination was taken off */
     uint32_t questions; /* of preempt, so answered, … */
     int64_t first_ns;   /* … the first of them */
     uint64_t stale;     /* the revision on which a patch was decided in vain; 0: none */
@@ -126,7 +127,7 @@ bool gs_offers_hold_up(struct gs_service *service, const struct gs_pod *pod);
 void gs_offers_leave(struct gs_service *service, const char *uid, const struct gs_victims *nodes,
                      uint32_t count);
 
-/* For the waker, under the store's and the table's lock: may be offered a node, now; this one;
+/* For the requeuer, under the store's and the table's lock: may be offered a node, now; this one;
  * offers it one (lock for writing), false: there is none, or no memory. */
 bool gs_offers_wait(const struct gs_waiter *waiter); /* its next event decides */
 bool gs_offers_may(const struct gs_service *service, const struct gs_waiter *waiter);
@@ -143,7 +144,7 @@ uint32_t gs_offers_find(const struct gs_service *service, const struct gs_waiter
                         int64_t *work);
 int64_t gs_offers_rules_work(const struct gs_pod *pod);
 
-/* Writes an offer that was decided, in one patch with the annotation that wakes. */
+/* Writes an offer that was decided, in one patch with the annotation that requeues it. */
 enum gs_offer_sent {
     GS_OFFER_WRITTEN,
     GS_OFFER_STALE,   /* the pod is not what it was: its next event decides */

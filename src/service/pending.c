@@ -30,7 +30,7 @@ struct entry {
     bool offered;
 };
 
-/* The waker comes ten times a second, and pods may be many: it looks at those alone that concern
+/* The requeuer comes ten times a second, and pods may be many: it looks at those alone that concern
  * it. */
 struct gs_pending {
     pthread_mutex_t lock;
@@ -358,21 +358,21 @@ int gs_pending_get(struct gs_pending *pending, const char *uid, struct gs_pod *r
 }
 
 /* A scheduler is at work on it, or it waits for something else than a scheduler. */
-static bool is_asked(const struct entry *entry)
+static bool is_evaluated(const struct entry *entry)
 {
     const struct gs_waiter *waiter = &entry->waiter;
     return waiter->named_ns || waiter->offers.refused || !waiter->shown || entry->pod.gated ||
            entry->pod.deleting;
 }
 
-static void count_unasked(const struct entry *entry, struct gs_pending_stats *stats)
+static void count_unevaluated(const struct entry *entry, struct gs_pending_stats *stats)
 {
     int64_t created_s = entry->pod.created_s;
-    if (is_asked(entry))
+    if (is_evaluated(entry))
         return;
-    stats->unasked++;
-    if (created_s && (!stats->unasked_since_s || created_s < stats->unasked_since_s))
-        stats->unasked_since_s = created_s;
+    stats->unevaluated++;
+    if (created_s && (!stats->unevaluated_since_s || created_s < stats->unevaluated_since_s))
+        stats->unevaluated_since_s = created_s;
 }
 
 void gs_pending_stats(struct gs_pending *pending, int64_t now_ns, struct gs_pending_stats *ret)
@@ -389,7 +389,7 @@ void gs_pending_stats(struct gs_pending *pending, int64_t now_ns, struct gs_pend
             stats.oldest_ns = now_ns - entry->since_ns;
     }
     for (entry = pending->entries; entry; entry = entry->hh.next)
-        count_unasked(entry, &stats);
+        count_unevaluated(entry, &stats);
     stats.count = HASH_COUNT(pending->entries);
     stats.bytes = pending->bytes;
     stats.dropped = pending->dropped;

@@ -14,7 +14,7 @@
 
 /*
  * The pods that ask for GPU memory and are not bound yet: bind takes their requests from here, and
- * the waker finds here which of them were refused and since when. Has its own lock, taken last.
+ * the requeuer finds here which of them were refused and since when. Has its own lock, taken last.
  *
  * A pod that filter saw before the watch did is kept for GS_PENDING_UNSEEN_NS only. The table holds
  * at most GS_PENDING_MAX pods in GS_PENDING_BYTES_MAX. Where that is too little, pods that the
@@ -71,33 +71,33 @@ struct gs_pending_stats {
     uint32_t refused[GS_REASONS]; /* pods that wait, by why they were refused last */
     int64_t oldest_ns; /* since the first refusal of the one that waits longest; 0: none waits */
     uint32_t
-        unasked; /* pods without scheduling gates about which no scheduler asked this service */
-    uint64_t dropped;        /* so far, because the table was full */
-    int64_t unasked_since_s; /* the oldest one's creation, Unix seconds; 0: none */
+        unevaluated; /* pods without scheduling gates about which no scheduler asked this service */
+    uint64_t dropped;            /* so far, because the table was full */
+    int64_t unevaluated_since_s; /* the oldest one's creation, Unix seconds; 0: none */
 };
 void gs_pending_stats(struct gs_pending *pending, int64_t now_ns, struct gs_pending_stats *ret);
 
-/* A pod as the waker sees it; lent while the table is locked. */
+/* A pod as the requeuer sees it; lent while the table is locked. */
 struct gs_waiter {
     bool waits; /* since a refusal, for memory or for kube-scheduler to look again */
     const struct gs_pod *pod;
-    uint64_t epoch;       /* of its last refusal; 0: it was none for want of memory */
-    int64_t refused_ns;   /* time of its last refusal */
-    uint32_t slot;        /* node where it may fit now, or GS_INDEX_NONE */
-    uint64_t compared;    /* with the nodes whose last gain is up to here; 0: never */
-    uint32_t turn;        /* of its namespace, in which it was compared last */
-    bool shown;           /* by the watch; else filter alone told of it */
-    bool anywhere;        /* every node is to be looked at: room need not have come free */
-    int64_t named_ns;     /* filter named a node for it last; 0: never */
-    int64_t last_wake_ns; /* 0: never woken */
-    uint32_t wakes;       /* so far; sets the pause to the next */
-    uint32_t searches;    /* of all nodes, in vain, in a row; likewise */
-    uint32_t search_from; /* a search that is under way goes on at this slot */
-    int64_t search_ns;    /* not before */
+    uint64_t epoch;          /* of its last refusal; 0: it was none for want of memory */
+    int64_t refused_ns;      /* time of its last refusal */
+    uint32_t slot;           /* node where it may fit now, or GS_INDEX_NONE */
+    uint64_t compared;       /* with the nodes whose last gain is up to here; 0: never */
+    uint32_t turn;           /* of its namespace, in which it was compared last */
+    bool shown;              /* by the watch; else filter alone told of it */
+    bool anywhere;           /* every node is to be looked at: room need not have come free */
+    int64_t named_ns;        /* filter named a node for it last; 0: never */
+    int64_t last_requeue_ns; /* 0: never requeued */
+    uint32_t requeues;       /* so far; sets the pause to the next */
+    uint32_t searches;       /* of all nodes, in vain, in a row; likewise */
+    uint32_t search_from;    /* a search that is under way goes on at this slot */
+    int64_t search_ns;       /* not before */
     struct gs_offers offers;
 };
 
-/* The pod as the waker sees it, with the table locked until gs_pending_unlock(); NULL: it is not
+/* The pod as the requeuer sees it, with the table locked until gs_pending_unlock(); NULL: it is not
  * known, and nothing is locked. */
 struct gs_waiter *gs_pending_lock(struct gs_pending *pending, const char *uid);
 void gs_pending_unlock(struct gs_pending *pending, const struct gs_waiter *waiter);

@@ -57,8 +57,8 @@ void gs_service_free(struct gs_service *service)
     }
     gs_pending_free(service->pending);
     gs_patches_release(&service->patches);
-    gs_open_binds_release(&service->open_binds);
-    gs_open_binds_release(&service->arrivals);
+    gs_unresolved_binds_release(&service->unresolved_binds);
+    gs_unresolved_binds_release(&service->bind_queue);
     gs_promises_release(&service->promises);
     free(service->offered_nodes.nodes);
     gs_arena_release(&service->budgets.arena);
@@ -66,7 +66,7 @@ void gs_service_free(struct gs_service *service)
     gs_term_release(&service->term);
     gs_new_nodes_release(&service->new_nodes);
     gs_warnings_release(&service->warnings);
-    gs_arena_release(&service->waker.arena);
+    gs_arena_release(&service->requeue.arena);
     gs_store_release(&service->store);
     pthread_mutex_destroy(&service->scratch_lock);
     free(service);
@@ -170,9 +170,9 @@ uint32_t gs_service_offers(const struct gs_service *service)
     return atomic_load(&service->offers_out);
 }
 
-uint32_t gs_service_open_binds(const struct gs_service *service)
+uint32_t gs_service_unresolved_binds(const struct gs_service *service)
 {
-    return atomic_load(&service->sent_binds) + atomic_load(&service->open_binds.count);
+    return atomic_load(&service->sent_binds) + atomic_load(&service->unresolved_binds.count);
 }
 
 bool gs_service_leads(const struct gs_service *service)

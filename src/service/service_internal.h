@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "askers.h"
 #include "budgets.h"
 #include "eviction_wait.h"
 #include "gpushare/base/index.h"
@@ -18,13 +17,14 @@
 #include "meter.h"
 #include "new_nodes.h"
 #include "offers.h"
-#include "open_binds.h"
 #include "patches.h"
 #include "pending.h"
 #include "promises.h"
+#include "requeue.h"
+#include "scheduler_activity.h"
 #include "store.h"
 #include "term.h"
-#include "waker.h"
+#include "unresolved_binds.h"
 #include "warnings.h"
 
 /* What the verbs, the sync and the tick share. */
@@ -34,10 +34,10 @@ enum gs_verb { GS_VERB_FILTER, GS_VERB_PRIORITIZE, GS_VERB_BIND, GS_VERB_PREEMPT
 /* What became of an attempt to bind. */
 enum gs_bind_result {
     GS_BIND_DONE,
-    GS_BIND_REFUSED,  /* no room (any more), or another attempt is under way; nothing was sent */
-    GS_BIND_CONFLICT, /* the pod is bound elsewhere, or was deleted meanwhile */
-    GS_BIND_FAILED,   /* the API server said no, or could not be asked for the pod */
-    GS_BIND_OPEN,     /* no answer: the outcome is not known yet */
+    GS_BIND_REFUSED,    /* no room (any more), or another attempt is under way; nothing was sent */
+    GS_BIND_CONFLICT,   /* the pod is bound elsewhere, or was deleted meanwhile */
+    GS_BIND_FAILED,     /* the API server said no, or could not be asked for the pod */
+    GS_BIND_UNRESOLVED, /* no answer: the outcome is not known yet */
     GS_BIND_RESULTS,
 };
 
@@ -62,7 +62,7 @@ struct gs_service {
     struct gs_service_config config;
     struct gs_store store;
     struct gs_pending *pending;
-    struct gs_open_binds open_binds, arrivals;
+    struct gs_unresolved_binds unresolved_binds, bind_queue;
     atomic_uint sent_binds; /* from before they are sent until their outcome is known, or open */
     struct gs_promises promises; /* guarded by the store's lock */
     struct gs_offered_nodes offered_nodes;
@@ -79,7 +79,7 @@ struct gs_service {
     uint64_t compared;     /* pods up to this version are; 0: none. Guarded by the store's lock */
 
     /* Of the thread that requeues, alone. */
-    struct gs_waker waker;
+    struct gs_requeue requeue;
     bool answered; /* at the last tick: ready and leading */
 
     struct gs_patches patches;
@@ -94,16 +94,16 @@ struct gs_service {
     struct gs_warnings warnings;
 
     atomic_llong unshown[GS_UNSHOWN]; /* by namespace's hash: filter awaits no pod before */
-    struct gs_askers askers;
+    struct gs_scheduler_activity schedulers;
     atomic_bool nominates;
     atomic_bool withdrawn;      /* no offers any more: the process ends */
     atomic_uint offers_out;     /* nominations of ours that may stand, at the last tick */
     atomic_llong rest_until_ns; /* prioritize: no more choices that take long before */
     struct gs_meter meters[GS_VERBS];
     atomic_ullong refusals[GS_REASONS]; /* nodes refused, by reason */
-    atomic_ullong wakes;
+    atomic_ullong requeues;
     atomic_ullong nominations;
-    atomic_ullong wake_failures;
+    atomic_ullong requeue_failures;
     atomic_ullong binds[GS_BIND_RESULTS];
     atomic_ullong swept_claims;
     atomic_ullong drift;        /* accounts that differed at the last audit */

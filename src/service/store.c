@@ -119,7 +119,7 @@ void gs_store_freed(struct gs_store *store, uint32_t slot, uint64_t owner)
     if (slot == GS_INDEX_NONE)
         return;
     if (!gs_array_reach(&store->gained, &store->gained_cap, slot, sizeof(*store->gained)))
-        return; /* nobody is woken for this node; kube-scheduler's own flush remains */
+        return; /* nobody is requeued for this node; kube-scheduler's own flush remains */
     make_newest(store, slot);
     struct gs_gain *gain = &store->gained[slot];
     gain->before = owner == gain->owner ? gain->before : gain->at;

@@ -13,7 +13,7 @@ static bool forget_pending(struct gs_service *service, const struct gs_pod *pod,
     const bool waited = gs_pending_remove(service->pending, pod->uid);
     if (waited)
         gs_eviction_waits_settle(&service->eviction_waits, pod->uid, node, gs_service_now(service));
-    gs_open_binds_remove(&service->open_binds, pod->uid);
+    gs_unresolved_binds_remove(&service->unresolved_binds, pod->uid);
     return waited;
 }
 
@@ -21,7 +21,7 @@ static int on_bound(void *ctx, const struct gs_pod *pod, bool known)
 {
     struct gs_service *service = ctx;
     if (pod->assume_time_ns)
-        gs_askers_note(service->askers.bound, pod->scheduler_name);
+        gs_scheduler_activity_note(service->schedulers.bound, pod->scheduler_name);
     return forget_pending(service, pod, pod->node_name);
 }
 

@@ -85,7 +85,7 @@ void gs_service_withdraw(struct gs_service *service);
 uint32_t gs_service_offers(const struct gs_service *service);
 
 /* Binds that were sent, or may have been, and whose outcome is not known yet. */
-uint32_t gs_service_open_binds(const struct gs_service *service);
+uint32_t gs_service_unresolved_binds(const struct gs_service *service);
 
 /* No election, or this replica holds its lease now. */
 bool gs_service_leads(const struct gs_service *service);
@@ -106,7 +106,7 @@ int gs_service_prioritize(struct gs_service *service, const char *body, size_t l
                           struct gs_buf *answer, struct gs_error *err);
 /* A bind was read, and its turn comes later: one of the following with the same body. Its place is
  * reserved at once, if there is one. Never sleeps. Returns a hash of the pod's namespace. */
-uint64_t gs_service_bind_arrived(struct gs_service *service, const char *body, size_t len);
+uint64_t gs_service_queue_bind(struct gs_service *service, const char *body, size_t len);
 int gs_service_bind(struct gs_service *service, const char *body, size_t len, struct gs_buf *answer,
                     struct gs_error *err);
 /* The same for a client that showed who it is: its name goes into the log. NULL: it did not. */

@@ -161,10 +161,10 @@ static void resign(struct app *app)
 {
     if (!app->candidate || !app->service)
         return;
-    bool settled = wait_for_none(app->service, gs_service_open_binds, GRACE_NS);
+    bool settled = wait_for_none(app->service, gs_service_unresolved_binds, GRACE_NS);
     if (!settled)
         gs_log(GS_LOG_WARN, "Lease not released: unresolved binds remain",
-               GS_INT("binds", gs_service_open_binds(app->service)));
+               GS_INT("binds", gs_service_unresolved_binds(app->service)));
     if (!candidate_resign(app->candidate, settled, RESIGN_NS))
         gs_log(GS_LOG_WARN, "Lease not released: the API server does not respond");
     gs_service_tick_part(app->service, GS_TICK_TERM); /* the label */

@@ -72,7 +72,7 @@ static void on_bind(void *ctx, const struct gs_http_request *req, struct gs_http
     struct routes_ctx *app = ctx;
     struct gs_error err = {0};
     if (!req->may_block) {
-        const uint64_t ns = gs_service_bind_arrived(app->service, req->body, req->body_len);
+        const uint64_t ns = gs_service_queue_bind(app->service, req->body, req->body_len);
         res->wants_worker = true;
         res->worker_group = (uint16_t)(1 + ns % (GS_WORKER_GROUPS - 1));
         return;

@@ -36,7 +36,7 @@ static bool any_open_bind(void)
 {
     bool any = sw.depth || sw_any_late();
     for (int r = 0; r < sw.replica_count; r++)
-        any |= gs_service_open_binds(sw.replicas[r].service) != 0;
+        any |= gs_service_unresolved_binds(sw.replicas[r].service) != 0;
     return any;
 }
 
@@ -392,7 +392,7 @@ void sw_settle(void)
         }
         sw_pass(GS_NS_PER_S);
         for (int r = 0; second == 25 && r < sw.replica_count; r++) {
-            if (!gs_service_open_binds(sw.replicas[r].service))
+            if (!gs_service_unresolved_binds(sw.replicas[r].service))
                 sw_check_once(&sw.replicas[r]);
         }
     }

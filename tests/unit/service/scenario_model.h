@@ -175,7 +175,7 @@ static void model_reserves(struct pod *pod, const char *node)
 /* Binds that are not open any more were carried out, or never will be. */
 static void model_looks(void)
 {
-    if (gs_service_open_binds(rig.service))
+    if (gs_service_unresolved_binds(rig.service))
         return;
     for (struct pod *pod = pods; pod->name[0]; pod++) {
         if (!open_bind[pod->model])

@@ -199,9 +199,9 @@ static void a_simulation_is_no_scheduler_that_asked(void **state)
 {
     struct gs_service *service = rig.service;
     free(filter(8, "", SIZED("new", "32", "2")));
-    assert_false(atomic_load(&service->askers.asked[0]));
+    assert_false(atomic_load(&service->schedulers.asked[0]));
     free(filter(8, "", SIZED("n1", "16", "1")));
-    assert_true(atomic_load(&service->askers.asked[0]));
+    assert_true(atomic_load(&service->schedulers.asked[0]));
 }
 
 static void no_refusal_by_a_hypothetical_node_is_remembered(void **state)

@@ -251,7 +251,7 @@ static void *tick_many(void *arg)
 
 static void ten_thousand_members_from_many_threads(void **state)
 {
-    pthread_t askers[THREADS], ticker;
+    pthread_t schedulers[THREADS], ticker;
     char name[16];
     atomic_store(&now_ns, rig.now_ns);
     atomic_store(&done, false);
@@ -264,9 +264,9 @@ static void ten_thousand_members_from_many_threads(void **state)
         rig_feed(&rig, one_of_many(i % THREADS, i / THREADS), false);
     pthread_create(&ticker, NULL, tick_many, NULL);
     for (int i = 0; i < THREADS; i++)
-        pthread_create(&askers[i], NULL, ask_many, (void *)(intptr_t)i);
+        pthread_create(&schedulers[i], NULL, ask_many, (void *)(intptr_t)i);
     for (int i = 0; i < THREADS; i++)
-        pthread_join(askers[i], NULL);
+        pthread_join(schedulers[i], NULL);
     atomic_store(&done, true);
     pthread_join(ticker, NULL);
     struct gs_ledger_stats stats;

@@ -507,7 +507,7 @@ static void verb_arrives(struct scenario *s)
     const char *name = scenario_has(s, "named") ? scenario_word(s) : pod->name;
     const char *ns = scenario_has(s, "in") ? scenario_word(s) : "default";
     const char *body = binding_of(ns, name, uid, node);
-    gs_service_bind_arrived(rig.service, body, strlen(body));
+    gs_service_queue_bind(rig.service, body, strlen(body));
 }
 
 static struct pod *binding;
@@ -619,7 +619,7 @@ static void verb_expect(struct scenario *s)
                    {"list-wanted", atomic_load(gs_service_list_wanted(rig.service))},
                    {"watch-wakes", rig.watch_wakes},
                    {"leads", election && gs_election_leads(election)},
-                   {"open", gs_service_open_binds(rig.service)},
+                   {"open", gs_service_unresolved_binds(rig.service)},
                    {"offers", gs_service_offers(rig.service)}};
     const struct {
         const char *word, *found;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "waker.h"
+#include "requeue.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,14 +21,14 @@ struct due {
     uint64_t ns; /* hash of its namespace */
     uint64_t gained;
     int32_t priority;
-    uint32_t wakes;
+    uint32_t requeues;
     uint32_t rank; /* in its namespace */
     bool owed;
 };
 
 struct round {
     struct gs_service *service;
-    struct gs_waker *waker;
+    struct gs_requeue *requeue;
     int64_t now_ns;
     int64_t work; /* nodes, rules and pods that may be looked at still under this lock */
 };
@@ -134,8 +134,8 @@ static void find_node(struct round *round, struct gs_waiter *waiter, int64_t *se
         return;
     /* where somebody else took its node, another may have gained with it */
     waiter->slot = find_gained(round, waiter, &ask);
-    if (waiter->slot != GS_INDEX_NONE && waiter->wakes > DOUBLINGS_AFTER_GAIN)
-        waiter->wakes = DOUBLINGS_AFTER_GAIN;
+    if (waiter->slot != GS_INDEX_NONE && waiter->requeues > DOUBLINGS_AFTER_GAIN)
+        waiter->requeues = DOUBLINGS_AFTER_GAIN;
     if (waiter->slot == GS_INDEX_NONE && waiter->anywhere)
         find_anywhere(round, waiter, &ask, searches);
 }
@@ -159,8 +159,8 @@ static void take_turn(struct round *round, struct gs_waiter *waiter, struct gs_t
 static int64_t due_ns(const struct gs_waiter *waiter)
 {
     int64_t due = waiter->refused_ns + SETTLE_NS;
-    if (waiter->wakes && !waiter->offers.owed) {
-        int64_t again = waiter->last_wake_ns + pause_ns(waiter->wakes);
+    if (waiter->requeues && !waiter->offers.owed) {
+        int64_t again = waiter->last_requeue_ns + pause_ns(waiter->requeues);
         due = again > due ? again : due;
     }
     return due;
@@ -189,7 +189,8 @@ static bool is_passed_over(struct gs_service *service, const struct gs_waiter *w
 {
     const struct gs_pod *pod = waiter->pod;
     return pod->gated || (waiter->named_ns && now_ns - waiter->named_ns < NAMED_NS) ||
-           !gs_askers_know(&service->askers, service->config.scheduler_name, pod->scheduler_name);
+           !gs_scheduler_activity_knows(&service->schedulers, service->config.scheduler_name,
+                                        pod->scheduler_name);
 }
 
 static bool consider(void *ctx, struct gs_waiter *waiter)
@@ -201,23 +202,23 @@ static bool consider(void *ctx, struct gs_waiter *waiter)
     if (is_passed_over(round->service, waiter, round->now_ns))
         return round->work > 0;
     if (!waiter->offers.node && !gs_offers_wait(waiter))
-        take_turn(round, waiter, &round->waker->turns[share]);
+        take_turn(round, waiter, &round->requeue->turns[share]);
     if (!is_due(waiter, round->now_ns) ||
         atomic_load(&round->service->patches.lanes[GS_PATCH_REQUEUE][share].jobs))
         return round->work > 0;
-    struct due *due = gs_arena_alloc(&round->waker->arena, sizeof(*due));
-    const char *uid = gs_arena_strdup(&round->waker->arena, waiter->pod->uid);
+    struct due *due = gs_arena_alloc(&round->requeue->arena, sizeof(*due));
+    const char *uid = gs_arena_strdup(&round->requeue->arena, waiter->pod->uid);
     if (!due || !uid)
         return false;
-    *due = (struct due){.next = round->waker->due,
+    *due = (struct due){.next = round->requeue->due,
                         .uid = uid,
                         .ns = gs_hash_text(waiter->pod->ns),
                         .gained = waiter->epoch ? gs_store_gain(store, waiter->slot).at : 0,
                         .priority = waiter->pod->priority,
-                        .wakes = waiter->wakes,
+                        .requeues = waiter->requeues,
                         .owed = is_owed(waiter, round->now_ns)};
-    round->waker->due = due;
-    round->waker->due_count++;
+    round->requeue->due = due;
+    round->requeue->due_count++;
     return round->work > 0;
 }
 
@@ -226,10 +227,10 @@ static bool consider(void *ctx, struct gs_waiter *waiter)
     if ((a) != (b))                                                                                \
     return (a) < (b) ? -1 : 1
 
-static int by_least_wakes(const void *a, const void *b)
+static int by_least_requeues(const void *a, const void *b)
 {
     const struct due *one = *(struct due *const *)a, *other = *(struct due *const *)b;
-    LESS_FIRST(one->wakes, other->wakes);
+    LESS_FIRST(one->requeues, other->requeues);
     LESS_FIRST(other->gained, one->gained);
     LESS_FIRST(other->priority, one->priority);
     return 0;
@@ -243,18 +244,18 @@ static int by_turn(const void *a, const void *b)
     LESS_FIRST(other->priority, one->priority);
     LESS_FIRST(one->rank, other->rank);
     LESS_FIRST(one->ns, other->ns);
-    return by_least_wakes(a, b);
+    return by_least_requeues(a, b);
 }
 
-/* The order in which they are woken, so many at its head by turns. */
-static struct due **in_order(struct gs_waker *waker, uint32_t head)
+/* The order in which they are requeued, so many at its head by turns. */
+static struct due **in_order(struct gs_requeue *requeue, uint32_t head)
 {
-    uint32_t count = waker->due_count, at = 0;
-    struct due **all = gs_arena_calloc(&waker->arena, count, sizeof(struct due *));
+    uint32_t count = requeue->due_count, at = 0;
+    struct due **all = gs_arena_calloc(&requeue->arena, count, sizeof(struct due *));
     if (!all)
         return NULL;
-    for (struct due *due = waker->due; due; due = due->next)
-        (all[at++] = due)->ns -= waker->last_ns + 1;
+    for (struct due *due = requeue->due; due; due = due->next)
+        (all[at++] = due)->ns -= requeue->last_ns + 1;
     qsort(all, count, sizeof(struct due *), by_turn);
     for (uint32_t i = 0; i < count; i++) {
         bool same = i && all[i]->owed == all[i - 1]->owed &&
@@ -263,7 +264,7 @@ static struct due **in_order(struct gs_waker *waker, uint32_t head)
     }
     qsort(all, count, sizeof(struct due *), by_turn);
     if (count > head + 1)
-        qsort(all + head, count - head, sizeof(struct due *), by_least_wakes);
+        qsort(all + head, count - head, sizeof(struct due *), by_least_requeues);
     return all;
 }
 
@@ -285,8 +286,8 @@ static const char *decide(struct gs_service *service, struct gs_waiter *waiter, 
         (!owed && !fits_now(service, waiter, &ask, waiter->slot)) ||
         gs_pod_copy(ret, waiter->pod) < 0)
         return NULL;
-    waiter->last_wake_ns = now_ns;
-    waiter->wakes++;
+    waiter->last_requeue_ns = now_ns;
+    waiter->requeues++;
     if (owed) {
         offers->owed = false;
         return "its preemption may proceed";
@@ -308,22 +309,22 @@ static void write_requeue(struct gs_service *service, const struct gs_pod *pod, 
     struct gs_error err = {0};
     if (node[0]) {
         enum gs_offer_sent sent = gs_offers_send(service, pod, node, value);
-        atomic_fetch_add(&service->wakes, sent == GS_OFFER_WRITTEN);
+        atomic_fetch_add(&service->requeues, sent == GS_OFFER_WRITTEN);
         if (sent != GS_OFFER_REFUSED)
             return;
     }
     if (gs_patch_pod(service, pod, NULL, &annotation, 1, NULL, &err) < 0) {
         /* of a pod that is no more, or was created anew meanwhile, that is no bad news */
         bool gone = err.code == GS_ENOENT || err.code == GS_ECONFLICT;
-        atomic_fetch_add(&service->wake_failures, 1);
+        atomic_fetch_add(&service->requeue_failures, 1);
         gs_log(gone ? GS_LOG_DEBUG : GS_LOG_WARN, "cannot requeue pod", GS_POD_FIELDS(pod),
                GS_STR("error", err.msg));
         return;
     }
-    atomic_fetch_add(&service->wakes, 1);
-    gs_log(why == unevaluated && service->waker.said_unasked ? GS_LOG_DEBUG : GS_LOG_INFO,
+    atomic_fetch_add(&service->requeues, 1);
+    gs_log(why == unevaluated && service->requeue.said_unevaluated ? GS_LOG_DEBUG : GS_LOG_INFO,
            "pod requeued", GS_POD_FIELDS(pod), GS_STR("reason", why));
-    service->waker.said_unasked = why == unevaluated;
+    service->requeue.said_unevaluated = why == unevaluated;
 }
 
 /* Decided in its turn, on what is so then. */
@@ -344,49 +345,49 @@ static void requeue_pod(struct gs_service *service, const char *uid)
 
 /* Once all were looked at, or whoever stands first in a long line would be offered what came free
  * before another has a turn. */
-static void wake_due(struct gs_service *service)
+static void queue_due(struct gs_service *service)
 {
-    struct gs_waker *waker = &service->waker;
-    const uint32_t wakes = waker->ticks * GS_WAKES_PER_TICK;
-    const uint32_t head = wakes - wakes / GS_WAKES_PER_TICK;
-    struct due **all = in_order(waker, head);
-    const uint64_t before = waker->last_ns;
-    for (uint32_t i = 0; all && i < waker->due_count && i < wakes; i++) {
+    struct gs_requeue *requeue = &service->requeue;
+    const uint32_t requeues = requeue->ticks * GS_REQUEUES_PER_TICK;
+    const uint32_t head = requeues - requeues / GS_REQUEUES_PER_TICK;
+    struct due **all = in_order(requeue, head);
+    const uint64_t before = requeue->last_ns;
+    for (uint32_t i = 0; all && i < requeue->due_count && i < requeues; i++) {
         const uint64_t ns = before + all[i]->ns + 1;
         if (i < head)
-            waker->last_ns = ns;
+            requeue->last_ns = ns;
         gs_patches_add(&service->patches, GS_PATCH_REQUEUE, ns, all[i]->uid, requeue_pod);
     }
 }
 
-void gs_waker_tick(struct gs_service *service, int64_t now_ns)
+void gs_requeue_tick(struct gs_service *service, int64_t now_ns)
 {
-    struct gs_waker *waker = &service->waker;
-    struct round round = {.service = service, .waker = waker, .now_ns = now_ns};
+    struct gs_requeue *requeue = &service->requeue;
+    struct round round = {.service = service, .requeue = requeue, .now_ns = now_ns};
     int64_t work = GS_NODES_PER_TICK;
-    if (!waker->under_way) {
+    if (!requeue->under_way) {
         gs_pending_first_waiter(service->pending, now_ns);
-        gs_arena_reset(&waker->arena);
-        waker->due = NULL;
-        waker->due_count = waker->ticks = 0;
+        gs_arena_reset(&requeue->arena);
+        requeue->due = NULL;
+        requeue->due_count = requeue->ticks = 0;
         for (uint32_t i = 0; i < GS_SHARES; i++)
-            waker->turns[i] =
+            requeue->turns[i] =
                 (struct gs_turn){.left = GS_NODES_PER_TICK / 2,
                                  .searches = GS_NODES_PER_TICK / 4,
-                                 .turn = waker->turns[i].turn + !waker->turns[i].more};
+                                 .turn = requeue->turns[i].turn + !requeue->turns[i].more};
     }
-    waker->under_way = true;
-    waker->ticks++;
-    while (waker->under_way && work > 0) {
+    requeue->under_way = true;
+    requeue->ticks++;
+    while (requeue->under_way && work > 0) {
         round.work = GS_OFFERS_WORK;
         gs_store_read(&service->store);
-        waker->under_way = gs_pending_next_waiters(service->pending, consider, &round);
+        requeue->under_way = gs_pending_next_waiters(service->pending, consider, &round);
         gs_store_unlock(&service->store);
         work -= GS_OFFERS_WORK - round.work;
         /* filter and bind wait for these locks, and unlocking alone does not hand them over */
-        if (waker->under_way)
+        if (requeue->under_way)
             nanosleep(&(const struct timespec){.tv_nsec = BREATH_NS}, NULL);
     }
-    if (!waker->under_way)
-        wake_due(service);
+    if (!requeue->under_way)
+        queue_due(service);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "askers.h"
+#include "scheduler_activity.h"
 
 #include <string.h>
 
@@ -12,10 +12,10 @@ static unsigned long long hash_of(const char *name)
 }
 
 /* Those above the ceiling are not noted. */
-void gs_askers_note(atomic_ullong *names, const char *name)
+void gs_scheduler_activity_note(atomic_ullong *names, const char *name)
 {
     unsigned long long hash = hash_of(name);
-    for (int i = 0; i < GS_ASKERS_MAX; i++) {
+    for (int i = 0; i < GS_SCHEDULERS_MAX; i++) {
         unsigned long long there = atomic_load_explicit(&names[i], memory_order_relaxed);
         if (there == hash ||
             (!there && (atomic_compare_exchange_strong(&names[i], &there, hash) || there == hash)))
@@ -25,22 +25,24 @@ void gs_askers_note(atomic_ullong *names, const char *name)
 
 static bool has(atomic_ullong *names, unsigned long long hash)
 {
-    for (int i = 0; i < GS_ASKERS_MAX; i++) {
+    for (int i = 0; i < GS_SCHEDULERS_MAX; i++) {
         if (atomic_load_explicit(&names[i], memory_order_relaxed) == hash)
             return true;
     }
     return false;
 }
 
-bool gs_askers_know(struct gs_askers *askers, const char *list, const char *name)
+bool gs_scheduler_activity_knows(struct gs_scheduler_activity *schedulers, const char *list,
+                                 const char *name)
 {
     if (list)
-        return gs_askers_among(list, name);
+        return gs_scheduler_activity_lists(list, name);
     unsigned long long hash = hash_of(name);
-    return !atomic_load(&askers->asked[0]) || has(askers->asked, hash) || has(askers->bound, hash);
+    return !atomic_load(&schedulers->asked[0]) || has(schedulers->asked, hash) ||
+           has(schedulers->bound, hash);
 }
 
-bool gs_askers_among(const char *list, const char *name)
+bool gs_scheduler_activity_lists(const char *list, const char *name)
 {
     size_t len = strlen(name);
     for (const char *at = list; *at; at += *at == ',') {

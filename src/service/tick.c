@@ -9,13 +9,13 @@
 #define COMPARE_EVERY_NS (300 * GS_NS_PER_S)
 
 /* Asks the API what became of a bind without an answer. */
-static void settle_open_bind(struct gs_service *service, int64_t now_ns)
+static void settle_unresolved_bind(struct gs_service *service, int64_t now_ns)
 {
     _cleanup_free_ char *ns = NULL, *name = NULL, *uid = NULL;
     struct gs_claim claim;
     struct gs_error err = {0};
     gs_store_write(&service->store);
-    const char *due = gs_open_binds_due(&service->open_binds, now_ns);
+    const char *due = gs_unresolved_binds_due(&service->unresolved_binds, now_ns);
     if (due && gs_ledger_find_claim(service->store.cluster.ledger, due, &claim)) {
         ns = strdup(claim.ns);
         name = strdup(claim.name);
@@ -96,7 +96,7 @@ static void requeue(struct gs_service *service, int64_t now_ns, bool answers)
     service->answered = answers;
     gs_offers_tick(service, now_ns);
     if (answers)
-        gs_waker_tick(service, now_ns);
+        gs_requeue_tick(service, now_ns);
 }
 
 void gs_service_tick_part(struct gs_service *service, enum gs_tick part)
@@ -106,7 +106,7 @@ void gs_service_tick_part(struct gs_service *service, enum gs_tick part)
     if (part == GS_TICK_TERM)
         gs_term_tick(service);
     if (part == GS_TICK_CLOCK) {
-        gs_bind_expire_arrivals(service, now_ns);
+        gs_bind_expire_queue(service, now_ns);
         gs_promises_tick(service, now_ns);
         if (answers) {
             refresh(service, now_ns);
@@ -117,8 +117,8 @@ void gs_service_tick_part(struct gs_service *service, enum gs_tick part)
         requeue(service, now_ns, answers);
     if (part == GS_TICK_PATCH)
         gs_patches_tick(service);
-    if (part == GS_TICK_SETTLE && atomic_load(&service->open_binds.count))
-        settle_open_bind(service, now_ns);
+    if (part == GS_TICK_SETTLE && atomic_load(&service->unresolved_binds.count))
+        settle_unresolved_bind(service, now_ns);
     if (part == GS_TICK_COMPARE && gs_service_loaded(service)) {
         /* a standby's ledger shall be right when it leads */
         compare(service, now_ns);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "open_binds.h"
+#include "unresolved_binds.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #define LOOK_EVERY_NS (1 * GS_NS_PER_S)
 
-struct gs_open_bind {
+struct gs_unresolved_bind {
     uint64_t ns;      /* hash of the namespace */
     int64_t until_ns; /* afterwards an unbound pod may be undone */
     int64_t next_look_ns;
@@ -20,22 +20,23 @@ struct gs_open_bind {
     char uid[];
 };
 
-static struct gs_open_bind *find(const struct gs_open_binds *binds, const char *uid)
+static struct gs_unresolved_bind *find(const struct gs_unresolved_binds *binds, const char *uid)
 {
-    struct gs_open_bind *one;
+    struct gs_unresolved_bind *one;
     HASH_FIND_STR(binds->all, uid, one);
     return one;
 }
 
-void gs_open_binds_release(struct gs_open_binds *binds)
+void gs_unresolved_binds_release(struct gs_unresolved_binds *binds)
 {
     while (binds->all)
-        gs_open_binds_remove(binds, binds->all->uid);
+        gs_unresolved_binds_remove(binds, binds->all->uid);
 }
 
-static struct gs_open_bind *need(struct gs_open_binds *binds, const char *ns, const char *uid)
+static struct gs_unresolved_bind *need(struct gs_unresolved_binds *binds, const char *ns,
+                                       const char *uid)
 {
-    struct gs_open_bind *one = find(binds, uid);
+    struct gs_unresolved_bind *one = find(binds, uid);
     if (one)
         return one;
     one = calloc(1, sizeof(*one) + strlen(uid) + 1);
@@ -52,10 +53,10 @@ static struct gs_open_bind *need(struct gs_open_binds *binds, const char *ns, co
     return one;
 }
 
-bool gs_open_binds_add(struct gs_open_binds *binds, const char *ns, const char *uid,
-                       int64_t look_ns, int64_t until_ns)
+bool gs_unresolved_binds_add(struct gs_unresolved_binds *binds, const char *ns, const char *uid,
+                             int64_t look_ns, int64_t until_ns)
 {
-    struct gs_open_bind *one = need(binds, ns, uid);
+    struct gs_unresolved_bind *one = need(binds, ns, uid);
     if (!one)
         return false;
     one->next_look_ns = look_ns;
@@ -63,14 +64,14 @@ bool gs_open_binds_add(struct gs_open_binds *binds, const char *ns, const char *
     return true;
 }
 
-bool gs_open_binds_has(const struct gs_open_binds *binds, const char *uid)
+bool gs_unresolved_binds_has(const struct gs_unresolved_binds *binds, const char *uid)
 {
     return find(binds, uid) != NULL;
 }
 
-bool gs_open_binds_remove(struct gs_open_binds *binds, const char *uid)
+bool gs_unresolved_binds_remove(struct gs_unresolved_binds *binds, const char *uid)
 {
-    struct gs_open_bind *one = find(binds, uid);
+    struct gs_unresolved_bind *one = find(binds, uid);
     if (!one)
         return false;
     HASH_DEL(binds->all, one);
@@ -79,32 +80,33 @@ bool gs_open_binds_remove(struct gs_open_binds *binds, const char *uid)
     return true;
 }
 
-bool gs_open_binds_repeat_begin(struct gs_open_binds *binds, const char *uid)
+bool gs_unresolved_binds_repeat_begin(struct gs_unresolved_binds *binds, const char *uid)
 {
-    struct gs_open_bind *one = find(binds, uid);
+    struct gs_unresolved_bind *one = find(binds, uid);
     if (one)
         one->repetitions++;
     return one != NULL;
 }
 
-void gs_open_binds_repeat_end(struct gs_open_binds *binds, const char *uid)
+void gs_unresolved_binds_repeat_end(struct gs_unresolved_binds *binds, const char *uid)
 {
-    struct gs_open_bind *one = find(binds, uid);
+    struct gs_unresolved_bind *one = find(binds, uid);
     if (one && one->repetitions) /* it may have been settled, and be another one by now */
         one->repetitions--;
 }
 
-bool gs_open_binds_over(const struct gs_open_binds *binds, const char *uid, int64_t now_ns)
+bool gs_unresolved_binds_over(const struct gs_unresolved_binds *binds, const char *uid,
+                              int64_t now_ns)
 {
-    const struct gs_open_bind *one = find(binds, uid);
+    const struct gs_unresolved_bind *one = find(binds, uid);
     return one && !one->repetitions && now_ns >= one->until_ns;
 }
 
-const char *gs_open_binds_due(struct gs_open_binds *binds, int64_t now_ns)
+const char *gs_unresolved_binds_due(struct gs_unresolved_binds *binds, int64_t now_ns)
 {
-    struct gs_open_bind *due = NULL;
+    struct gs_unresolved_bind *due = NULL;
     uint64_t least = 0;
-    for (struct gs_open_bind *one = binds->all; one; one = one->hh.next) {
+    for (struct gs_unresolved_bind *one = binds->all; one; one = one->hh.next) {
         const uint64_t turns = one->ns - binds->turn;
         if (one->next_look_ns <= now_ns &&
             (!due || turns < least || (turns == least && one->next_look_ns < due->next_look_ns))) {
