@@ -21,9 +21,9 @@ static bool same_hold(const void *ctx, uint32_t slot)
  * and the others may sit elsewhere; then older. */
 static bool goes_first(const struct gs_ledger_hold *a, const struct gs_ledger_hold *b)
 {
-    if (a->is.priority != b->is.priority)
-        return a->is.priority > b->is.priority;
-    return !a->is.gpus != !b->is.gpus ? a->is.gpus != 0 : a->order < b->order;
+    if (a->asked.priority != b->asked.priority)
+        return a->asked.priority > b->asked.priority;
+    return !a->asked.gpus != !b->asked.gpus ? a->asked.gpus != 0 : a->order < b->order;
 }
 
 static void link_hold(struct gs_ledger *ledger, uint32_t slot)
@@ -36,7 +36,7 @@ static void link_hold(struct gs_ledger *ledger, uint32_t slot)
     hold->next = *at;
     *at = slot;
     node->view.nominated++;
-    ledger->promised += hold->is.gpus != 0;
+    ledger->promised += hold->asked.gpus != 0;
     gs_ledger_node_touch(ledger, node);
 }
 
@@ -50,7 +50,7 @@ static void drop_hold(struct gs_ledger *ledger, uint32_t slot)
         at = &ledger->holds[*at].next;
     *at = hold->next;
     node->view.nominated--;
-    ledger->promised -= hold->is.gpus != 0;
+    ledger->promised -= hold->asked.gpus != 0;
     gs_index_remove(&ledger->by_hold, gs_hash_text(hold->texts), slot);
     free(hold->texts);
     *hold = (struct gs_ledger_hold){0};
@@ -74,11 +74,11 @@ uint32_t gs_ledger_hold_slot(const struct gs_ledger *ledger, const char *uid)
 gs_gpu_mask gs_ledger_promised(const struct gs_ledger *ledger, const char *uid, uint32_t *ret_slot)
 {
     uint32_t slot = uid && ledger->promised ? find_hold(ledger, uid) : GS_INDEX_NONE;
-    if (slot == GS_INDEX_NONE || !ledger->holds[slot].is.gpus)
+    if (slot == GS_INDEX_NONE || !ledger->holds[slot].asked.gpus)
         return 0;
     if (ret_slot)
         *ret_slot = ledger->holds[slot].node;
-    return ledger->holds[slot].is.gpus;
+    return ledger->holds[slot].asked.gpus;
 }
 
 uint32_t gs_ledger_promises(const struct gs_ledger *ledger)
@@ -102,9 +102,9 @@ enum { TEXTS = 5 };
 /* texts: taken; those of gs_ledger_join(). */
 static void keep_texts(struct gs_ledger_hold *hold, char *texts)
 {
-    struct gs_hold *is = &hold->is;
-    const char **const to[TEXTS] = {&is->uid, &is->model, &is->model_deny, &is->uuid,
-                                    &is->uuid_deny};
+    struct gs_hold *asked = &hold->asked;
+    const char **const to[TEXTS] = {&asked->uid, &asked->model, &asked->model_deny, &asked->uuid,
+                                    &asked->uuid_deny};
     hold->texts = texts;
     for (int i = 0; i < TEXTS; i++) {
         *to[i] = texts;
@@ -128,10 +128,11 @@ static bool same_texts(const char *one, const char *other)
 static bool says_the_same(const struct gs_ledger_hold *old, const struct gs_hold *hold,
                           const char *texts, uint32_t node)
 {
-    const struct gs_hold *is = &old->is;
-    return old->node == node && is->units == hold->units && is->gpu_count == hold->gpu_count &&
-           is->cores_pct == hold->cores_pct && is->priority == hold->priority &&
-           is->gpus == hold->gpus && is->group == hold->group && same_texts(old->texts, texts);
+    const struct gs_hold *asked = &old->asked;
+    return old->node == node && asked->units == hold->units &&
+           asked->gpu_count == hold->gpu_count && asked->cores_pct == hold->cores_pct &&
+           asked->priority == hold->priority && asked->gpus == hold->gpus &&
+           asked->group == hold->group && same_texts(old->texts, texts);
 }
 
 int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct gs_error *err)
@@ -160,8 +161,8 @@ int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct 
     }
     uint32_t slot = gs_pool_take(&ledger->hold_pool);
     ledger->holds[slot] = (struct gs_ledger_hold){
-        .is = *hold, .order = ++ledger->hold_order, .node = node, .seen = true};
-    ledger->holds[slot].is.node = ledger->nodes[node].name;
+        .asked = *hold, .order = ++ledger->hold_order, .node = node, .seen = true};
+    ledger->holds[slot].asked.node = ledger->nodes[node].name;
     keep_texts(&ledger->holds[slot], gs_steal(&texts));
     link_hold(ledger, slot);
     if (old != GS_INDEX_NONE)
@@ -175,7 +176,7 @@ void gs_ledger_each_hold(const struct gs_ledger *ledger, uint32_t slot,
 {
     const struct gs_ledger_node *node = &ledger->nodes[slot];
     for (uint32_t at = node->first_hold; at != GS_INDEX_NONE; at = ledger->holds[at].next) {
-        if (!each(ctx, &ledger->holds[at].is))
+        if (!each(ctx, &ledger->holds[at].asked))
             return;
     }
 }
@@ -184,7 +185,7 @@ void gs_ledger_sweep_holds(struct gs_ledger *ledger)
 {
     for (uint32_t i = 0; i < ledger->hold_pool.count; i++) {
         const struct gs_ledger_hold *hold = &ledger->holds[i];
-        if (hold->texts && !hold->seen && !hold->is.gpus)
+        if (hold->texts && !hold->seen && !hold->asked.gpus)
             drop_hold(ledger, i);
     }
 }

@@ -56,8 +56,8 @@ struct gs_ledger_other {
 };
 
 struct gs_ledger_hold {
-    struct gs_hold is; /* its texts lie in `texts`, its node's name in the node's record */
-    char *texts;       /* uid NUL and the four lists, each with NUL; NULL: unused slot */
+    struct gs_hold asked; /* its texts lie in `texts`, its node's name in the node's record */
+    char *texts;          /* uid NUL and the four lists, each with NUL; NULL: unused slot */
     uint64_t order;
     uint32_t node;
     uint32_t next; /* in the node's list, highest priority first */

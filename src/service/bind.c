@@ -13,7 +13,7 @@
 #include "gpushare/base/invariant.h"
 #include "gpushare/base/log.h"
 #include "gpushare/codec/annotation.h"
-#include "holds.h"
+#include "reservations.h"
 
 /* What became of an attempt. words is for kube-scheduler, "" for success. */
 struct outcome {
@@ -179,7 +179,7 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
     if (outcome->queued && !takes_still(service, view, ask, &before)) { /* the watch was faster */
         gs_ledger_undo(ledger, args->uid);
         gs_store_freed(&service->store, view->slot, 0);
-        gs_holds_again(service, args->uid);
+        gs_reservations_again(service, args->uid);
         before.gpus = 0;
     }
     const gs_gpu_mask gpus = !before.gpus      ? gs_place_gpus(&place, view, ask, &reason)
@@ -480,8 +480,8 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
     }
     if (outcome->words[0] && ours && ask.units) {
         gs_sync_refused(service, pod, GS_FITS, 0); /* it may fit elsewhere at this moment */
-        if (gs_promises_concern(pod))
-            gs_promises_unbound(service, pod->uid);
+        if (gs_gang_reservations_concern(pod))
+            gs_gang_reservations_unbound(service, pod->uid);
     }
     log_bind(args, &record, outcome);
 }

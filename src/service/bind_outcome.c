@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What became of a bind, whoever tells: the API's answer, the pod read back, or time. */
 #include "bind.h"
-#include "holds.h"
+#include "reservations.h"
 
 #include "gpushare/base/invariant.h"
 #include "gpushare/base/log.h"
@@ -10,7 +10,7 @@
  * for that bind's sake, and where it is nominated its place is held again. */
 static void wait_again(struct gs_service *service, const char *uid)
 {
-    gs_holds_again(service, uid);
+    gs_reservations_again(service, uid);
     gs_pending_anywhere(service->pending, uid, gs_service_now(service));
 }
 
@@ -70,7 +70,7 @@ void gs_bind_confirm(struct gs_service *service, const struct gs_binding_args *a
     bool shown = known && claim.state == GS_CLAIM_CONFIRMED; /* the watch was faster */
     const struct gs_node_view *node = gs_store_view(store, args->node);
     if (node)
-        gs_offers_bound(service, node->slot);
+        gs_nominations_bound(service, node->slot);
     if (known && claim.also && gpus) {
         const struct gs_node_view *view = gs_store_view(store, claim.node);
         gs_ledger_place(store->cluster.ledger, args->uid, gpus);

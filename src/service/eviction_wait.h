@@ -13,7 +13,7 @@
  * go before our watch does, and releases from 1.32 on ask about the pod in the same moment:
  * refused, it would evict others on another node, for nothing. So filter gives the watch a moment
  * when it would refuse such a pod on such a node, and what the victims leave is reserved
- * (offers.h). Has its own lock, taken last.
+ * (nominations.h). Has its own lock, taken last.
  */
 enum {
     GS_EVICTION_WAITS_MAX = 64,

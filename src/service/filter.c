@@ -127,7 +127,7 @@ static uint32_t count_verdicts(struct gs_service *service, const uint8_t *verdic
 
 static bool is_member(const struct gs_filter_args *args)
 {
-    return args->has_names && gs_promises_concern(&args->pod);
+    return args->has_names && gs_gang_reservations_concern(&args->pod);
 }
 
 /* Reservations are for pods that exist, with the priority that the API server gave them. */
@@ -161,9 +161,9 @@ static enum outcome await_shown(struct gs_service *service, struct gs_pod *pod, 
     return DONE;
 }
 
-/* The best of the candidates that fit; GS_INDEX_NONE: it is promised none. */
-static uint32_t promise(struct gs_service *service, const struct gs_ask *ask,
-                        struct gs_scratch *scratch)
+/* The best of the candidates that fit; GS_INDEX_NONE: it is reserved none. */
+static uint32_t reserve_member(struct gs_service *service, const struct gs_ask *ask,
+                               struct gs_scratch *scratch)
 {
     const uint32_t count = scratch->args.name_count;
     uint32_t best = GS_INDEX_NONE;
@@ -180,7 +180,8 @@ static uint32_t promise(struct gs_service *service, const struct gs_ask *ask,
     const struct gs_place place = gs_service_place(service);
     enum gs_reason reason;
     gs_gpu_mask gpus = gs_place_gpus(&place, view, ask, &reason);
-    return gs_promises_make(service, &scratch->args.pod, view->slot, gpus) ? best : GS_INDEX_NONE;
+    return gs_gang_reservations_make(service, &scratch->args.pod, view->slot, gpus) ? best
+                                                                                    : GS_INDEX_NONE;
 }
 
 static int judge_locked(struct gs_service *service, struct gs_ask *ask, struct gs_scratch *scratch,
@@ -189,23 +190,23 @@ static int judge_locked(struct gs_service *service, struct gs_ask *ask, struct g
     const bool member = is_member(&scratch->args);
     if (member) {
         gs_store_write(&service->store);
-        gs_promises_asked(service, &scratch->args.pod);
+        gs_gang_reservations_asked(service, &scratch->args.pod);
     } else {
         gs_store_read(&service->store);
     }
     *ret_epoch = service->store.frees;
     gs_ask_match(ask, service->store.cluster.ledger, &scratch->match);
     int result = judge_all(service, ask, scratch, known_all, err);
-    scratch->promised = member ? promise(service, ask, scratch) : GS_INDEX_NONE;
+    scratch->reserved = member ? reserve_member(service, ask, scratch) : GS_INDEX_NONE;
     gs_store_unlock(&service->store);
     return result;
 }
 
-/* Where it has a promise it shall go. */
-static void name_promised(struct gs_scratch *scratch)
+/* Where it has a reservation it shall go. */
+static void name_reserved(struct gs_scratch *scratch)
 {
     for (uint32_t i = 0; i < scratch->args.name_count; i++) {
-        if (scratch->verdicts[i] == GS_FITS && i != scratch->promised)
+        if (scratch->verdicts[i] == GS_FITS && i != scratch->reserved)
             scratch->verdicts[i] = GS_VERDICT_LEFT_OUT;
     }
 }
@@ -262,13 +263,13 @@ static enum outcome filter_gpu_pod(struct gs_service *service, struct gs_ask *as
         /* asked again about every waiting pod whenever something changes: told once */
         bool news = gs_sync_refused(service, pod, why, epoch);
         if (is_member(&scratch->args))
-            gs_promises_refused(service, &scratch->args);
+            gs_gang_reservations_refused(service, &scratch->args);
         gs_log(news ? GS_LOG_INFO : GS_LOG_DEBUG, "no node fits", GS_POD_FIELDS(pod),
                GS_INT("units", ask->units), GS_INT("gpus", ask->gpu_count), GS_INT("nodes", count),
                GS_STR("reason", gs_reason_text(why)));
     } else {
-        if (scratch->promised != GS_INDEX_NONE)
-            name_promised(scratch);
+        if (scratch->reserved != GS_INDEX_NONE)
+            name_reserved(scratch);
         if (fitting && known_all)
             gs_pending_named(service->pending, pod->uid, gs_service_now(service));
         gs_log(GS_LOG_DEBUG, "pod filtered", GS_POD_FIELDS(pod), GS_INT("nodes", count),

@@ -45,26 +45,26 @@ static void print_dev(const struct gs_ledger *ledger, const struct gs_node_view 
     gs_buf_puts(out, "]}");
 }
 
-struct promised {
+struct reservations {
     const struct gs_service *service;
     struct gs_buf *out;
     const char *node;
     const char *before; /* the next */
 };
 
-static bool print_promise(void *ctx, const struct gs_hold *hold)
+static bool print_reservation(void *ctx, const struct gs_hold *hold)
 {
-    struct promised *promised = ctx;
-    struct gs_buf *out = promised->out;
+    struct reservations *list = ctx;
+    struct gs_buf *out = list->out;
     int64_t left_ns;
-    const char *group = gs_promises_group(promised->service, hold->uid, &left_ns);
+    const char *group = gs_gang_reservations_group(list->service, hold->uid, &left_ns);
     if (!group)
         return true;
-    gs_buf_printf(out, "%s{\"uid\":", promised->before);
-    promised->before = ",";
+    gs_buf_printf(out, "%s{\"uid\":", list->before);
+    list->before = ",";
     gs_buf_json_text(out, hold->uid);
     gs_buf_puts(out, ",\"node\":");
-    gs_buf_json_text(out, promised->node);
+    gs_buf_json_text(out, list->node);
     gs_buf_puts(out, ",\"group\":");
     gs_buf_json_text(out, group);
     gs_buf_puts(out, ",\"gpus\":[");
@@ -85,7 +85,7 @@ static void print_node(const struct gs_service *service, const struct gs_node_vi
 {
     const struct gs_ledger *ledger = service->store.cluster.ledger;
     const char *name = gs_ledger_node_name(ledger, view->slot);
-    struct promised promised = {service, out, name, ",\"reservations\":["};
+    struct reservations list = {service, out, name, ",\"reservations\":["};
     gs_buf_puts(out, "{\"name\":");
     gs_buf_json_text(out, name);
     gs_buf_printf(out, ",\"totalGPU\":%llu,\"usedGPU\":%llu,\"unit\":\"%s\",\"devs\":[",
@@ -95,8 +95,8 @@ static void print_node(const struct gs_service *service, const struct gs_node_vi
     for (uint32_t i = 0; i < view->gpu_count; i++)
         print_dev(ledger, view, i, out);
     gs_buf_puts(out, "]");
-    gs_ledger_each_hold(ledger, view->slot, print_promise, &promised);
-    gs_buf_puts(out, promised.before[1] ? "}" : "]}");
+    gs_ledger_each_hold(ledger, view->slot, print_reservation, &list);
+    gs_buf_puts(out, list.before[1] ? "}" : "]}");
 }
 
 struct page {
@@ -143,18 +143,19 @@ int gs_service_inspect(struct gs_service *service, const char *node, struct gs_b
     return gs_service_answered(answer, err);
 }
 
-static void print_promised(void *ctx, const struct gs_store *store, const struct gs_node_view *view)
+static void print_reservations(void *ctx, const struct gs_store *store,
+                               const struct gs_node_view *view)
 {
-    struct promised *promised = ctx;
-    promised->node = gs_ledger_node_name(store->cluster.ledger, view->slot);
-    gs_ledger_each_hold(store->cluster.ledger, view->slot, print_promise, promised);
+    struct reservations *list = ctx;
+    list->node = gs_ledger_node_name(store->cluster.ledger, view->slot);
+    gs_ledger_each_hold(store->cluster.ledger, view->slot, print_reservation, list);
 }
 
-int gs_service_promised(struct gs_service *service, struct gs_buf *answer, struct gs_error *err)
+int gs_service_reservations(struct gs_service *service, struct gs_buf *answer, struct gs_error *err)
 {
-    struct promised promised = {.service = service, .out = answer, .before = ""};
+    struct reservations list = {.service = service, .out = answer, .before = ""};
     gs_buf_puts(answer, "{\"reservations\":[");
-    gs_store_each_node(&service->store, print_promised, &promised);
+    gs_store_each_node(&service->store, print_reservations, &list);
     gs_buf_printf(answer, "],\"policy\":\"%s\"}\n", gs_placement_name(service->config.policy));
     return gs_service_answered(answer, err);
 }

@@ -23,11 +23,11 @@ struct entry {
     size_t bytes;
     int64_t since_ns; /* when filter brought it, for pods the watch has not shown */
     UT_hash_handle hh;
-    struct entry *prev_waiting, *next_waiting; /* while it waits */
-    struct entry *prev_unseen, *next_unseen;   /* until the watch shows it */
-    struct entry *prev_offered, *next_offered; /* while gs_offers_concern() */
-    struct entry *prev_share, *next_share;     /* of the same share */
-    bool offered;
+    struct entry *prev_waiting, *next_waiting;     /* while it waits */
+    struct entry *prev_unseen, *next_unseen;       /* until the watch shows it */
+    struct entry *prev_nominated, *next_nominated; /* while gs_nominations_concern() */
+    struct entry *prev_share, *next_share;         /* of the same share */
+    bool nominated;
 };
 
 /* The requeuer comes ten times a second, and pods may be many: it looks at those alone that concern
@@ -35,10 +35,10 @@ struct entry {
 struct gs_pending {
     pthread_mutex_t lock;
     struct entry *entries;
-    struct entry *waiting; /* the longest wait first */
-    struct entry *unseen;  /* the oldest first */
-    struct entry *offered; /* few */
-    size_t bytes;          /* of all entries */
+    struct entry *waiting;   /* the longest wait first */
+    struct entry *unseen;    /* the oldest first */
+    struct entry *nominated; /* few */
+    size_t bytes;            /* of all entries */
     struct share {
         struct entry *entries; /* the one that changed longest ago first */
         size_t bytes;
@@ -71,15 +71,15 @@ static void mark_shown(struct gs_pending *pending, struct entry *entry)
     entry->waiter.shown = true;
 }
 
-/* Its offer or its pod may have changed. */
-static void note_offer(struct gs_pending *pending, struct entry *entry)
+/* Its nomination or its pod may have changed. */
+static void note_nomination(struct gs_pending *pending, struct entry *entry)
 {
-    bool offered = gs_offers_concern(&entry->waiter.offers, &entry->pod);
-    if (offered && !entry->offered)
-        DL_APPEND2(pending->offered, entry, prev_offered, next_offered);
-    else if (!offered && entry->offered)
-        DL_DELETE2(pending->offered, entry, prev_offered, next_offered);
-    entry->offered = offered;
+    bool nominated = gs_nominations_concern(&entry->waiter.nominations, &entry->pod);
+    if (nominated && !entry->nominated)
+        DL_APPEND2(pending->nominated, entry, prev_nominated, next_nominated);
+    else if (!nominated && entry->nominated)
+        DL_DELETE2(pending->nominated, entry, prev_nominated, next_nominated);
+    entry->nominated = nominated;
 }
 
 /* Counts it with so many bytes from now on. */
@@ -99,9 +99,9 @@ static void forget(struct gs_pending *pending, struct entry *entry)
 {
     wait_no_more(pending, entry);
     mark_shown(pending, entry);
-    if (entry->offered)
-        DL_DELETE2(pending->offered, entry, prev_offered, next_offered);
-    gs_offers_release(&entry->waiter.offers);
+    if (entry->nominated)
+        DL_DELETE2(pending->nominated, entry, prev_nominated, next_nominated);
+    gs_nominations_release(&entry->waiter.nominations);
     charge(pending, entry, 0);
     gs_pod_release(&entry->pod);
     free(entry);
@@ -153,7 +153,7 @@ static bool make_room(struct gs_pending *pending, const struct gs_pod *pod, size
         GS_EACH_OF (at, pending->shares, GS_SHARES)
             most = at->bytes > most->bytes ? at : most;
         struct entry *goes = most->entries;
-        while (goes && gs_offers_hold(&goes->waiter.offers))
+        while (goes && gs_nominations_hold(&goes->waiter.nominations))
             goes = goes->next_share;
         pending->dropped++;
         if (!goes || most->bytes <= own->bytes + bytes)
@@ -209,7 +209,7 @@ static bool renew(struct gs_pending *pending, struct entry *entry, struct gs_pod
 {
     const size_t bytes = bytes_of(pod);
     charge(pending, entry, 0); /* in the namespace that filter may have told: it makes no room */
-    if (!gs_offers_hold(&entry->waiter.offers) && !make_room(pending, pod, bytes))
+    if (!gs_nominations_hold(&entry->waiter.nominations) && !make_room(pending, pod, bytes))
         return false;
     /* the table's key points into the pod: out and in again around the change */
     HASH_DEL(pending->entries, entry);
@@ -221,7 +221,7 @@ static bool renew(struct gs_pending *pending, struct entry *entry, struct gs_pod
     if (!entry->hh.tbl)
         forget(pending, entry);
     else
-        note_offer(pending, entry);
+        note_nomination(pending, entry);
     return true;
 }
 
@@ -241,7 +241,7 @@ int gs_pending_put(struct gs_pending *pending, const struct gs_pod *pod, struct 
         entry->seen = true;
         mark_shown(pending, entry);
         if (is_new)
-            note_offer(pending, entry);
+            note_nomination(pending, entry);
         else if (!renew(pending, entry, &copy))
             drop(pending, entry);
     }
@@ -306,12 +306,13 @@ bool gs_pending_refused(struct gs_pending *pending, const struct gs_pod *pod, en
     struct entry *entry = need(pending, pod);
     bool news = !entry || !entry->waiter.waits || entry->why != why;
     if (entry) {
-        struct gs_offers *offers = &entry->waiter.offers;
+        struct gs_nominations *nominations = &entry->waiter.nominations;
         let_wait(pending, entry, why, epoch, now_ns);
         entry->waiter.anywhere = true; /* others may have asked about nodes that have room */
-        offers->refused = true;
-        offers->evicts = false;
-        offers->failed |= offers->node && strcmp(pod->nominated_node, offers->node) == 0;
+        nominations->refused = true;
+        nominations->evicts = false;
+        nominations->failed |=
+            nominations->node && strcmp(pod->nominated_node, nominations->node) == 0;
     }
     pthread_mutex_unlock(&pending->lock);
     return news;
@@ -361,7 +362,7 @@ int gs_pending_get(struct gs_pending *pending, const char *uid, struct gs_pod *r
 static bool is_evaluated(const struct entry *entry)
 {
     const struct gs_waiter *waiter = &entry->waiter;
-    return waiter->named_ns || waiter->offers.refused || !waiter->shown || entry->pod.gated ||
+    return waiter->named_ns || waiter->nominations.refused || !waiter->shown || entry->pod.gated ||
            entry->pod.deleting;
 }
 
@@ -409,29 +410,29 @@ struct gs_waiter *gs_pending_lock(struct gs_pending *pending, const char *uid)
 
 void gs_pending_unlock(struct gs_pending *pending, const struct gs_waiter *waiter)
 {
-    note_offer(pending, (struct entry *)waiter->pod); /* its first member */
+    note_nomination(pending, (struct entry *)waiter->pod); /* its first member */
     pthread_mutex_unlock(&pending->lock);
 }
 
-void gs_pending_each_offered(struct gs_pending *pending,
-                             bool (*each)(void *ctx, struct gs_waiter *waiter), void *ctx)
+void gs_pending_each_nominated(struct gs_pending *pending,
+                               bool (*each)(void *ctx, struct gs_waiter *waiter), void *ctx)
 {
     pthread_mutex_lock(&pending->lock);
     struct entry *entry, *next;
-    DL_FOREACH_SAFE2(pending->offered, entry, next, next_offered)
+    DL_FOREACH_SAFE2(pending->nominated, entry, next, next_nominated)
     {
         bool more = each(ctx, &entry->waiter);
-        note_offer(pending, entry);
+        note_nomination(pending, entry);
         if (!more)
             break;
     }
     pthread_mutex_unlock(&pending->lock);
 }
 
-bool gs_pending_offered(struct gs_pending *pending)
+bool gs_pending_nominated(struct gs_pending *pending)
 {
     pthread_mutex_lock(&pending->lock);
-    bool any = pending->offered != NULL;
+    bool any = pending->nominated != NULL;
     pthread_mutex_unlock(&pending->lock);
     return any;
 }

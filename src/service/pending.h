@@ -10,7 +10,7 @@
 #include "gpushare/base/index.h"
 #include "gpushare/model/pod.h"
 #include "gpushare/model/reason.h"
-#include "offers.h"
+#include "nominations.h"
 
 /*
  * The pods that ask for GPU memory and are not bound yet: bind takes their requests from here, and
@@ -94,7 +94,7 @@ struct gs_waiter {
     uint32_t searches;       /* of all nodes, in vain, in a row; likewise */
     uint32_t search_from;    /* a search that is under way goes on at this slot */
     int64_t search_ns;       /* not before */
-    struct gs_offers offers;
+    struct gs_nominations nominations;
 };
 
 /* The pod as the requeuer sees it, with the table locked until gs_pending_unlock(); NULL: it is not
@@ -102,11 +102,11 @@ struct gs_waiter {
 struct gs_waiter *gs_pending_lock(struct gs_pending *pending, const char *uid);
 void gs_pending_unlock(struct gs_pending *pending, const struct gs_waiter *waiter);
 
-/* Calls each for every pod that is offered a node or bears the mark of one, with the table locked;
- * whether there is any. each may end or begin offers. */
-void gs_pending_each_offered(struct gs_pending *pending,
-                             bool (*each)(void *ctx, struct gs_waiter *waiter), void *ctx);
-bool gs_pending_offered(struct gs_pending *pending);
+/* Calls each for every pod that is nominated here or bears the mark, with the table locked;
+ * whether there is any. each may end or begin nominations. */
+void gs_pending_each_nominated(struct gs_pending *pending,
+                               bool (*each)(void *ctx, struct gs_waiter *waiter), void *ctx);
+bool gs_pending_nominated(struct gs_pending *pending);
 
 /*
  * A pass over the waiting pods, those that began to wait first in front. It is made in parts,

@@ -123,14 +123,14 @@ static int preempt(struct gs_service *service, struct gs_preemption_args *args,
     int64_t kept = args->node_count;
     if (gs_service_refuses(service)) {
         kept = 0; /* this answer has no Error: nobody is evicted on our word */
-    } else if (gs_offers_hold_up(service, &args->pod)) {
+    } else if (gs_nominations_hold_up(service, &args->pod)) {
         kept = 0; /* a node has room without that */
     } else if (ask.units || ask.broken) {
         kept = keep_useful(service, &ask, args);
         if (kept > 0) {
             gs_eviction_waits_add(&service->eviction_waits, &args->pod, args->nodes, (uint32_t)kept,
                                   gs_service_now(service));
-            gs_offers_leave(service, args->pod.uid, args->nodes, (uint32_t)kept);
+            gs_nominations_leave(service, args->pod.uid, args->nodes, (uint32_t)kept);
         }
     }
     if (kept < 0)

@@ -63,21 +63,23 @@ static bool gained(const struct gs_store *store, const struct gs_waiter *waiter,
 }
 
 /* The first of all nodes: of one that was refused while kube-scheduler looks at samples the next to
- * be offered; of one that may not be offered any, so that the sample goes on. In parts. */
+ * be nominated; of one that may not be nominated, so that the sample goes on. In parts. */
 static void find_anywhere(struct round *round, struct gs_waiter *waiter, const struct gs_ask *ask,
                           int64_t *left)
 {
     const struct gs_service *service = round->service;
-    const bool offered = waiter->epoch && gs_offers_may(service, waiter);
-    const bool never_offered = waiter->pod->never_preempts || gs_promises_concern(waiter->pod);
-    if (waiter->epoch && !offered && !(never_offered && atomic_load(&service->nominates))) {
+    const bool nominates = waiter->epoch && gs_nominations_may(service, waiter);
+    const bool never_nominated =
+        waiter->pod->never_preempts || gs_gang_reservations_concern(waiter->pod);
+    if (waiter->epoch && !nominates && !(never_nominated && atomic_load(&service->nominates))) {
         waiter->search_from = 0;
-    } else if (waiter->search_from || waiter->offers.owed || round->now_ns >= waiter->search_ns) {
+    } else if (waiter->search_from || waiter->nominations.owed ||
+               round->now_ns >= waiter->search_ns) {
         const int64_t before = *left < round->work ? *left : round->work;
         int64_t work = before;
         uint32_t from = waiter->search_from;
-        waiter->slot =
-            gs_offers_find(service, waiter, ask, offered ? gs_offers_take : fits_now, &from, &work);
+        waiter->slot = gs_nominations_find(
+            service, waiter, ask, nominates ? gs_nominations_take : fits_now, &from, &work);
         waiter->search_from = from;
         *left -= before - work;
         round->work -= before - work;
@@ -88,7 +90,7 @@ static void find_anywhere(struct round *round, struct gs_waiter *waiter, const s
         else if (!from)
             waiter->search_ns = round->now_ns + pause_ns(++waiter->searches);
     }
-    /* one that the watch has not shown yet is offered a node when it has */
+    /* one that the watch has not shown yet is nominated when it has */
     waiter->anywhere = waiter->slot != GS_INDEX_NONE || waiter->search_from || !waiter->shown;
     if (!waiter->anywhere && !waiter->epoch)
         waiter->epoch = waiter->compared; /* nowhere now: from here on it waits for memory */
@@ -98,7 +100,7 @@ static void find_anywhere(struct round *round, struct gs_waiter *waiter, const s
 static uint32_t find_gained(struct round *round, struct gs_waiter *waiter, const struct gs_ask *ask)
 {
     const struct gs_store *store = &round->service->store;
-    const int64_t rules_work = gs_offers_rules_work(waiter->pod);
+    const int64_t rules_work = gs_nominations_rules_work(waiter->pod);
     uint32_t slot = gs_store_gain_after(store, waiter->compared, &round->work);
     while (slot != GS_INDEX_NONE) {
         waiter->compared = store->gained[slot].at;
@@ -159,28 +161,28 @@ static void take_turn(struct round *round, struct gs_waiter *waiter, struct gs_t
 static int64_t due_ns(const struct gs_waiter *waiter)
 {
     int64_t due = waiter->refused_ns + SETTLE_NS;
-    if (waiter->requeues && !waiter->offers.owed) {
+    if (waiter->requeues && !waiter->nominations.owed) {
         int64_t again = waiter->last_requeue_ns + pause_ns(waiter->requeues);
         due = again > due ? again : due;
     }
     return due;
 }
 
-/* Its preemption was held up, and that is over: there is nothing to be offered, or no time. */
+/* Its preemption was held up, and that is over: there is no node for it, or no time. */
 static bool is_owed(const struct gs_waiter *waiter, int64_t now_ns)
 {
-    const struct gs_offers *offers = &waiter->offers;
-    return offers->owed && waiter->refused_ns + SETTLE_NS <= now_ns &&
-           (now_ns - offers->first_ns >= GS_OFFER_NS ||
-            (!offers->node && waiter->slot == GS_INDEX_NONE && !waiter->anywhere));
+    const struct gs_nominations *nominations = &waiter->nominations;
+    return nominations->owed && waiter->refused_ns + SETTLE_NS <= now_ns &&
+           (now_ns - nominations->first_ns >= GS_NOMINATION_NS ||
+            (!nominations->node && waiter->slot == GS_INDEX_NONE && !waiter->anywhere));
 }
 
 /* Not while filter alone told of it: whoever reaches the port may name any pod there. */
 static bool is_due(const struct gs_waiter *waiter, int64_t now_ns)
 {
     return waiter->shown &&
-           (is_owed(waiter, now_ns) ||
-            (!waiter->offers.node && waiter->slot != GS_INDEX_NONE && due_ns(waiter) <= now_ns));
+           (is_owed(waiter, now_ns) || (!waiter->nominations.node &&
+                                        waiter->slot != GS_INDEX_NONE && due_ns(waiter) <= now_ns));
 }
 
 /* A patch would make nobody look at it, or is not needed. */
@@ -201,7 +203,7 @@ static bool consider(void *ctx, struct gs_waiter *waiter)
     round->work -= WORK_PER_WAITER;
     if (is_passed_over(round->service, waiter, round->now_ns))
         return round->work > 0;
-    if (!waiter->offers.node && !gs_offers_wait(waiter))
+    if (!waiter->nominations.node && !gs_nominations_wait(waiter))
         take_turn(round, waiter, &round->requeue->turns[share]);
     if (!is_due(waiter, round->now_ns) ||
         atomic_load(&round->service->patches.lanes[GS_PATCH_REQUEUE][share].jobs))
@@ -277,11 +279,11 @@ static const char *decide(struct gs_service *service, struct gs_waiter *waiter, 
                           char node[GS_NODE_NAME_BYTES])
 {
     const int64_t now_ns = gs_service_now(service);
-    struct gs_offers *offers = &waiter->offers;
+    struct gs_nominations *nominations = &waiter->nominations;
     const bool owed = is_owed(waiter, now_ns);
     struct gs_ask ask;
     gs_ask_of_pod(&ask, waiter->pod);
-    /* others may have been offered its place meanwhile */
+    /* others may have been nominated to its place meanwhile */
     if (!waiter->waits || !is_due(waiter, now_ns) ||
         (!owed && !fits_now(service, waiter, &ask, waiter->slot)) ||
         gs_pod_copy(ret, waiter->pod) < 0)
@@ -289,13 +291,13 @@ static const char *decide(struct gs_service *service, struct gs_waiter *waiter, 
     waiter->last_requeue_ns = now_ns;
     waiter->requeues++;
     if (owed) {
-        offers->owed = false;
+        nominations->owed = false;
         return "its preemption may proceed";
     }
     if (!waiter->epoch)
         return unevaluated;
-    if (gs_offers_decide(service, waiter, now_ns))
-        snprintf(node, GS_NODE_NAME_BYTES, "%s", offers->node);
+    if (gs_nominations_decide(service, waiter, now_ns))
+        snprintf(node, GS_NODE_NAME_BYTES, "%s", nominations->node);
     return "a node gained enough free memory since the pod was rejected, or was not evaluated";
 }
 
@@ -308,9 +310,9 @@ static void write_requeue(struct gs_service *service, const struct gs_pod *pod, 
     const struct gs_kv annotation = {service->config.names->wake, value};
     struct gs_error err = {0};
     if (node[0]) {
-        enum gs_offer_sent sent = gs_offers_send(service, pod, node, value);
-        atomic_fetch_add(&service->requeues, sent == GS_OFFER_WRITTEN);
-        if (sent != GS_OFFER_REFUSED)
+        enum gs_nomination_sent sent = gs_nominations_send(service, pod, node, value);
+        atomic_fetch_add(&service->requeues, sent == GS_NOMINATION_WRITTEN);
+        if (sent != GS_NOMINATION_REFUSED)
             return;
     }
     if (gs_patch_pod(service, pod, NULL, &annotation, 1, NULL, &err) < 0) {
@@ -343,8 +345,8 @@ static void requeue_pod(struct gs_service *service, const char *uid)
     gs_pod_release(&pod);
 }
 
-/* Once all were looked at, or whoever stands first in a long line would be offered what came free
- * before another has a turn. */
+/* Once all were looked at, or whoever stands first in a long line would be nominated to what came
+ * free before another has a turn. */
 static void queue_due(struct gs_service *service)
 {
     struct gs_requeue *requeue = &service->requeue;
@@ -379,11 +381,11 @@ void gs_requeue_tick(struct gs_service *service, int64_t now_ns)
     requeue->under_way = true;
     requeue->ticks++;
     while (requeue->under_way && work > 0) {
-        round.work = GS_OFFERS_WORK;
+        round.work = GS_NOMINATIONS_WORK;
         gs_store_read(&service->store);
         requeue->under_way = gs_pending_next_waiters(service->pending, consider, &round);
         gs_store_unlock(&service->store);
-        work -= GS_OFFERS_WORK - round.work;
+        work -= GS_NOMINATIONS_WORK - round.work;
         /* filter and bind wait for these locks, and unlocking alone does not hand them over */
         if (requeue->under_way)
             nanosleep(&(const struct timespec){.tv_nsec = BREATH_NS}, NULL);

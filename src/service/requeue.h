@@ -10,27 +10,25 @@
 #include "pending.h"
 
 /*
- * Requeueing. kube-scheduler parks a refused pod until an event concerns it, for minutes. Its
- * caches may see memory come free before our ledger does, and then it asks too early; another pod's
- * bind may be faster than this one's; the API may fail a bind; this program may have been away. So
- * a pod that waits and would fit now, on a node that it may use, gets an annotation touched, which
- * makes kube-scheduler look again. Each pod at a growing distance, shorter again when memory came
- * free since, all pods together at a bounded rate.
+ * Requeueing. kube-scheduler parks a rejected pod until an event concerns it, for minutes. Its
+ * caches may see memory come free before our ledger does, and then it evaluates the pod too early;
+ * another pod's bind may be faster; the API may fail a bind; this program may have been away. So an
+ * annotation of a pending pod that would fit now, on a node that it may use, is touched, which
+ * makes kube-scheduler evaluate it again: after growing pauses, shorter again when memory came free
+ * since, all pods together at a bounded rate.
  *
- * Who is not requeued: pods with scheduling gates, pods of schedulers that do not work with us,
- * pods for which filter named a node within the last second, pods that an offer stands for.
- *
- * Who goes first, of those that are due: pods whose preemption was held up; then the highest
- * priority; in that, namespaces in turn; in these, who was requeued least; then who fits where
- * memory came free last. One of five goes to who was requeued least whatever its priority, so that
- * nobody waits for pods that are requeued in vain for ever.
- *
- * A tick does the work of about GS_NODES_PER_TICK comparisons of pods and nodes, each of a pod's
- * rules about nodes counted as one more, and a pod as 32, and goes on there in the next one. In a
- * pass, the pods of a namespace are compared with half of so many, a quarter in searches of all
- * nodes, a pod with GS_OFFERS_WORK. The rest of them goes on in the next passes, before any has
- * another turn. A search that found none is not made again before the pod would be requeued again.
- * When all were looked at, GS_REQUEUES_PER_TICK are requeued for each tick that it took.
+ * - Not requeued: pods with scheduling gates, pods of schedulers that do not use this extender,
+ *   pods for which filter named a node within the last second, nominated pods.
+ * - First, of those that are due: pods whose preemption was held up; then the highest priority; in
+ *   that, namespaces in turn; in these, the least requeued; then the pod that fits where memory
+ *   came free last. One of five is the least requeued whatever its priority, so that none waits for
+ *   ever for pods that are requeued in vain.
+ * - A tick does the work of about GS_NODES_PER_TICK comparisons of pods and nodes, each of a pod's
+ *   rules about nodes counted as one more, and a pod as 32, and goes on there in the next one. In a
+ *   pass, the pods of a namespace are compared with half of so many, a quarter in searches of all
+ *   nodes, a pod with GS_NOMINATIONS_WORK. The rest goes on in the next passes, before any pod has
+ *   another turn. A search that found none is not made again before the pod would be requeued
+ *   again. When all were compared, GS_REQUEUES_PER_TICK are requeued for each tick that it took.
  */
 enum {
     GS_NODES_PER_TICK = 1 << 18,

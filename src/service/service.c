@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "holds.h"
+#include "reservations.h"
 #include "service_internal.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ struct gs_service *gs_service_new(const struct gs_service_config *config, struct
         gs_fail_nomem(err);
         return NULL;
     }
-    gs_eviction_waits_init(&service->eviction_waits, gs_holds_freed, service);
+    gs_eviction_waits_init(&service->eviction_waits, gs_reservations_freed, service);
     gs_term_init(&service->term);
     pthread_mutex_init(&service->patches.lock, NULL);
     service->pending = gs_pending_new();
@@ -59,8 +59,8 @@ void gs_service_free(struct gs_service *service)
     gs_patches_release(&service->patches);
     gs_unresolved_binds_release(&service->unresolved_binds);
     gs_unresolved_binds_release(&service->bind_queue);
-    gs_promises_release(&service->promises);
-    free(service->offered_nodes.nodes);
+    gs_gang_reservations_release(&service->gangs);
+    free(service->nominated_nodes.nodes);
     gs_arena_release(&service->budgets.arena);
     gs_eviction_waits_release(&service->eviction_waits);
     gs_term_release(&service->term);
@@ -161,13 +161,13 @@ void gs_service_nominate(struct gs_service *service, bool nominates)
 void gs_service_withdraw(struct gs_service *service)
 {
     atomic_store(&service->withdrawn, true);
-    if (gs_pending_offered(service->pending)) /* until a tick has looked */
-        atomic_store(&service->offers_out, 1);
+    if (gs_pending_nominated(service->pending)) /* until a tick has looked */
+        atomic_store(&service->nominations_out, 1);
 }
 
-uint32_t gs_service_offers(const struct gs_service *service)
+uint32_t gs_service_nominations(const struct gs_service *service)
 {
-    return atomic_load(&service->offers_out);
+    return atomic_load(&service->nominations_out);
 }
 
 uint32_t gs_service_unresolved_binds(const struct gs_service *service)

@@ -7,6 +7,7 @@
 
 #include "budgets.h"
 #include "eviction_wait.h"
+#include "gang_reservations.h"
 #include "gpushare/base/index.h"
 #include "gpushare/codec/extender.h"
 #include "gpushare/core/ledger.h"
@@ -16,10 +17,9 @@
 #include "gpushare/service/service.h"
 #include "meter.h"
 #include "new_nodes.h"
-#include "offers.h"
+#include "nominations.h"
 #include "patches.h"
 #include "pending.h"
-#include "promises.h"
 #include "requeue.h"
 #include "scheduler_activity.h"
 #include "store.h"
@@ -54,7 +54,7 @@ struct gs_scratch {
     struct gs_match match; /* of args.pod */
     uint32_t *slots;       /* of args.names, see gs_scratch_find_nodes() */
     uint64_t found_id, found_epoch;
-    uint32_t promised; /* which candidate the pod was promised a place on; GS_INDEX_NONE: none */
+    uint32_t reserved; /* the candidate with a reservation for the pod; GS_INDEX_NONE: none */
     uint32_t cap;
 };
 
@@ -64,8 +64,8 @@ struct gs_service {
     struct gs_pending *pending;
     struct gs_unresolved_binds unresolved_binds, bind_queue;
     atomic_uint sent_binds; /* from before they are sent until their outcome is known, or open */
-    struct gs_promises promises; /* guarded by the store's lock */
-    struct gs_offered_nodes offered_nodes;
+    struct gs_gang_reservations gangs; /* guarded by the store's lock */
+    struct gs_nominated_nodes nominated_nodes;
     struct gs_budgets budgets; /* guarded by the store's lock */
     struct gs_eviction_waits eviction_waits;
     struct gs_term term;
@@ -96,9 +96,9 @@ struct gs_service {
     atomic_llong unshown[GS_UNSHOWN]; /* by namespace's hash: filter awaits no pod before */
     struct gs_scheduler_activity schedulers;
     atomic_bool nominates;
-    atomic_bool withdrawn;      /* no offers any more: the process ends */
-    atomic_uint offers_out;     /* nominations of ours that may stand, at the last tick */
-    atomic_llong rest_until_ns; /* prioritize: no more choices that take long before */
+    atomic_bool withdrawn;       /* no nominations any more: the process ends */
+    atomic_uint nominations_out; /* nominations of ours that may stand, at the last tick */
+    atomic_llong rest_until_ns;  /* prioritize: no more choices that take long before */
     struct gs_meter meters[GS_VERBS];
     atomic_ullong refusals[GS_REASONS]; /* nodes refused, by reason */
     atomic_ullong requeues;

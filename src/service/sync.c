@@ -2,7 +2,7 @@
 /* What the watches tell goes into the cluster (gpushare/cluster/cluster.h), under the store's lock;
  * here is what the extender has more: who waits, whose bind is open, which to wake. */
 #include "gpushare/base/log.h"
-#include "holds.h"
+#include "reservations.h"
 #include "service_internal.h"
 
 /* --- what the cluster tells --- */
@@ -33,7 +33,7 @@ static int on_waits(void *ctx, const struct gs_pod *pod, struct gs_error *err)
 
 static int on_holds(void *ctx, const struct gs_pod *pod, struct gs_error *err)
 {
-    return gs_holds_follow(ctx, pod, err);
+    return gs_reservations_follow(ctx, pod, err);
 }
 
 static void on_ended(void *ctx, const struct gs_pod *pod)
@@ -194,12 +194,15 @@ static int on_list_end(void *ctx, enum gs_kind kind)
     gs_store_write(store);
     if (kind == GS_KIND_POD)
         gs_ledger_each(store->cluster.ledger, go_unlisted, service);
-    atomic_fetch_add(&service->swept_claims, gs_cluster_list_end(&store->cluster, kind));
+    const uint32_t swept = gs_cluster_list_end(&store->cluster, kind);
+    atomic_fetch_add(&service->swept_claims, swept);
+    /* what came free before a planned list was seen by the watch */
+    const bool news = kind == GS_KIND_NODE || !service->compared || swept;
     if (kind == GS_KIND_POD) {
         gs_pending_sweep(service->pending);
         service->compared = 0;
     }
-    for (uint32_t slot = 0; slot < gs_ledger_slots(store->cluster.ledger); slot++)
+    for (uint32_t slot = 0; news && slot < gs_ledger_slots(store->cluster.ledger); slot++)
         gs_store_freed(store, slot, 0);
     gs_store_unlock(store);
     if (kind == GS_KIND_POD)

@@ -2,7 +2,7 @@
 /* What happens without being asked: each part ten times a second, in a thread of its own. */
 #include "bind.h"
 #include "gpushare/base/log.h"
-#include "holds.h"
+#include "reservations.h"
 
 #define AUDIT_EVERY_NS   (30 * GS_NS_PER_S)
 #define REFRESH_EVERY_NS (1 * GS_NS_PER_S)
@@ -94,7 +94,7 @@ static void requeue(struct gs_service *service, int64_t now_ns, bool answers)
     if (answers && !service->answered)
         gs_pending_anywhere(service->pending, NULL, now_ns);
     service->answered = answers;
-    gs_offers_tick(service, now_ns);
+    gs_nominations_tick(service, now_ns);
     if (answers)
         gs_requeue_tick(service, now_ns);
 }
@@ -107,7 +107,7 @@ void gs_service_tick_part(struct gs_service *service, enum gs_tick part)
         gs_term_tick(service);
     if (part == GS_TICK_CLOCK) {
         gs_bind_expire_queue(service, now_ns);
-        gs_promises_tick(service, now_ns);
+        gs_gang_reservations_tick(service, now_ns);
         if (answers) {
             refresh(service, now_ns);
             audit(service, now_ns);

@@ -40,7 +40,7 @@ struct gs_service_config {
     enum gs_placement policy;           /* for pods that name none: a real policy */
     bool nominates;                     /* kube-scheduler asks about a sample of the nodes: a pod
                                            that none of these has room for is nominated to one that
-                                           has (service/offers.h) */
+                                           has (service/nominations.h) */
     const struct gs_election *election; /* borrowed; NULL: no election, this replica leads */
     const char *pod_ns;                 /* this replica's own pod; borrowed; … */
     const char *pod_name;               /* … NULL: not known */
@@ -80,9 +80,9 @@ void gs_service_budgets(struct gs_service *service, struct gs_arena *arena, stru
 /* config.nominates, when it is known later only. */
 void gs_service_nominate(struct gs_service *service, bool nominates);
 /* The process ends: nobody is nominated any more, and the next ticks take back what was.
- * gs_service_offers(): so many may stand still. */
+ * gs_service_nominations(): so many may stand still. */
 void gs_service_withdraw(struct gs_service *service);
-uint32_t gs_service_offers(const struct gs_service *service);
+uint32_t gs_service_nominations(const struct gs_service *service);
 
 /* Binds that were sent, or may have been, and whose outcome is not known yet. */
 uint32_t gs_service_unresolved_binds(const struct gs_service *service);
@@ -120,10 +120,11 @@ int gs_service_preempt(struct gs_service *service, const char *body, size_t len,
 int gs_service_inspect(struct gs_service *service, const char *node, struct gs_buf *answer,
                        struct gs_error *err);
 
-/* {"promised":[…],"policy":"rollout"}: the places that filter keeps for members of pod groups, on
+/* {"reservations":[…],"policy":"rollout"}: what filter reserves for members of pod groups, on
  * all nodes, as inspect has them, none while it does not lead; and the policy for pods that name
  * none. */
-int gs_service_promised(struct gs_service *service, struct gs_buf *answer, struct gs_error *err);
+int gs_service_reservations(struct gs_service *service, struct gs_buf *answer,
+                            struct gs_error *err);
 
 /* Appends this service's metrics in Prometheus text format 0.0.4. */
 void gs_service_metrics(struct gs_service *service, struct gs_buf *out);

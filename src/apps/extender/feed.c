@@ -138,13 +138,12 @@ static int start_threads(struct feed *feed)
     int error = start_thread(feed, watch_nodes, feed);
     if (error == 0)
         error = start_thread(feed, watch_pods, feed);
-    if (error == 0)
-        error = start_thread(feed, watch_budgets, feed);
     for (int i = 0; error == 0 && i < TICKERS; i++) {
         feed->tickers[i] = (struct ticker){feed, i < GS_TICKS ? (enum gs_tick)i : GS_TICK_PATCH};
         error = start_thread(feed, tick, &feed->tickers[i]);
     }
-    return error;
+    /* the last: only a cancelled client ends its request */
+    return error ? error : start_thread(feed, watch_budgets, feed);
 }
 
 int feed_start(struct gs_service *service, struct gs_kube_client *client, bool nominates,

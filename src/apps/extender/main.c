@@ -147,12 +147,12 @@ static bool wait_for_none(const struct gs_service *service,
 
 /* Places that are held for nominated pods are nobody's any more. What is not taken back in time is
  * left to the next leader. */
-static void withdraw_offers(const struct app *app)
+static void withdraw_nominations(const struct app *app)
 {
     if (!app->feed)
         return;
     gs_service_withdraw(app->service);
-    wait_for_none(app->service, gs_service_offers, WITHDRAW_NS);
+    wait_for_none(app->service, gs_service_nominations, WITHDRAW_NS);
 }
 
 /* Whoever takes a lease that is given back believes that no bind of ours can still be carried out:
@@ -170,11 +170,11 @@ static void resign(struct app *app)
     gs_service_tick_part(app->service, GS_TICK_TERM); /* the label */
 }
 
-/* In the opposite order, but for offers, which take ticks: nobody may ask what is gone. An API
+/* In the opposite order, but for nominations, which take ticks: nobody may ask what is gone. An API
  * server that does not answer holds up nothing but binds that have begun. */
 static void tear_down(struct app *app)
 {
-    withdraw_offers(app);
+    withdraw_nominations(app);
     if (app->server)
         gs_http_server_stop(app->server, GRACE_NS);
     resign(app);

@@ -97,11 +97,12 @@ static void on_inspect(void *ctx, const struct gs_http_request *req, struct gs_h
         gs_http_error(res, status_of(err.code), "%s", err.msg);
 }
 
-static void on_promised(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
+static void on_reservations(void *ctx, const struct gs_http_request *req,
+                            struct gs_http_response *res)
 {
     struct routes_ctx *app = ctx;
     struct gs_error err = {0};
-    if (gs_service_promised(app->service, &res->body, &err) < 0)
+    if (gs_service_reservations(app->service, &res->body, &err) < 0)
         gs_http_error(res, status_of(err.code), "%s", err.msg);
 }
 
@@ -197,7 +198,7 @@ static void on_metrics(void *ctx, const struct gs_http_request *req, struct gs_h
         {"GET", "/healthz", on_healthz, GS_HTTP_SMALL},                                            \
         {"GET", "/readyz", on_readyz, GS_HTTP_SMALL},                                              \
         {"GET", "/metrics", on_metrics, GS_HTTP_HEAVY | GS_HTTP_SMALL},                            \
-        {"GET", "/reservations", on_promised, GS_HTTP_HEAVY | GS_HTTP_SMALL},                      \
+        {"GET", "/reservations", on_reservations, GS_HTTP_HEAVY | GS_HTTP_SMALL},                  \
         {"GET", PREFIX "/version", on_version, GS_HTTP_SMALL},                                     \
         {"GET", PREFIX "/healthz", on_healthz, GS_HTTP_SMALL},                                     \
         {"GET", PREFIX "/readyz", on_readyz, GS_HTTP_SMALL},                                       \

@@ -129,7 +129,7 @@ static char *all_that_is_kept(void)
     struct gs_buf text = GS_BUF(1 << 20), metrics = GS_BUF(1 << 20);
     struct gs_error err = {0};
     assert_int_equal(gs_service_inspect(rig.service, NULL, &text, &err), 0);
-    assert_int_equal(gs_service_promised(rig.service, &text, &err), 0);
+    assert_int_equal(gs_service_reservations(rig.service, &text, &err), 0);
     gs_service_metrics(rig.service, &metrics);
     for (char *line = strtok(metrics.data, "\n"); line; line = strtok(NULL, "\n")) {
         if (!strstr(line, "{verb=\"filter\""))

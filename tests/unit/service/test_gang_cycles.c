@@ -252,10 +252,10 @@ static void play(uint64_t seed)
         rig_tick(&rig, any(40) * GS_NS_PER_MS);
     }
     bind_some(1);
-    rig_tick(&rig, GS_PROMISE_NS);
+    rig_tick(&rig, GS_GANG_RESERVATION_NS);
     assert_int_equal(gs_ledger_promises(rig.service->store.cluster.ledger), 0);
-    rig_tick(&rig, GS_PROMISE_NS);
-    assert_null(rig.service->promises.groups);
+    rig_tick(&rig, GS_GANG_RESERVATION_NS);
+    assert_null(rig.service->gangs.groups);
     rig_stop(&rig);
 }
 

@@ -208,7 +208,7 @@ static void in_a_full_table_the_largest_namespace_makes_room(void **state)
     for (; stats_now().bytes + 4 * EACH <= GS_PENDING_BYTES_MAX; all++)
         put_large(all % 4 ? "most" : less, all);
     struct gs_waiter *reserved = gs_pending_lock(pending, "most-1");
-    reserved->offers.freed = strdup("n1");
+    reserved->nominations.freed = strdup("n1");
     gs_pending_unlock(pending, reserved);
     assert_true(put_large(third, 0));
     assert_false(put_large("most", all));

@@ -620,7 +620,7 @@ static void verb_expect(struct scenario *s)
                    {"watch-wakes", rig.watch_wakes},
                    {"leads", election && gs_election_leads(election)},
                    {"open", gs_service_unresolved_binds(rig.service)},
-                   {"offers", gs_service_offers(rig.service)}};
+                   {"offers", gs_service_nominations(rig.service)}};
     const struct {
         const char *word, *found;
     } texts[] = {

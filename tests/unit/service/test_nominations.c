@@ -100,7 +100,7 @@ static void a_mark_that_filter_alone_told_of_stays(void **state)
         refuse();
         evicts();
         assert_false(patched_within(60 * GS_NS_PER_S));
-        assert_int_equal(gs_service_offers(rig.service), 0);
+        assert_int_equal(gs_service_nominations(rig.service), 0);
         show(*r, "n2");
         while (rig.marked[0]) /* it is woken, too */
             assert_true(patched_within(2 * GS_NS_PER_S));
@@ -115,7 +115,7 @@ static const char *other_json(const char *name, const char *uid)
     return json;
 }
 
-enum { VAIN = 8 }; /* offers.h */
+enum { VAIN = 8 }; /* nominations.h */
 
 /* A new one of these pods is refused; whether n2 is offered to it within a second. */
 static bool n2_is_offered_to(const char *name)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "promises.h"
+#include "gang_reservations.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,59 +11,59 @@
 
 #include "gpushare/base/invariant.h"
 #include "gpushare/base/log.h"
-#include "holds.h"
+#include "reservations.h"
 #include "service_internal.h"
 
-struct gs_promise_member {
-    struct gs_promise_group *group;
+struct gs_gang_member {
+    struct gs_gang *group;
     int64_t since_ns;
     uint32_t cycle; /* of the group, in which it was asked about */
     bool refused;
-    struct gs_promise_member *prev, *next; /* of the group, the oldest first */
+    struct gs_gang_member *prev, *next; /* of the group, the oldest first */
     UT_hash_handle hh;
     char uid[];
 };
 
-struct gs_promise_group {
+struct gs_gang {
     uint64_t name; /* hash of namespace and name */
     int64_t asked_ns;
     uint32_t cycle;
     bool refused; /* one of its members */
-    struct gs_promise_member *members;
+    struct gs_gang_member *members;
     UT_hash_handle hh;
     char text[]; /* namespace/name */
 };
 
-static struct gs_promise_member *find(const struct gs_promises *promises, const char *uid)
+static struct gs_gang_member *find(const struct gs_gang_reservations *gangs, const char *uid)
 {
-    struct gs_promise_member *member;
-    HASH_FIND_STR(promises->members, uid, member);
+    struct gs_gang_member *member;
+    HASH_FIND_STR(gangs->members, uid, member);
     return member;
 }
 
-static void drop(struct gs_promises *promises, struct gs_promise_member *member)
+static void drop(struct gs_gang_reservations *gangs, struct gs_gang_member *member)
 {
-    struct gs_promise_group *group = member->group;
-    HASH_DEL(promises->members, member);
+    struct gs_gang *group = member->group;
+    HASH_DEL(gangs->members, member);
     DL_DELETE(group->members, member);
     free(member);
     if (group->members)
         return;
-    HASH_DEL(promises->groups, group);
+    HASH_DEL(gangs->groups, group);
     free(group);
 }
 
-void gs_promises_release(struct gs_promises *promises)
+void gs_gang_reservations_release(struct gs_gang_reservations *gangs)
 {
-    while (promises->members)
-        drop(promises, promises->members);
+    while (gangs->members)
+        drop(gangs, gangs->members);
 }
 
-static struct gs_promise_group *need_group(struct gs_promises *promises, const struct gs_pod *pod)
+static struct gs_gang *need_group(struct gs_gang_reservations *gangs, const struct gs_pod *pod)
 {
     const uint64_t name = gs_pod_name_hash(pod->ns, pod->group);
-    struct gs_promise_group *group;
-    HASH_FIND(hh, promises->groups, &name, sizeof(name), group);
+    struct gs_gang *group;
+    HASH_FIND(hh, gangs->groups, &name, sizeof(name), group);
     if (group)
         return group;
     const size_t bytes = strlen(pod->ns) + strlen(pod->group) + 2;
@@ -72,7 +72,7 @@ static struct gs_promise_group *need_group(struct gs_promises *promises, const s
         return NULL;
     snprintf(group->text, bytes, "%s/%s", pod->ns, pod->group);
     group->name = name;
-    HASH_ADD(hh, promises->groups, name, sizeof(name), group);
+    HASH_ADD(hh, gangs->groups, name, sizeof(name), group);
     if (group->hh.tbl)
         return group;
     free(group);
@@ -80,22 +80,22 @@ static struct gs_promise_group *need_group(struct gs_promises *promises, const s
 }
 
 /* An entry for a pod that has none; NULL: there is no memory, or too many are there. */
-static struct gs_promise_member *add(struct gs_service *service, const struct gs_pod *pod)
+static struct gs_gang_member *add(struct gs_service *service, const struct gs_pod *pod)
 {
-    struct gs_promises *promises = &service->promises;
+    struct gs_gang_reservations *gangs = &service->gangs;
     const size_t len = strlen(pod->uid) + 1;
-    if (HASH_COUNT(promises->members) >= GS_PROMISES_MAX)
+    if (HASH_COUNT(gangs->members) >= GS_GANG_RESERVATIONS_MAX)
         return NULL;
-    struct gs_promise_group *group = need_group(promises, pod);
-    struct gs_promise_member *member = group ? calloc(1, sizeof(*member) + len) : NULL;
+    struct gs_gang *group = need_group(gangs, pod);
+    struct gs_gang_member *member = group ? calloc(1, sizeof(*member) + len) : NULL;
     if (member) {
         memcpy(member->uid, pod->uid, len);
-        HASH_ADD_STR(promises->members, uid, member);
+        HASH_ADD_STR(gangs->members, uid, member);
     }
     if (!member || !member->hh.tbl) {
         free(member);
         if (group && !group->members) {
-            HASH_DEL(promises->groups, group);
+            HASH_DEL(gangs->groups, group);
             free(group);
         }
         return NULL;
@@ -107,13 +107,13 @@ static struct gs_promise_member *add(struct gs_service *service, const struct gs
     return member;
 }
 
-static bool is_over(const struct gs_service *service, const struct gs_promise_member *member)
+static bool is_over(const struct gs_service *service, const struct gs_gang_member *member)
 {
     return !member->refused &&
            !gs_ledger_promised(service->store.cluster.ledger, member->uid, NULL);
 }
 
-static void free_place(struct gs_service *service, const struct gs_promise_member *member)
+static void free_place(struct gs_service *service, const struct gs_gang_member *member)
 {
     struct gs_ledger *ledger = service->store.cluster.ledger;
     uint32_t slot;
@@ -121,13 +121,13 @@ static void free_place(struct gs_service *service, const struct gs_promise_membe
         return;
     gs_ledger_release_hold(ledger, member->uid);
     gs_store_freed(&service->store, slot, member->group->name);
-    gs_holds_again(service, member->uid);
+    gs_reservations_again(service, member->uid);
 }
 
 /* Its cycles up to that one. */
-static void end_group(struct gs_service *service, struct gs_promise_group *group, uint32_t cycle)
+static void end_group(struct gs_service *service, struct gs_gang *group, uint32_t cycle)
 {
-    struct gs_promise_member *member, *next;
+    struct gs_gang_member *member, *next;
     DL_FOREACH (group->members, member) {
         if (member->cycle <= cycle)
             free_place(service, member);
@@ -139,46 +139,46 @@ static void end_group(struct gs_service *service, struct gs_promise_group *group
             group->refused = group->refused || member->refused;
             continue;
         }
-        drop(&service->promises, member);
+        drop(&service->gangs, member);
     }
 }
 
-void gs_promises_asked(struct gs_service *service, const struct gs_pod *pod)
+void gs_gang_reservations_asked(struct gs_service *service, const struct gs_pod *pod)
 {
-    struct gs_promise_member *member = find(&service->promises, pod->uid);
+    struct gs_gang_member *member = find(&service->gangs, pod->uid);
     if (member && is_over(service, member)) {
         member->group->cycle++; /* without it: the binds of the others may be under way */
-        drop(&service->promises, member);
+        drop(&service->gangs, member);
     } else if (member) {
         end_group(service, member->group, member->cycle);
     }
 }
 
-void gs_promises_unbound(struct gs_service *service, const char *uid)
+void gs_gang_reservations_unbound(struct gs_service *service, const char *uid)
 {
     gs_store_write(&service->store);
-    const struct gs_promise_member *member = find(&service->promises, uid);
+    const struct gs_gang_member *member = find(&service->gangs, uid);
     if (member)
         free_place(service, member);
     gs_store_unlock(&service->store);
 }
 
-bool gs_promises_make(struct gs_service *service, const struct gs_pod *pod, uint32_t slot,
-                      gs_gpu_mask gpus)
+bool gs_gang_reservations_make(struct gs_service *service, const struct gs_pod *pod, uint32_t slot,
+                               gs_gpu_mask gpus)
 {
     const struct gs_ledger *ledger = service->store.cluster.ledger;
     struct gs_claim claim;
     if (gs_ledger_find_claim(ledger, pod->uid, &claim) ||
         gs_cluster_has_ended(&service->store.cluster, pod->uid, false))
         return false;
-    struct gs_promise_member *member = add(service, pod);
+    struct gs_gang_member *member = add(service, pod);
     /* in place of what it held as a nominated pod */
     if (member && gpus &&
-        gs_holds_set(service, pod, gs_ledger_node_name(ledger, slot), gpus, NULL) == 0 &&
+        gs_reservations_set(service, pod, gs_ledger_node_name(ledger, slot), gpus, NULL) == 0 &&
         gs_ledger_promised(ledger, pod->uid, NULL))
         return true;
     if (member)
-        drop(&service->promises, member);
+        drop(&service->gangs, member);
     return false;
 }
 
@@ -190,12 +190,12 @@ static bool is_first_try(const struct gs_filter_args *args)
            gs_slice_eq(args->names[0], gs_slice_of(args->pod.nominated_node));
 }
 
-void gs_promises_refused(struct gs_service *service, const struct gs_filter_args *args)
+void gs_gang_reservations_refused(struct gs_service *service, const struct gs_filter_args *args)
 {
     if (is_first_try(args))
         return;
     gs_store_write(&service->store);
-    struct gs_promise_member *member = find(&service->promises, args->pod.uid);
+    struct gs_gang_member *member = find(&service->gangs, args->pod.uid);
     if (!member)
         member = add(service, &args->pod);
     if (member && !gs_ledger_promised(service->store.cluster.ledger, member->uid, NULL))
@@ -203,55 +203,56 @@ void gs_promises_refused(struct gs_service *service, const struct gs_filter_args
     gs_store_unlock(&service->store);
 }
 
-/* Returns how many of the group are promised a place still. */
-static uint32_t end_old(struct gs_service *service, struct gs_promise_group *group, int64_t now_ns)
+/* Returns how many of the group are reserved a place still. */
+static uint32_t end_old(struct gs_service *service, struct gs_gang *group, int64_t now_ns)
 {
-    struct gs_promise_member *member, *next;
+    struct gs_gang_member *member, *next;
     uint32_t left = 0;
     for (member = group->members; member; member = next) {
         next = member->next; /* the group goes with its last */
-        bool promised = gs_ledger_promised(service->store.cluster.ledger, member->uid, NULL) != 0;
-        const bool is_old = now_ns - member->since_ns >= GS_PROMISE_NS;
-        if (!promised && (is_old || !member->refused)) {
-            drop(&service->promises, member);
+        bool reserved = gs_ledger_promised(service->store.cluster.ledger, member->uid, NULL) != 0;
+        const bool is_old = now_ns - member->since_ns >= GS_GANG_RESERVATION_NS;
+        if (!reserved && (is_old || !member->refused)) {
+            drop(&service->gangs, member);
         } else if (is_old) {
             free_place(service, member);
             member->refused = true;
             member->since_ns = now_ns;
         } else {
-            left += promised;
+            left += reserved;
         }
     }
     return left;
 }
 
-const char *gs_promises_group(const struct gs_service *service, const char *uid,
-                              int64_t *ret_left_ns)
+const char *gs_gang_reservations_group(const struct gs_service *service, const char *uid,
+                                       int64_t *ret_left_ns)
 {
-    const struct gs_promise_member *member = find(&service->promises, uid);
+    const struct gs_gang_member *member = find(&service->gangs, uid);
     if (!member || !gs_ledger_promised(service->store.cluster.ledger, uid, NULL))
         return NULL;
-    const struct gs_promise_group *group = member->group;
-    int64_t until_ns = member->since_ns + GS_PROMISE_NS;
-    if (group->refused && group->asked_ns + GS_PROMISE_REFUSED_NS < until_ns)
-        until_ns = group->asked_ns + GS_PROMISE_REFUSED_NS;
+    const struct gs_gang *group = member->group;
+    int64_t until_ns = member->since_ns + GS_GANG_RESERVATION_NS;
+    if (group->refused && group->asked_ns + GS_GANG_RESERVATION_REFUSED_NS < until_ns)
+        until_ns = group->asked_ns + GS_GANG_RESERVATION_REFUSED_NS;
     *ret_left_ns = until_ns - gs_service_now(service);
     return group->text;
 }
 
-void gs_promises_tick(struct gs_service *service, int64_t now_ns)
+void gs_gang_reservations_tick(struct gs_service *service, int64_t now_ns)
 {
     const bool answers = !gs_service_refuses(service);
-    struct gs_promise_group *group, *next;
+    struct gs_gang *group, *next;
     uint32_t left = 0;
     gs_store_read(&service->store);
-    bool any = service->promises.members != NULL;
+    bool any = service->gangs.members != NULL;
     gs_store_unlock(&service->store);
     if (!any)
         return;
     gs_store_write(&service->store);
-    HASH_ITER (hh, service->promises.groups, group, next) {
-        if (!answers || (group->refused && now_ns - group->asked_ns >= GS_PROMISE_REFUSED_NS))
+    HASH_ITER (hh, service->gangs.groups, group, next) {
+        if (!answers ||
+            (group->refused && now_ns - group->asked_ns >= GS_GANG_RESERVATION_REFUSED_NS))
             end_group(service, group, UINT32_MAX);
         else
             left += end_old(service, group, now_ns);

@@ -128,7 +128,7 @@ static void expect_inspected(const char *promised)
     snprintf(of_all, sizeof(of_all), "{%s,'policy':'binpack'}\n",
              promised[0] ? promised + 1 : "'reservations':[]");
     rig_quote(of_all);
-    assert_int_equal(gs_service_promised(rig.service, &all, NULL), 0);
+    assert_int_equal(gs_service_reservations(rig.service, &all, NULL), 0);
     gs_buf_putc(&all, '\0');
     assert_string_equal(all.data, of_all);
     gs_buf_release(&all);
@@ -151,7 +151,7 @@ static void inspect_names_group_and_time_left(void **state)
         "g','gpus':[0],'requestedGPU':10,"
         "'millisecondsLeft':200},{'uid':'u-m1','node':'n1','group':'default/g','gpus':[0],"
         "'requestedGPU':6,'millisecondsLeft':200}]");
-    rig_tick(&rig, GS_PROMISE_NS);
+    rig_tick(&rig, GS_GANG_RESERVATION_NS);
     expect_inspected("");
 }
 
@@ -170,7 +170,7 @@ static void a_thousand_labelled_pods_hold_what_they_ask_for_and_for_five_seconds
     assert_true(fits(pod_of("high", 1000, 1, "", "", "")));
     assert_true(fits(member("m0", 1))); /* ... all of the group's go */
     expect_promised(1);
-    rig_tick(&rig, GS_PROMISE_NS);
+    rig_tick(&rig, GS_GANG_RESERVATION_NS);
     expect_promised(0);
 }
 
@@ -182,17 +182,17 @@ static void there_are_so_many_promises_at_most(void **state)
         snprintf(node, sizeof(node), "n%d", i);
         rig_node(&rig, node, "1000");
     }
-    for (int i = 0; i < GS_PROMISES_MAX; i++) {
+    for (int i = 0; i < GS_GANG_RESERVATIONS_MAX; i++) {
         snprintf(name, sizeof(name), "m%d", i);
         snprintf(labels, sizeof(labels), "'labels':{'scheduling.x-k8s.io/pod-group':'g%d'}", i);
         snprintf(node, sizeof(node), "n%d", i % NODES);
         snprintf(asked, sizeof(asked), "'%s'", node);
         assert_true(fits_on(pod_of(name, 1, 0, labels, "", ""), asked, node));
     }
-    expect_promised(GS_PROMISES_MAX);
+    expect_promised(GS_GANG_RESERVATIONS_MAX);
     assert_true(fits_on(member("more", 1), "'n0'", "n0"));
-    expect_promised(GS_PROMISES_MAX);
-    rig_tick(&rig, GS_PROMISE_NS);
+    expect_promised(GS_GANG_RESERVATIONS_MAX);
+    rig_tick(&rig, GS_GANG_RESERVATION_NS);
     expect_promised(0);
 }
 
@@ -272,12 +272,12 @@ static void ten_thousand_members_from_many_threads(void **state)
     struct gs_ledger_stats stats;
     gs_ledger_stats(rig.service->store.cluster.ledger, &stats);
     assert_in_range(stats.promised, 5000, 10000);
-    atomic_fetch_add(&now_ns, GS_PROMISE_NS);
+    atomic_fetch_add(&now_ns, GS_GANG_RESERVATION_NS);
     gs_service_tick_part(rig.service, GS_TICK_CLOCK);
     expect_promised(0);
-    atomic_fetch_add(&now_ns, GS_PROMISE_NS);
+    atomic_fetch_add(&now_ns, GS_GANG_RESERVATION_NS);
     gs_service_tick_part(rig.service, GS_TICK_CLOCK);
-    assert_null(rig.service->promises.groups);
+    assert_null(rig.service->gangs.groups);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "offers.h"
+#include "nominations.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,25 +7,25 @@
 #include "gpushare/base/array.h"
 #include "gpushare/base/invariant.h"
 #include "gpushare/base/log.h"
-#include "holds.h"
+#include "reservations.h"
 #include "service_internal.h"
 
 enum { BACK_PER_NAMESPACE = 16 }; /* marks that wait to be taken off */
 #define RETRY_NS (1 * GS_NS_PER_S)
 
 /* Of a nomination that the pod shows. */
-static bool is_ours(const struct gs_offers *offers, const struct gs_pod *pod)
+static bool is_ours(const struct gs_nominations *nominations, const struct gs_pod *pod)
 {
     const char *nominated = pod->nominated_node;
-    return (offers->node && strcmp(nominated, offers->node) == 0) ||
-           (!offers->left && strcmp(nominated, pod->offer) == 0);
+    return (nominations->node && strcmp(nominated, nominations->node) == 0) ||
+           (!nominations->left && strcmp(nominated, pod->offer) == 0);
 }
 
 /* Or will be, where others were evicted for it. */
 static bool is_anothers(const struct gs_waiter *waiter)
 {
-    return waiter->offers.freed ||
-           (waiter->pod->nominated_node[0] && !is_ours(&waiter->offers, waiter->pod));
+    return waiter->nominations.freed ||
+           (waiter->pod->nominated_node[0] && !is_ours(&waiter->nominations, waiter->pod));
 }
 
 /* It shows a nomination of ours: to the watch. Whoever reaches the port may tell filter of marks,
@@ -33,21 +33,21 @@ static bool is_anothers(const struct gs_waiter *waiter)
 static bool is_marked(const struct gs_waiter *waiter)
 {
     const struct gs_pod *pod = waiter->pod;
-    return waiter->shown && pod->offer[0] && !waiter->offers.left &&
+    return waiter->shown && pod->offer[0] && !waiter->nominations.left &&
            strcmp(pod->nominated_node, pod->offer) == 0;
 }
 
 static bool is_stale(const struct gs_waiter *waiter)
 {
-    return waiter->offers.stale && waiter->offers.stale == gs_pod_revision(waiter->pod);
+    return waiter->nominations.stale && waiter->nominations.stale == gs_pod_revision(waiter->pod);
 }
 
-bool gs_offers_wait(const struct gs_waiter *waiter)
+bool gs_nominations_wait(const struct gs_waiter *waiter)
 {
-    return !waiter->offers.node && (is_stale(waiter) || is_marked(waiter));
+    return !waiter->nominations.node && (is_stale(waiter) || is_marked(waiter));
 }
 
-/* What of a node changes before it is offered again. */
+/* What of a node changes before it is nominated again. */
 static uint64_t print_of(const struct gs_store *store, const struct gs_node_view *view)
 {
     uint64_t print = gs_node_facts_hash(&store->cluster.facts, view->slot);
@@ -56,37 +56,37 @@ static uint64_t print_of(const struct gs_store *store, const struct gs_node_view
     return print;
 }
 
-static bool was_tried(const struct gs_offers *offers, uint32_t slot, uint64_t print)
+static bool was_tried(const struct gs_nominations *nominations, uint32_t slot, uint64_t print)
 {
-    for (uint32_t i = 0; i < offers->tried_count; i++) {
-        if (offers->tried[i].slot == slot && offers->tried[i].print == print)
+    for (uint32_t i = 0; i < nominations->tried_count; i++) {
+        if (nominations->tried[i].slot == slot && nominations->tried[i].print == print)
             return true;
     }
     return false;
 }
 
-static void forget_try(struct gs_offers *offers, uint32_t slot)
+static void forget_try(struct gs_nominations *nominations, uint32_t slot)
 {
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < offers->tried_count; i++) {
-        if (offers->tried[i].slot != slot)
-            offers->tried[kept++] = offers->tried[i];
+    for (uint32_t i = 0; i < nominations->tried_count; i++) {
+        if (nominations->tried[i].slot != slot)
+            nominations->tried[kept++] = nominations->tried[i];
     }
-    offers->tried_count = kept;
+    nominations->tried_count = kept;
 }
 
 /* The oldest makes room. */
-static bool note_try(struct gs_offers *offers, uint32_t slot, uint64_t print)
+static bool note_try(struct gs_nominations *nominations, uint32_t slot, uint64_t print)
 {
-    forget_try(offers, slot);
-    if (offers->tried_count == GS_OFFERS_TRIED_MAX)
-        forget_try(offers, offers->tried[0].slot);
+    forget_try(nominations, slot);
+    if (nominations->tried_count == GS_NOMINATIONS_TRIED_MAX)
+        forget_try(nominations, nominations->tried[0].slot);
     struct gs_tried *wider =
-        reallocarray(offers->tried, offers->tried_count + 1, sizeof(*offers->tried));
+        reallocarray(nominations->tried, nominations->tried_count + 1, sizeof(*nominations->tried));
     if (!wider)
         return false;
-    offers->tried = wider;
-    wider[offers->tried_count++] = (struct gs_tried){slot, print};
+    nominations->tried = wider;
+    wider[nominations->tried_count++] = (struct gs_tried){slot, print};
     return true;
 }
 
@@ -105,63 +105,64 @@ static bool holds_place(const struct gs_store *store, const struct gs_waiter *wa
 {
     uint32_t slot = gs_ledger_hold_slot(store->cluster.ledger, waiter->pod->uid);
     return slot != GS_INDEX_NONE &&
-           strcmp(gs_ledger_node_name(store->cluster.ledger, slot), waiter->offers.node) == 0;
+           strcmp(gs_ledger_node_name(store->cluster.ledger, slot), waiter->nominations.node) == 0;
 }
 
 /* Somebody may nominate it, and would do it some good. A member of a group it would lead away from
  * the others. */
-static bool is_offerable(const struct gs_service *service, const struct gs_waiter *waiter)
+static bool may_be_nominated(const struct gs_service *service, const struct gs_waiter *waiter)
 {
     const struct gs_pod *pod = waiter->pod;
     return atomic_load(&service->nominates) && !atomic_load(&service->withdrawn) &&
-           waiter->offers.refused && !pod->gated && !pod->never_preempts &&
-           !gs_promises_concern(pod) && !is_anothers(waiter);
+           waiter->nominations.refused && !pod->gated && !pod->never_preempts &&
+           !gs_gang_reservations_concern(pod) && !is_anothers(waiter);
 }
 
-bool gs_offers_may(const struct gs_service *service, const struct gs_waiter *waiter)
+bool gs_nominations_may(const struct gs_service *service, const struct gs_waiter *waiter)
 {
-    return is_offerable(service, waiter) && !waiter->offers.node && !gs_offers_wait(waiter) &&
-           !claimed_node(service, waiter->pod->uid) &&
+    return may_be_nominated(service, waiter) && !waiter->nominations.node &&
+           !gs_nominations_wait(waiter) && !claimed_node(service, waiter->pod->uid) &&
            gs_ledger_hold_slot(service->store.cluster.ledger, waiter->pod->uid) == GS_INDEX_NONE;
 }
 
 static bool is_paused(const struct gs_service *service, uint32_t slot, int64_t now_ns)
 {
-    const struct gs_offered_nodes *all = &service->offered_nodes;
-    const struct gs_offered_node *node = slot < all->cap ? &all->nodes[slot] : NULL;
-    if (!node || node->vain < GS_OFFERS_VAIN)
+    const struct gs_nominated_nodes *all = &service->nominated_nodes;
+    const struct gs_nominated_node *node = slot < all->cap ? &all->nodes[slot] : NULL;
+    if (!node || node->vain < GS_NOMINATIONS_VAIN)
         return false;
-    int64_t pause_ns = (node->vain - GS_OFFERS_VAIN + 1) * GS_OFFER_NS;
-    return now_ns - node->vain_ns < (pause_ns < GS_OFFERS_PAUSE_NS ? pause_ns : GS_OFFERS_PAUSE_NS);
+    int64_t pause_ns = (node->vain - GS_NOMINATIONS_VAIN + 1) * GS_NOMINATION_NS;
+    return now_ns - node->vain_ns <
+           (pause_ns < GS_NOMINATIONS_PAUSE_NS ? pause_ns : GS_NOMINATIONS_PAUSE_NS);
 }
 
 static void note_vain(struct gs_service *service, uint32_t slot, int64_t now_ns)
 {
-    struct gs_offered_nodes *all = &service->offered_nodes;
+    struct gs_nominated_nodes *all = &service->nominated_nodes;
     if (!gs_array_reach(&all->nodes, &all->cap, slot, sizeof(*all->nodes)))
-        return; /* it is offered on */
-    struct gs_offered_node *node = &all->nodes[slot];
-    bool in_a_row = now_ns - node->vain_ns < GS_OFFERS_PAUSE_NS;
-    *node = (struct gs_offered_node){in_a_row ? node->vain + 1 : 1, now_ns};
+        return; /* nominations go on */
+    struct gs_nominated_node *node = &all->nodes[slot];
+    bool in_a_row = now_ns - node->vain_ns < GS_NOMINATIONS_PAUSE_NS;
+    *node = (struct gs_nominated_node){in_a_row ? node->vain + 1 : 1, now_ns};
 }
 
-void gs_offers_bound(struct gs_service *service, uint32_t slot)
+void gs_nominations_bound(struct gs_service *service, uint32_t slot)
 {
-    if (slot < service->offered_nodes.cap)
-        service->offered_nodes.nodes[slot].vain = 0;
+    if (slot < service->nominated_nodes.cap)
+        service->nominated_nodes.nodes[slot].vain = 0;
 }
 
-bool gs_offers_take(const struct gs_service *service, const struct gs_waiter *waiter,
-                    const struct gs_ask *ask, uint32_t slot)
+bool gs_nominations_take(const struct gs_service *service, const struct gs_waiter *waiter,
+                         const struct gs_ask *ask, uint32_t slot)
 {
     const struct gs_store *store = &service->store;
     return !is_paused(service, slot, gs_service_now(service)) &&
            gs_node_facts_eligible(&store->cluster.facts, slot, waiter->pod) == GS_ELIGIBLE &&
-           !was_tried(&waiter->offers, slot,
+           !was_tried(&waiter->nominations, slot,
                       print_of(store, gs_ledger_view_at(store->cluster.ledger, slot)));
 }
 
-int64_t gs_offers_rules_work(const struct gs_pod *pod)
+int64_t gs_nominations_rules_work(const struct gs_pod *pod)
 {
     int64_t work = 1 + pod->rules.selector.count + pod->rules.toleration_count;
     for (uint32_t i = 0; i < pod->rules.term_count; i++)
@@ -169,12 +170,12 @@ int64_t gs_offers_rules_work(const struct gs_pod *pod)
     return work;
 }
 
-uint32_t gs_offers_find(const struct gs_service *service, const struct gs_waiter *waiter,
-                        const struct gs_ask *ask, gs_offers_takes_fn takes, uint32_t *from,
-                        int64_t *work)
+uint32_t gs_nominations_find(const struct gs_service *service, const struct gs_waiter *waiter,
+                             const struct gs_ask *ask, gs_nominations_takes_fn takes,
+                             uint32_t *from, int64_t *work)
 {
     const struct gs_ledger *ledger = service->store.cluster.ledger;
-    const int64_t rules_work = gs_offers_rules_work(waiter->pod);
+    const int64_t rules_work = gs_nominations_rules_work(waiter->pod);
     while (*work > 0) {
         uint32_t slot = gs_fit_first(ledger, ask, *from);
         *work -= (slot == GS_INDEX_NONE ? gs_ledger_slots(ledger) : slot + rules_work) - *from;
@@ -193,41 +194,41 @@ static uint32_t find_for(const struct gs_service *service, const struct gs_waite
     const struct gs_ledger *ledger = service->store.cluster.ledger;
     struct gs_ask ask;
     struct gs_match match;
-    int64_t work = GS_OFFERS_WORK;
+    int64_t work = GS_NOMINATIONS_WORK;
     uint32_t from = 0;
     gs_ask_of_pod(&ask, waiter->pod);
     gs_ask_match(&ask, ledger, &match);
     if (waiter->slot != GS_INDEX_NONE && gs_fit_first(ledger, &ask, waiter->slot) == waiter->slot &&
-        gs_offers_take(service, waiter, &ask, waiter->slot))
+        gs_nominations_take(service, waiter, &ask, waiter->slot))
         return waiter->slot;
-    return gs_offers_find(service, waiter, &ask, gs_offers_take, &from, &work);
+    return gs_nominations_find(service, waiter, &ask, gs_nominations_take, &from, &work);
 }
 
 /* For preempt: whether nobody is to be named now. */
 static bool decide_hold_up(const struct gs_service *service, struct gs_waiter *waiter,
                            const struct gs_pod *pod)
 {
-    struct gs_offers *offers = &waiter->offers;
+    struct gs_nominations *nominations = &waiter->nominations;
     const int64_t now_ns = gs_service_now(service);
-    if (offers->node && strcmp(pod->nominated_node, offers->node) == 0)
-        offers->failed = true;
-    bool may = offers->questions < GS_OFFER_QUESTIONS &&
-               (!offers->questions || now_ns - offers->first_ns < GS_OFFER_NS) &&
-               is_offerable(service, waiter);
+    if (nominations->node && strcmp(pod->nominated_node, nominations->node) == 0)
+        nominations->failed = true;
+    bool may = nominations->questions < GS_NOMINATION_QUESTIONS &&
+               (!nominations->questions || now_ns - nominations->first_ns < GS_NOMINATION_NS) &&
+               may_be_nominated(service, waiter);
     /* once a node was tried in vain, each more would cost another back-off of kube-scheduler's */
-    offers->owed =
-        may && (offers->node ? !offers->failed
-                             : !offers->tried_count && find_for(service, waiter) != GS_INDEX_NONE);
-    if (!offers->owed)
+    nominations->owed = may && (nominations->node ? !nominations->failed
+                                                  : !nominations->tried_count &&
+                                                        find_for(service, waiter) != GS_INDEX_NONE);
+    if (!nominations->owed)
         return false;
-    offers->first_ns = offers->questions ? offers->first_ns : now_ns;
-    offers->questions++;
-    GS_INVARIANT(offers->questions <= GS_OFFER_QUESTIONS,
+    nominations->first_ns = nominations->questions ? nominations->first_ns : now_ns;
+    nominations->questions++;
+    GS_INVARIANT(nominations->questions <= GS_NOMINATION_QUESTIONS,
                  "preemption of a pod is delayed at most twice");
     return true;
 }
 
-bool gs_offers_hold_up(struct gs_service *service, const struct gs_pod *pod)
+bool gs_nominations_hold_up(struct gs_service *service, const struct gs_pod *pod)
 {
     if (!atomic_load(&service->nominates))
         return false;
@@ -240,43 +241,43 @@ bool gs_offers_hold_up(struct gs_service *service, const struct gs_pod *pod)
     return held_up;
 }
 
-void gs_offers_leave(struct gs_service *service, const char *uid, const struct gs_victims *nodes,
-                     uint32_t count)
+void gs_nominations_leave(struct gs_service *service, const char *uid,
+                          const struct gs_victims *nodes, uint32_t count)
 {
     struct gs_waiter *waiter = gs_pending_lock(service->pending, uid);
     if (!waiter)
         return;
-    struct gs_offers *offers = &waiter->offers;
-    const char *mark = offers->node ? offers->node : waiter->pod->offer;
-    offers->failed = offers->evicts = true;
+    struct gs_nominations *nominations = &waiter->nominations;
+    const char *mark = nominations->node ? nominations->node : waiter->pod->offer;
+    nominations->failed = nominations->evicts = true;
     for (uint32_t i = 0; mark[0] && i < count; i++)
-        offers->left |= gs_slice_eq(gs_slice_of(nodes[i].node), gs_slice_of(mark));
+        nominations->left |= gs_slice_eq(gs_slice_of(nodes[i].node), gs_slice_of(mark));
     gs_pending_unlock(service->pending, waiter);
 }
 
-bool gs_offers_decide(struct gs_service *service, struct gs_waiter *waiter, int64_t now_ns)
+bool gs_nominations_decide(struct gs_service *service, struct gs_waiter *waiter, int64_t now_ns)
 {
     struct gs_store *store = &service->store;
-    struct gs_offers *offers = &waiter->offers;
-    bool may = !offers->evicts && gs_offers_may(service, waiter);
+    struct gs_nominations *nominations = &waiter->nominations;
+    bool may = !nominations->evicts && gs_nominations_may(service, waiter);
     uint32_t slot = may ? find_for(service, waiter) : GS_INDEX_NONE;
     if (slot == GS_INDEX_NONE)
         return false;
     const struct gs_node_view *view = gs_ledger_view_at(store->cluster.ledger, slot);
     const char *name = gs_ledger_node_name(store->cluster.ledger, slot);
-    offers->node = strdup(name);
-    if (offers->node && note_try(offers, slot, print_of(store, view)) &&
-        gs_holds_set(service, waiter->pod, name, 0, NULL) == 0) {
-        offers->since_ns = now_ns;
-        offers->failed = offers->left = false;
-        offers->awaited = true; /* its PATCH is under way */
+    nominations->node = strdup(name);
+    if (nominations->node && note_try(nominations, slot, print_of(store, view)) &&
+        gs_reservations_set(service, waiter->pod, name, 0, NULL) == 0) {
+        nominations->since_ns = now_ns;
+        nominations->failed = nominations->left = false;
+        nominations->awaited = true; /* its PATCH is under way */
         waiter->slot = GS_INDEX_NONE;
         if (GS_INVARIANT(holds_place(store, waiter),
                          "the ledger has the reservation of a new nomination"))
             return true;
     }
-    free(offers->node);
-    offers->node = NULL;
+    free(nominations->node);
+    nominations->node = NULL;
     return false;
 }
 
@@ -284,16 +285,16 @@ bool gs_offers_decide(struct gs_service *service, struct gs_waiter *waiter, int6
 static void note_sent(struct gs_service *service, struct gs_waiter *waiter,
                       const struct gs_pod *pod, bool stands, bool stale)
 {
-    struct gs_offers *offers = &waiter->offers;
+    struct gs_nominations *nominations = &waiter->nominations;
     if (stale)
-        offers->stale = gs_pod_revision(pod);
-    offers->awaited = stands;
-    if (stands || !offers->node)
+        nominations->stale = gs_pod_revision(pod);
+    nominations->awaited = stands;
+    if (stands || !nominations->node)
         return;
     uint32_t slot = gs_ledger_hold_slot(service->store.cluster.ledger, waiter->pod->uid);
     if (stale)
-        forget_try(offers, slot);
-    gs_holds_end_offer(service, waiter);
+        forget_try(nominations, slot);
+    gs_reservations_end_nomination(service, waiter);
 }
 
 /* Whether it was carried out: not known where the answer is missing, and then the watch tells. */
@@ -302,8 +303,8 @@ static bool is_sure(enum gs_code code)
     return code != GS_ETIMEOUT && code != GS_EIO && code != GS_EPROTO;
 }
 
-enum gs_offer_sent gs_offers_send(struct gs_service *service, const struct gs_pod *pod,
-                                  const char *node, const char *stamp)
+enum gs_nomination_sent gs_nominations_send(struct gs_service *service, const struct gs_pod *pod,
+                                            const char *node, const char *stamp)
 {
     const struct gs_names *names = service->config.names;
     const struct gs_kv annotations[] = {{names->wake, stamp}, {names->offer, node}};
@@ -326,7 +327,7 @@ enum gs_offer_sent gs_offers_send(struct gs_service *service, const struct gs_po
            GS_STR("node", node), GS_STR("error", err.msg));
     if (result == 0)
         atomic_fetch_add(&service->nominations, 1);
-    return stands ? GS_OFFER_WRITTEN : stale ? GS_OFFER_STALE : GS_OFFER_REFUSED;
+    return stands ? GS_NOMINATION_WRITTEN : stale ? GS_NOMINATION_STALE : GS_NOMINATION_REFUSED;
 }
 
 struct back {
@@ -340,12 +341,12 @@ static bool is_over(const struct gs_service *service, const struct gs_waiter *wa
                     int64_t now_ns)
 {
     const struct gs_store *store = &service->store;
-    const struct gs_offers *offers = &waiter->offers;
-    const struct gs_node_view *view = gs_store_view(store, offers->node);
+    const struct gs_nominations *nominations = &waiter->nominations;
+    const struct gs_node_view *view = gs_store_view(store, nominations->node);
     struct gs_gpu_state room[GS_GPUS_MAX];
     struct gs_ask ask;
-    if (offers->failed || now_ns - offers->since_ns >= GS_OFFER_NS || !view ||
-        !is_offerable(service, waiter))
+    if (nominations->failed || now_ns - nominations->since_ns >= GS_NOMINATION_NS || !view ||
+        !may_be_nominated(service, waiter))
         return true;
     gs_ask_of_pod(&ask, waiter->pod);
     return gs_fit_beside_holds(store->cluster.ledger, view, &ask, room, NULL) != GS_FITS ||
@@ -361,12 +362,12 @@ static bool is_kept(const struct gs_service *service, const struct gs_waiter *wa
             !atomic_load(&service->withdrawn));
 }
 
-/* Of a mark that is not an offer's: nobody's nomination is there, or another's; once, since owners
- * may write it too. */
+/* Of a mark without a nomination here: nobody's nomination is there, or another's; once, since
+ * owners may write it too. */
 static bool is_due_back(const struct gs_service *service, const struct gs_waiter *waiter)
 {
-    return waiter->shown && waiter->pod->offer[0] && !waiter->offers.node &&
-           (is_marked(waiter) || !waiter->offers.cleaned) && !is_stale(waiter) &&
+    return waiter->shown && waiter->pod->offer[0] && !waiter->nominations.node &&
+           (is_marked(waiter) || !waiter->nominations.cleaned) && !is_stale(waiter) &&
            !is_kept(service, waiter);
 }
 
@@ -389,8 +390,8 @@ static void take_back(struct gs_service *service, const char *uid)
     const bool known = taken || err.code == GS_ECONFLICT || err.code == GS_EINVAL;
     waiter = known ? gs_pending_lock(service->pending, uid) : NULL;
     if (waiter) {
-        waiter->offers.stale = gs_pod_revision(&pod); /* its next event says what is so */
-        waiter->offers.cleaned |= taken;
+        waiter->nominations.stale = gs_pod_revision(&pod); /* its next event says what is so */
+        waiter->nominations.cleaned |= taken;
         gs_pending_unlock(service->pending, waiter);
     }
     if (!known)
@@ -402,46 +403,47 @@ static void take_back(struct gs_service *service, const char *uid)
 static bool look_back(void *ctx, struct gs_waiter *waiter)
 {
     struct back *back = ctx;
-    struct gs_offers *offers = &waiter->offers;
+    struct gs_nominations *nominations = &waiter->nominations;
     const char *claimed = claimed_node(back->service, waiter->pod->uid);
     const uint64_t ns = gs_hash_text(waiter->pod->ns);
-    if (offers->freed && back->now_ns - offers->freed_ns >= GS_OFFER_FREED_NS) {
-        gs_offers_forget_freed(offers);
-        gs_holds_end_offer(back->service, waiter);
+    if (nominations->freed && back->now_ns - nominations->freed_ns >= GS_NOMINATION_FREED_NS) {
+        gs_nominations_forget_freed(nominations);
+        gs_reservations_end_nomination(back->service, waiter);
     }
-    if (offers->node && (claimed || is_over(back->service, waiter, back->now_ns))) {
+    if (nominations->node && (claimed || is_over(back->service, waiter, back->now_ns))) {
         uint32_t slot = gs_ledger_hold_slot(back->service->store.cluster.ledger, waiter->pod->uid);
         if (!claimed && slot != GS_INDEX_NONE)
             note_vain(back->service, slot, back->now_ns);
-        gs_holds_end_offer(back->service, waiter);
+        gs_reservations_end_nomination(back->service, waiter);
     }
-    GS_INVARIANT(!offers->node || holds_place(&back->service->store, waiter),
+    GS_INVARIANT(!nominations->node || holds_place(&back->service->store, waiter),
                  "the ledger has the reservation of every current nomination");
-    if (waiter->pod->offer[0] || back->now_ns - offers->since_ns >= 2 * GS_OFFER_NS)
-        offers->awaited = false; /* it was shown, or was not carried out */
+    if (waiter->pod->offer[0] || back->now_ns - nominations->since_ns >= 2 * GS_NOMINATION_NS)
+        nominations->awaited = false; /* it was shown, or was not carried out */
     if (!back->answers)
         return true;
-    back->outstanding += offers->awaited || (is_marked(waiter) && !is_kept(back->service, waiter));
-    if (back->now_ns < offers->retry_ns ||
+    back->outstanding +=
+        nominations->awaited || (is_marked(waiter) && !is_kept(back->service, waiter));
+    if (back->now_ns < nominations->retry_ns ||
         atomic_load(&back->service->patches.lanes[GS_PATCH_TAKE_BACK][ns % GS_SHARES].jobs) >=
             BACK_PER_NAMESPACE ||
         !is_due_back(back->service, waiter))
         return true;
-    offers->retry_ns = back->now_ns + RETRY_NS;
+    nominations->retry_ns = back->now_ns + RETRY_NS;
     gs_patches_add(&back->service->patches, GS_PATCH_TAKE_BACK, ns, waiter->pod->uid, take_back);
     return true;
 }
 
-void gs_offers_tick(struct gs_service *service, int64_t now_ns)
+void gs_nominations_tick(struct gs_service *service, int64_t now_ns)
 {
     struct back back = {
         .service = service, .now_ns = now_ns, .answers = !gs_service_refuses(service)};
-    if (!gs_pending_offered(service->pending)) {
-        atomic_store(&service->offers_out, 0);
+    if (!gs_pending_nominated(service->pending)) {
+        atomic_store(&service->nominations_out, 0);
         return;
     }
     gs_store_write(&service->store);
-    gs_pending_each_offered(service->pending, look_back, &back);
+    gs_pending_each_nominated(service->pending, look_back, &back);
     gs_store_unlock(&service->store);
-    atomic_store(&service->offers_out, back.outstanding);
+    atomic_store(&service->nominations_out, back.outstanding);
 }
