@@ -38,7 +38,7 @@ static bool fits_kubelet(uint64_t units)
 static int check_reserved(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_error *err)
 {
     for (uint32_t i = 0; set->reserved_mib && i < set->count; i++) {
-        if (!gs_gpu_set_units(set, i, unit))
+        if (!gs_gpu_set_units(set, i, unit) && !(set->gone & GS_GPU_BIT(set->gpus[i].idx)))
             return gs_fail(err, GS_EINVAL,
                            "GPU %u has no whole unit for pods: --gpu-reserve and --overhead-mib "
                            "times --overhead-slots reserve %u of its %u MiB",

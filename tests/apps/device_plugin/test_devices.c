@@ -75,6 +75,7 @@ static void overhead_is_taken_off_every_gpu(void **state)
         const char *row;
         uint32_t mib[2], reserved_mib, units[2];
         enum gs_code code;
+        gs_gpu_mask gone;
     } rows[] = {
         {"none", {16384, 8192}, 0, {16, 8}, GS_OK},
         {"whole units", {16384, 8192}, 2048, {14, 6}, GS_OK},
@@ -85,9 +86,10 @@ static void overhead_is_taken_off_every_gpu(void **state)
         {"all of the smaller one", {16384, 8192}, 8192, {8, 0}, GS_EINVAL},
         {"more than there is", {16384, 8192}, 20000, {0, 0}, GS_EINVAL},
         {"the largest", {16384, 8192}, UINT32_MAX, {0, 0}, GS_EINVAL},
+        {"all of a removed one", {16384, 8192}, 8192, {8, 0}, GS_OK, 2},
     };
     GS_FOR_EACH_ROW (r, rows) {
-        struct gs_gpu_set set = make_set(r->mib, 0, GS_UNIT_GIB);
+        struct gs_gpu_set set = make_set(r->mib, r->gone, GS_UNIT_GIB);
         struct gs_error err = {0};
         set.reserved_mib = r->reserved_mib;
         advertise_divide(&set, GS_UNIT_GIB);
