@@ -342,15 +342,15 @@ void gs_claimant_inherit(struct gs_allocator *alloc, struct claimant *claimant)
 static const char full[] =
     "start blocked: a container of this pod was assigned a GPU whose memory is now allocated "
     "to other pods; it starts when that memory is free, or delete the pod to reschedule it";
+static const char torn[] =
+    "start blocked: the containers of this pod were assigned different GPUs, or another number of "
+    "GPUs than gpu-count requests (a static pod always gets one); delete the pod to reschedule it";
 
 /* Room helps a pod whose containers are all on as many GPUs as it asks for. Another number of them
  * is a static pod's: when the kubelet asks for one there is no object that could say gpu-count. */
 static enum gs_start_result hold_back(struct gs_allocator *alloc, struct claimant *owner,
                                       struct gs_error *err)
 {
-    static const char torn[] = "start blocked: the containers of this pod were assigned different "
-                               "GPUs, or another number of GPUs than gpu-count requests (a static "
-                               "pod always gets one); delete the pod to reschedule it";
     const char *why = gs_claimant_is_torn(alloc, owner) ? torn : full;
     alloc->stats.held++;
     if (!owner->held_said)
@@ -365,6 +365,12 @@ static enum gs_start_result start_stranger(struct gs_allocator *alloc, const str
                                            struct gs_error *err)
 {
     const struct gs_node_view *view = gs_allocator_view(alloc);
+    for (const struct call *at = alloc->calls; at && call->pod; at = at->next) {
+        if (at->pod == call->pod && at->gpus != call->gpus) {
+            gs_fail(err, GS_EBUSY, "%s", torn);
+            return GS_START_HELD;
+        }
+    }
     for (uint32_t i = 0; view && i < view->gpu_count; i++) {
         if ((call->gpus & GS_GPU_BIT(view->gpus[i].idx)) &&
             view->gpus[i].used_units > view->gpus[i].total_units) {
