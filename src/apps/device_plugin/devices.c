@@ -337,7 +337,8 @@ static void read_notes(struct plugin *plugin)
         return;
     }
     devices->notes_again_ns = now_ns + DEVICES_PATIENCE_NS;
-    struct gs_gpu_set set = number_gpus(plugin, &numbers);
+    struct gs_gpu_set set = devices->found; /* those left to another driver, too */
+    numbers_apply(&numbers, &set, ~(gs_gpu_mask)0);
     advertise_divide(&set, plugin->settings.unit);
     bool read = checkpoint_units(plugin->settings.device_plugin_dir, &plugin->names, &set, record,
                                  plugin->settings.unit, &said, NULL) == 0;

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The device plugin as a program, on a node whose tenants and operator are both against it: records forged before
 and after admission, gpu-count edited while the plugin is away, static pods (one with the UID of another), names
-that come again; plugin, kubelet and API server restarted in any order; cards lost and back in another order; unit,
+that come again under another UID; plugin, kubelet and API server restarted in any order; an API server that fails; a
+kubelet that gives IDs twice, and whose checkpoint is torn or late; NVIDIA's plugin beside this one; cards lost and back in another order; unit,
 overhead and mode of limits changed at a restart; the record's file torn, forged, deleted, put back; limits that are
 lost. Kernel and clock are a folder and a file (tests/support/dmem_shim.c, clock_shim.c).
 
@@ -15,6 +16,7 @@ lost. Kernel and clock are a folder and a file (tests/support/dmem_shim.c, clock
 | the node's unit is that of the pods that live; they have one | always |
 | of a GPU whose word is dmem, in inventory and metric, every pod that runs is limited there; the label says so of all GPUs | when all is quiet |
 | a pod's record and the node's word name the cards that its containers were told | when all is quiet |
+| who was bound where there is room is admitted | while nothing disturbs |
 | who was bound where there is room starts | when all is quiet |
 
 What a promise is, is read from the answers to the kubelet and docs/operate.md alone. A seed gives the same
@@ -107,6 +109,7 @@ class Pod:
         self.name, self.boxes, self.uid, self.count = name, boxes, uid, count
         self.env, self.started, self.folder, self.forged = {}, set(), None, False
         self.kubelet_uid, self.bound, self.refused = uid, [], 0
+        self.sure = False   # nothing has disturbed since it was bound
 
     def units(self):
         """The peak: an init container beside the sidecars before it, or all that stays."""
@@ -140,8 +143,27 @@ class Wrong(Exception):
     pass
 
 
+class Faulty(Api):
+    server = ["tests/faulty-api", "--faults="]
+
+
 class Guest(Kubelet):
-    """Who also remembers what containers were told."""
+    """Who also remembers what containers were told, gives IDs twice (up to 1.37, kubernetes#137534), and writes down
+    with the next admission that a pod has ended."""
+    twice = doubled = 0
+
+    def draw(self, again, units):
+        held = [ids[:units] for pod in self.pods.values() for ids in pod["ids"].values() if len(ids) >= units]
+        if again or not held or self.random.random() >= self.twice:
+            return super().draw(again, units)
+        self.doubled += 1
+        return self.random.choice(held)
+
+    def forget(self, uid):
+        with self.lock:
+            self.pods.pop(uid, None)
+            if self.random.random() < .5:
+                self.write_checkpoint()
 
     @staticmethod
     def environment(pod, box):
@@ -154,7 +176,7 @@ class World:
         self.where = f"seed {seed} world {number}"
         self.folder = tempfile.mkdtemp(prefix="node-attack.")
         os.mkdir(f"{self.folder}/kubelet")
-        self.api = Api(self.folder, build)
+        self.api = Faulty(self.folder, build)
         self.kernel = Kernel(f"{self.folder}/cgroup")
         self.clock = Clock(f"{self.folder}/clock")
         self.plugin = Plugin(self.folder, build, self.api)
@@ -162,10 +184,13 @@ class World:
         self.present, self.hung, self.pods, self.made, self.saved = list(CARDS), False, {}, 0, None
         self.options = {"unit": "GiB", "overhead": 0, "enforce": self.random.choice(["preferred", "required"]),
                         "foreign": self.random.random() < .5}
-        self.counts = {"pods": 0, "started": 0, "refused": 0, "held": 0}
+        self.counts = dict.fromkeys(["pods", "started", "refused", "held", "given up", "again", "plans", "torn", "beside",
+                                     "checks"], 0)
+        self.plan, self.beside = "", None
         self.port = free_port()
         self.put_cards()
         self.kubelet = Guest(f"{self.folder}/kubelet", self.random)
+        self.kubelet.twice = self.random.choice([0, .1])
         os.environ.update(DMEM_SHIM_ROOT=f"{self.folder}/cgroup", GS_CLOCK_FILE=f"{self.folder}/clock")
         self.build = build
         self.start_plugin()
@@ -227,6 +252,7 @@ class World:
 
     def check(self):
         """What is always so."""
+        self.counts["checks"] += 1
         sums = {}
         for pod in self.running():
             if len(pod.unit_mib()) != 1:
@@ -290,26 +316,35 @@ class World:
         self.counts["pods"] += 1
         return made["metadata"]["uid"]
 
-    def bind(self):
+    def disturb(self):
+        for pod in self.pods.values():
+            pod.sure = False
+
+    def bind(self, name=None):
         count = self.random.choice([1, 1, 1, 2])
         boxes, free = self.draw_boxes(count), self.free()
         each = Pod(None, boxes, None, count).units() // count
         fits = sorted(idx for idx, units in free.items() if units >= each)
         if len(fits) < count:
-            return
+            return None
         places = sorted(self.random.sample(fits, count))
         self.made += 1
-        again = [pod.name for pod in self.pods.values() if not pod.env]
-        name = f"p{self.made}"
-        if again and self.random.random() < .1:     # a StatefulSet's
-            name = again[0]
-            self.end(self.pods[name])
+        name = name or f"p{self.made}"
         notes = {IDX: ",".join(map(str, places)), ASSIGNED: "false",
                  "ALIYUN_COM_GPU_MEM_ASSUME_TIME": str(time.time_ns())}
         if count > 1:
             notes[COUNT] = str(count)
         pod = self.pods[name] = Pod(name, boxes, self.make(name, boxes, notes), count)
         pod.bound = places
+        pod.sure = not self.plan and not self.beside and len(self.present) == len(CARDS)
+        return pod
+
+    def again(self, old):
+        """A StatefulSet's."""
+        self.end(old)
+        if pod := self.bind(old.name):
+            self.counts["again"] += 1
+            self.admit(pod)
 
     def by_hand(self):
         """A tenant's, that names its node, with a record of his own; or a static pod's mirror."""
@@ -354,6 +389,8 @@ class World:
         if isinstance(answer, str):
             self.counts["refused"] += 1
             pod.why = answer
+            if pod.sure and "no ids" not in answer or self.deed == "lost":
+                raise Wrong(f"{pod.name}, bound where there is room, is refused: {answer}")
             self.end(pod)
             return
         pod.env = answer
@@ -496,11 +533,50 @@ class World:
         while not self.kubelet.devices and time.monotonic() < end:
             self.settle(.1)
 
+    def fail_requests(self):
+        """Those of the plugin."""
+        self.plan = self.random.choice(["", "unavailable=1000,watch_cut=1000", "drop=400,watch_cut=300", "all=60",
+                                        "stall=1000,stall_ms=3000,watch_cut=1000", "old_list=500,watch_back=200",
+                                        "throttle=600,lost_answer=200"])
+        self.counts["plans"] += 1
+        self.set_plan()
+
+    def set_plan(self):
+        text = f"agent=gpushare-device-plugin,{self.plan}" if self.plan else ""
+        with urllib.request.urlopen(urllib.request.Request(f"{self.api.url}/faults", text.encode(), method="PUT")):
+            pass
+
+    def tear_checkpoint(self):
+        """While the API server tells of the pods, until the kubelet writes it again."""
+        path = f"{self.folder}/kubelet/kubelet_internal_checkpoint"
+        if self.plan or not os.path.exists(path):
+            return
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        data = json.loads(text)
+        data["Data"]["PodDeviceEntries"] *= 2
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.random.choice(["", text[:len(text) // 2], text, json.dumps(data)]))
+        self.counts["torn"] += 1
+        self.settle(self.random.choice([.05, 1]))
+        if self.random.random() < .3:
+            self.restart()
+        self.kubelet.write_checkpoint()
+
+    def change_beside(self):
+        """NVIDIA's plugin gives out the same GPUs."""
+        names = ["nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb", "nvidia.com/mig-1g.5gb.shared"]
+        self.beside = None if self.beside else self.random.choice(names)
+        capacity = dict.fromkeys(names) | ({self.beside: "7"} if self.beside else {})
+        self.api.request("PATCH", "/api/v1/nodes/n1/status", {"status": {"capacity": capacity}},
+                         "application/merge-patch+json")
+        self.counts["beside"] += 1
+
     def step(self):
-        rng, hung = self.random, self.hung
+        rng, hung, doubled = self.random, self.hung, self.kubelet.doubled
         what = rng.choices(
             ["bind", "hand", "admit", "start", "end", "edit", "restart", "kubelet", "hang", "cards", "lose", "time",
-             "refuse", "reboot"], [9, 2, 12, 5, 2, 4, 3, 1, 1, 1, 1, 3, 1, .5])[0]
+             "reboot", "again", "plan", "torn", "beside"], [9, 2, 12, 5, 2, 4, 3, 1, 1, 1, 1, 3, .5, 3, 2, 2, .7])[0]
         words = what
         if what == "bind" and not hung:
             self.bind()
@@ -525,6 +601,16 @@ class World:
             self.kubelet.restart()
         elif what == "reboot":
             self.reboot()
+        elif what == "again" and not hung and (pod := self.some(lambda pod: pod.bound)):
+            words += f" {pod.name}"
+            self.again(pod)
+        elif what == "plan" and not hung:
+            self.fail_requests()
+            words += f" {self.plan}"
+        elif what == "torn" and not hung:
+            self.tear_checkpoint()
+        elif what == "beside" and not hung:
+            self.change_beside()
         elif what == "hang":
             self.hang(not hung)
         elif what == "cards":
@@ -535,6 +621,8 @@ class World:
             self.clock.shift(rng.choice([1, 6, 11, 11, 25]))
         if words != what or what not in ("admit", "start", "end", "bind", "hand"):
             self.events.append(words + (" hung" if hung else ""))
+        if what not in ("bind", "admit", "start", "end", "again", "time", "lose") or self.kubelet.doubled > doubled:
+            self.disturb()
         self.settle(.06)
         self.wait_devices(.3 if self.hung else 1)
         self.check()
@@ -575,16 +663,23 @@ class World:
         index = {uuid: gpu["idx"] for uuid, gpu in gpus.items()}
         for pod in self.running():
             mine = sorted(index[uuid] for uuid in pod.cards())
-            record = self.api.annotations(pod.name).get(IDX, "")
-            if record != ",".join(map(str, mine)):
-                return f"the record of {pod.name} says {record!r}, it is on {mine}"
+            notes = self.api.annotations(pod.name)
+            if notes.get(IDX) != ",".join(map(str, mine)) or notes.get(ASSIGNED) != "true":
+                return f"the record of {pod.name} says {notes}, it is on {mine}"
             if pod.uid in moved and sorted(moved[pod.uid]) != mine:
                 return f"the node says that {pod.name} is on {moved[pod.uid]}, and it is on {mine}"
+        if stale := set(moved) - {pod.uid for pod in self.pods.values()}:
+            return f"the node names pods that have ended: {stale}"
         return ""
 
     def quiet(self):
         self.events.append("quiet")
         self.hang(False)
+        self.plan = ""
+        self.set_plan()
+        if self.beside:
+            self.change_beside()
+        self.kubelet.write_checkpoint()
         self.present = list(CARDS)
         self.put_cards()
         for pod in [pod for pod in self.pods.values() if not pod.env]:
@@ -609,7 +704,7 @@ class World:
 
     def give_up(self, pod):
         """Held back for good: its owner deletes it, as the Event says."""
-        self.counts["given up"] = self.counts.get("given up", 0) + 1
+        self.counts["given up"] += 1
         self.end(pod)
 
     def run(self):
@@ -629,7 +724,7 @@ class World:
         return f"{self.where}: {why}\n  {self.options} events {self.events[-40:]}\n{shown}\n  logs {self.folder}"
 
 
-SABOTAGE = ["overfull", "unit", "limit", "word"]
+SABOTAGE = ["overfull", "unit", "limit", "word", "lost"]
 
 
 def main():

@@ -45,8 +45,9 @@ static int get_node(void *ctx, const char *name, struct gs_node *ret, struct gs_
     put_key(&text, plugin.names.inventory, here->inventory, &first);
     put_key(&text, plugin.names.moved, here->moved, &first);
     put_key(&text, plugin.names.cordon, here->cordon ? here->cordon : "", &first);
-    gs_buf_printf(&text, "}},\"status\":{\"capacity\":{\"%s\":\"%u\",\"%s\":\"%u\"}}}",
-                  plugin.names.gpu_count, here->counts[0], plugin.names.gpu_cores, here->counts[1]);
+    gs_buf_printf(&text, "}},\"status\":{\"capacity\":{\"%s\":\"%u\",\"%s\":\"%u\"%s}}}",
+                  plugin.names.gpu_count, here->counts[0], plugin.names.gpu_cores, here->counts[1],
+                  here->others ? here->others : "");
     return gs_codec_node(&plugin.names, (struct gs_slice){text.data, text.len}, ret, err);
 }
 
@@ -513,7 +514,8 @@ void node_end(struct node *node, struct node_pod *pod)
 {
     tree_rmdir(&node->tree, node_folder(pod));
     pod->bound = pod->admitted = false;
-    node_write_checkpoint(node);
+    if (!node->lazy)
+        node_write_checkpoint(node);
     node_list_pods(node);
 }
 

@@ -45,6 +45,7 @@ struct node {
     char inventory[8192], moved[2048], slices[1024];
     char label[32];     /* gpu-enforced */
     const char *cordon; /* gpu-cordon; NULL: none */
+    const char *others; /* capacity of NVIDIA's plugin, as ,"NAME":"N"; NULL: none */
     bool mps;           /* the label */
     uint32_t counts[2]; /* capacity: GPUs, cores */
     char events[NODE_EVENT_TEXTS][600];
@@ -58,6 +59,7 @@ struct node {
     struct node_pod pods[NODE_PODS];
     uint32_t pod_count;
     uint32_t next_id;
+    bool lazy;  /* it writes its checkpoint down with the next pod that it admits */
     bool twice; /* it gives out ids that another pod holds, as up to 1.37 (kubernetes#137534) */
     /* the call under way */
     struct node_pod *calling;

@@ -32,12 +32,13 @@ def wait_for(what, true, seconds=60):
 
 class Api:
     """The API server; node n1."""
+    server = ["gpushare-sim", "serve"]
 
     def __init__(self, folder, build):
         self.kubeconfig = f"{folder}/kubeconfig"
         with open(f"{folder}/api.log", "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(
-                [f"{build}/gpushare-sim", "serve", "--listen", "127.0.0.1:0", "--kubeconfig-out",
+                [f"{build}/{self.server[0]}", *self.server[1:], "--listen", "127.0.0.1:0", "--kubeconfig-out",
                  self.kubeconfig, "--log-level", "error"], stdout=log, stderr=log)
         wait_for("the API server", lambda: os.path.exists(self.kubeconfig))
         with open(self.kubeconfig, encoding="utf-8") as file:

@@ -68,13 +68,16 @@ static struct world {
     uint64_t random;
     struct guest guests[NODE_PODS];
     uint32_t present; /* of the cards, by bits */
+    uint32_t foreign; /* those that another driver names */
+    uint32_t left;    /* of those, what the plugin has left to it */
+    bool torn;        /* the kubelet's checkpoint */
     uint64_t seed;
     uint32_t number, step;
     const char *last;
 } w;
 
 static struct {
-    uint64_t worlds, steps, admitted, refused, held, restarts, unit_changes, told;
+    uint64_t worlds, steps, admitted, refused, held, restarts, unit_changes, told, others, torn;
 } sums;
 
 static uint32_t pick(uint32_t below)
@@ -212,27 +215,57 @@ static uint64_t promised_mib(uint32_t card)
     return sum;
 }
 
+/* As the extender counts: for so many units more, beside what was taken in and what is bound. */
+static bool has_room(uint32_t card, const struct guest *but, uint32_t each)
+{
+    uint32_t idx, units,
+        unit_mib = strstr(unit_word(), "256")   ? 256
+                   : strstr(unit_word(), "GiB") ? 1024
+                                                : 1;
+    if (!offered(card, &idx, &units))
+        return false;
+    uint64_t taken = promised_mib(card);
+    for (uint32_t i = 0; i < w.node.pod_count; i++) {
+        const struct node_pod *pod = &w.node.pods[i];
+        if (pod->bound && !pod->admitted && &w.guests[i] != but && pod->record & GS_GPU_BIT(idx))
+            taken += (uint64_t)pod->units * unit_mib;
+    }
+    return taken + (uint64_t)each * unit_mib <= (uint64_t)units * unit_mib;
+}
+
+/* There is room where it was bound, and nobody's owner or a guess is in its way. */
+static bool is_sure(const struct guest *guest)
+{
+    const struct node_pod *pod = guest->pod;
+    uint32_t idx, units, left = 0;
+    for (uint32_t i = 0; i < w.node.pod_count; i++)
+        if (w.guests[i].pod->bound && (w.guests[i].forged || w.guests[i].guessed))
+            return false;
+    for (uint32_t card = 0; card < CARDS; card++) {
+        if (!offered(card, &idx, &units))
+            return false;
+        left += (pod->record & GS_GPU_BIT(idx)) != 0;
+        if (pod->record & GS_GPU_BIT(idx) &&
+            !has_room(card, guest, pod->units / (pod->count > 1 ? pod->count : 1)))
+            return false;
+    }
+    return left == (pod->count > 1 ? pod->count : 1);
+}
+
 /* ---- events ---- */
 
 static void bind_pod(void)
 {
-    uint32_t idx[CARDS], units[CARDS], unit_mib, count = 1 + (pick(4) == 0);
+    uint32_t idx[CARDS], units[CARDS], count = 1 + (pick(4) == 0);
     uint32_t first = pick(CARDS), mask = 0;
     if (w.node.pod_count == NODE_PODS - 1 || w.node.device_count == 0 || !unit_word()[0])
         return;
-    unit_mib = strstr(unit_word(), "256") ? 256 : strstr(unit_word(), "GiB") ? 1024 : 1;
     uint32_t each = 1 + pick(pick(3) ? 8 : 16);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t card = (first + i) % CARDS;
         if (!offered(card, &idx[card], &units[card]))
             return;
-        uint64_t taken = promised_mib(card);
-        for (uint32_t p = 0; p < w.node.pod_count; p++) { /* bound, and not taken in yet */
-            const struct node_pod *pod = &w.node.pods[p];
-            if (pod->bound && !pod->admitted && pod->record & GS_GPU_BIT(idx[card]))
-                taken += (uint64_t)pod->units * unit_mib;
-        }
-        if (taken + (uint64_t)each * unit_mib > (uint64_t)units[card] * unit_mib)
+        if (!has_room(card, NULL, each))
             return;
         mask |= 1u << idx[card];
     }
@@ -259,22 +292,25 @@ static bool is_calm(void)
 {
     const struct node *node = &w.node;
     return !node->node_away && !node->pods_away && !node->slices_away && !node->tree.put_errors &&
-           w.present == (1u << CARDS) - 1;
+           !w.torn && !w.foreign && w.present == (1u << CARDS) - 1;
 }
 
 static void end_pod(struct guest *guest)
 {
     remove_cgroups(guest->pod);
+    w.node.lazy = pick(2);
     node_end(&w.node, guest->pod);
 }
 
-/* It, or one that has the same ids, as the plugin cannot tell which of them starts. */
+/* It; one that has the same ids, as the plugin cannot tell which of them starts; one that was given
+ * a card of its by guess. */
 static bool may_be_held_back(const struct guest *guest)
 {
     bool may = false;
     for (const struct guest *at = w.guests; at < w.guests + w.node.pod_count; at++)
-        may |= at->pod->admitted && strcmp(at->pod->ids[0], guest->pod->ids[0]) == 0 &&
-               (at->forged || at->guessed || cgroups_of(at->pod) != 1);
+        may |= at->pod->admitted && ((at->guessed && at->cards & guest->cards) ||
+                                     (strcmp(at->pod->ids[0], guest->pod->ids[0]) == 0 &&
+                                      (at->forged || cgroups_of(at->pod) != 1)));
     return may;
 }
 
@@ -304,10 +340,12 @@ static void admit(struct guest *guest)
         return;
     pod->late = pick(3) == 0;
     w.node.twice = pick(4) == 0;
-    guest->guessed = w.node.pods_away;
+    guest->guessed = w.node.pods_away || w.torn;
     if (!node_admit(&w.node, pod)) {
         if (is_calm() && !guest->forged && strstr(w.node.inventory, "\"schedulable\":true"))
             sums.refused++;
+        if (is_calm() && is_sure(guest))
+            WRONG("%s is refused: %s", pod->name, pod->why);
         remove_cgroups(pod);
         pod->bound = false; /* its owner takes it away */
         node_list_pods(&w.node);
@@ -324,6 +362,8 @@ static void admit(struct guest *guest)
     /* rounded up: one whose gpu-count was edited to what does not divide has more, not less */
     guest->mib = ((uint64_t)pod->units + count - 1) / count * guest->unit_mib;
     sums.admitted++;
+    if (guest->cards & w.left)
+        WRONG("%s was given %s, which is another driver's", pod->name, cards);
     if (cgroups_of(pod) || pick(2))
         start_pod(guest);
 }
@@ -400,7 +440,7 @@ static void restart(void)
     struct settings *settings = &w.node.settings;
     node_kill(&w.node);
     know_no_pids();
-    if (pick(4) == 0)
+    if (!w.torn && pick(4) == 0)
         tamper();
     if (pick(4) == 0)
         settings->unit = units[pick(GS_COUNT_OF(units))];
@@ -425,10 +465,75 @@ static void lose_limit(const struct guest *guest)
     }
 }
 
+/* NVIDIA's plugin beside this one, or its DRA driver with a slice that names a card. */
+static void change_others(void)
+{
+    static const char *const capacities[] = {
+        ",\"nvidia.com/gpu\":\"2\"", ",\"nvidia.com/gpu.shared\":\"8\"",
+        ",\"nvidia.com/mig-1g.10gb\":\"7\"", ",\"nvidia.com/mig-1g.5gb.shared\":\"14\""};
+    uint32_t card = pick(CARDS);
+    w.node.others = NULL;
+    w.node.slices[0] = '\0';
+    w.foreign = w.left = 0;
+    switch (pick(3)) {
+    case 0:
+        w.node.others = capacities[pick(GS_COUNT_OF(capacities))];
+        w.foreign = (1u << CARDS) - 1;
+        break;
+    case 1:
+        snprintf(
+            w.node.slices, sizeof(w.node.slices),
+            "{\"metadata\":{\"name\":\"s\"},\"spec\":{\"driver\":\"gpu.nvidia.com\",\"nodeName\":"
+            "\"n1\",\"devices\":[{\"name\":\"g\",\"attributes\":{\"uuid\":{\"string\":\"%s\"}}}]}}",
+            uuids[card]);
+        w.foreign = 1u << card;
+    }
+    if (!w.foreign || w.node.node_away || w.node.slices_away)
+        return;
+    node_run(&w.node, 2 * NOT_LATER_S);
+    w.left = w.foreign;
+    for (uint32_t at = 0; at < CARDS; at++) {
+        uint32_t idx, units;
+        if (w.left & 1u << at && offered(at, &idx, &units))
+            WRONG("%s is another driver's, and offered", uuids[at]);
+    }
+    sums.others++;
+}
+
+static void tear_checkpoint(void)
+{
+    static const char *const texts[] = {NULL, "",
+                                        "{\"Data\":{\"PodDeviceEntries\":[{\"PodUID\":\"p0\"",
+                                        "{\"Data\":{\"PodDeviceEntries\":null},\"Checksum\":1}"};
+    const char *text = texts[pick(GS_COUNT_OF(texts))];
+    char path[160];
+    snprintf(path, sizeof(path), "%s/kubelet_internal_checkpoint", w.node.dir);
+    if (text)
+        put_text(path, text);
+    else
+        unlink(path);
+    w.torn = true;
+    node_run(&w.node, 1 + (int)pick(5));
+    if (pick(2))
+        restart();
+    struct guest *waiting = any_guest(false);
+    if (waiting)
+        admit(waiting);
+    node_write_checkpoint(&w.node);
+    w.torn = false;
+    sums.torn++;
+}
+
 static void trouble(void)
 {
     static const int errors[] = {EACCES, EROFS, EIO};
-    switch (pick(5)) {
+    switch (pick(7)) {
+    case 5:
+        change_others();
+        break;
+    case 6:
+        tear_checkpoint();
+        break;
     case 0:
         w.node.node_away = w.node.pods_away = w.node.slices_away = true;
         break;
@@ -453,6 +558,11 @@ static void calm_down(void)
     w.node.tree.put_errors = 0;
     set_cards((1u << CARDS) - 1, false);
     node_list_pods(&w.node);
+    w.node.others = NULL;
+    w.node.slices[0] = '\0';
+    if (w.foreign)
+        node_run(&w.node, NOT_LATER_S); /* until the node is read again */
+    w.foreign = w.left = 0;
 }
 
 /* ---- what is so ---- */
@@ -702,6 +812,7 @@ static void list_processes(void)
     static const struct gs_gpu_source_ops ops = {.processes = list_jobs};
     const struct gs_gpu_source source = {&ops, NULL};
     note_pids();
+    plugin_round(&plugin); /* the indices of GPUs that have just come are read */
     struct gs_gpu_set set = w.node.gpus;
     for (uint32_t i = 0; i < set.count; i++) {
         set.measured |= GS_GPU_BIT(i);
@@ -835,11 +946,12 @@ static void nodes_at_random(void **state)
     for (uint64_t number = first; seconds ? time(NULL) < until : number < first + worlds; number++)
         world(seed, (uint32_t)number);
     printf("%llu worlds, %llu steps, %llu restarts, %llu pods, %llu refused, held %llu times, "
-           "use told %llu times\n",
+           "use told %llu times, others %llu, torn %llu\n",
            (unsigned long long)sums.worlds, (unsigned long long)sums.steps,
            (unsigned long long)sums.restarts, (unsigned long long)sums.admitted,
            (unsigned long long)sums.refused, (unsigned long long)sums.held,
-           (unsigned long long)sums.told);
+           (unsigned long long)sums.told, (unsigned long long)sums.others,
+           (unsigned long long)sums.torn);
     assert_true(sums.admitted > sums.worlds && sums.held > sums.worlds && sums.told > sums.worlds);
 }
 

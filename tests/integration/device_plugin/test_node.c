@@ -311,6 +311,7 @@ static void a_pod_keeps_its_unit_while_anything_tells_it(void **state)
         const char *file; /* in place of the file */
         const char *unit;
         bool doubted;
+        const char *others;
     } rows[] = {
         {"all is there", false, false, false, NULL, "GiB", false},
         {"the annotation was deleted", true, false, false, NULL, "GiB", false},
@@ -327,6 +328,8 @@ static void a_pod_keeps_its_unit_while_anything_tells_it(void **state)
         {"an old file", false, false, false,
          "{\"v\":1,\"unit\":\"256MiB\",\"gpus\":[],\"node\":\"n1\",\"rev\":0}", "GiB", false},
         {"both were deleted", true, true, false, NULL, "GiB", true},
+        {"both were deleted, and the GPUs left to another driver", true, true, false, NULL, "GiB",
+         true, ",\"nvidia.com/gpu\":\"2\""},
         {"no record, no checkpoint: nobody holds anything", true, true, true, NULL, "MiB", false},
     };
     GS_FOR_EACH_ROW (r, rows) {
@@ -347,8 +350,11 @@ static void a_pod_keeps_its_unit_while_anything_tells_it(void **state)
             unlink(path);
         }
         node.settings.unit = GS_UNIT_MIB;
+        node.others = r->others;
         node_start(&node);
         node_run(&node, 15);
+        node.others = NULL;
+        node_run(&node, 75);
         if (!strstr(node.inventory, r->unit))
             fail_msg("%s: %s", r->row, node.inventory);
         row_equal(r->row, strstr(node.inventory, "\"unitConflict\":true") != NULL, r->doubted);
