@@ -19,7 +19,7 @@
 enum { NODE_PODS = 32, NODE_IDS = 64, NODE_EVENT_TEXTS = 64 };
 
 struct node_pod {
-    char name[16];         /* and UID */
+    char name[40];         /* and UID: the API server's have 36 bytes, others are static pods' */
     uint32_t units, count; /* count: gpu-count, 0: none */
     gs_gpu_mask record;
     bool bound; /* the API has it */

@@ -260,7 +260,7 @@ static void bind_pod(void)
     uint32_t first = pick(CARDS), mask = 0;
     if (w.node.pod_count == NODE_PODS - 1 || w.node.device_count == 0 || !unit_word()[0])
         return;
-    uint32_t each = 1 + pick(pick(3) ? 8 : 16);
+    uint32_t each = 1u << pick(5);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t card = (first + i) % CARDS;
         if (!offered(card, &idx[card], &units[card]))
@@ -269,8 +269,8 @@ static void bind_pod(void)
             return;
         mask |= 1u << idx[card];
     }
-    char name[16];
-    snprintf(name, sizeof(name), "p%u", w.node.pod_count);
+    char name[40];
+    snprintf(name, sizeof(name), "p%035u", w.node.pod_count);
     struct node_pod *pod =
         node_bind(&w.node, name, each * count, mask, count > 1 ? count : pick(3) == 0);
     w.guests[w.node.pod_count - 1] = (struct guest){.pod = pod};
@@ -339,7 +339,7 @@ static void admit(struct guest *guest)
     if (!w.node.linked || pod->units > node_free_ids(&w.node))
         return;
     pod->late = pick(3) == 0;
-    w.node.twice = pick(4) == 0;
+    w.node.twice = pick(2);
     guest->guessed = w.node.pods_away || w.torn;
     if (!node_admit(&w.node, pod)) {
         if (is_calm() && !guest->forged && strstr(w.node.inventory, "\"schedulable\":true"))
@@ -488,7 +488,7 @@ static void change_others(void)
             uuids[card]);
         w.foreign = 1u << card;
     }
-    if (!w.foreign || w.node.node_away || w.node.slices_away)
+    if (!w.foreign || w.node.node_away || w.node.slices_away || w.present != (1u << CARDS) - 1)
         return;
     node_run(&w.node, 2 * NOT_LATER_S);
     w.left = w.foreign;
@@ -793,7 +793,7 @@ static void check_usage(void)
     pages_usage(&plugin.pages, &page);
     for (const char *entry = strstr(page.data, "{\"namespace\""); entry;
          entry = strstr(entry + 1, "{\"namespace\"")) {
-        char name[16];
+        char name[40];
         const char *at = strstr(entry, "\"name\":\"") + 8, *next = strstr(entry + 1, "{\"name");
         snprintf(name, sizeof(name), "%.*s", (int)strcspn(at, "\""), at);
         check_usage_of(entry, next ? next : page.data + page.len, name);
