@@ -193,6 +193,7 @@ REFUSED = (
     (["devicePlugin.enforce=preferred"], "set devicePlugin.cgroups to systemd or cgroupfs"),
     (["devicePlugin.enforce=preferred", "devicePlugin.cgroups=systemd", "mps.enabled=true"], "exclude mps and hook"),
     (["hook.library=/opt/x.so"], "needs hook.sha256"),
+    (["mps.byLabel=true"], "needs mps.enabled"),
 )
 
 # layout, what the notes must name: the steps by hand
