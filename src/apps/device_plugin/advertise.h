@@ -18,8 +18,9 @@ enum { ADVERTISE_ID_BYTES = 20, ADVERTISE_MAX_DEVICES = 107000 };
 /* Divides every GPU's MiB, less what is reserved, by the unit, floored, into mem_units. */
 void advertise_divide(struct gs_gpu_set *set, enum gs_unit unit);
 
-/* GS_EINVAL: what is reserved of each GPU leaves no unit of one present. GS_ETOOBIG: one id per unit does
- * not fit the kubelet's limit in the worst case; the message names the smallest unit that fits. */
+/* GS_EINVAL: what is reserved of each GPU leaves no unit of one present. GS_ETOOBIG: one id per
+ * unit does not fit the kubelet's limit in the worst case; the message names the smallest unit that
+ * fits. */
 int advertise_check(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_error *err);
 
 struct advertised {

@@ -136,7 +136,8 @@ static void note_facts(const struct gs_node *node, struct node_facts *ret)
     ret->unit_doubted = node->unit_doubted;
     ret->rev = node->inventory_rev;
     ret->gpu_count = node->gpu_count;
-    memcpy(ret->gpus, node->gpus, node->gpu_count * sizeof(*node->gpus));
+    if (node->gpu_count)
+        memcpy(ret->gpus, node->gpus, node->gpu_count * sizeof(*node->gpus));
 }
 
 static int copy_moved(const struct gs_node *node, struct node_facts *ret, struct gs_error *err)
