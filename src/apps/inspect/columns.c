@@ -113,6 +113,14 @@ void sheet_release(struct sheet *sheet)
     *sheet = (struct sheet){0};
 }
 
+void column_add(uint64_t *sum, uint64_t number)
+{
+    if (*sum == COLUMN_UNKNOWN)
+        *sum = number;
+    else if (number != COLUMN_UNKNOWN)
+        *sum = number < COLUMN_UNKNOWN - *sum ? *sum + number : COLUMN_UNKNOWN - 1;
+}
+
 /* ---- which columns ---- */
 
 static bool is_called(const struct column *column, const char *name, size_t len)
@@ -219,6 +227,52 @@ void rows_sort(const struct rows *rows, const struct output *output, const char 
         qsort_r(rows->all, rows->count, rows->size, order_rows, &order);
 }
 
+static void join_cells(const struct sheet *sheet, struct cells *to, const struct cells *from)
+{
+    for (size_t i = 0; i < sheet->rows.column_count; i++) {
+        const struct column *column = &sheet->columns[i];
+        union cell *sum = &to->all[i];
+        const union cell more = from->all[i];
+        if (is_text(column))
+            sum->text = sum->text ? sum->text : more.text;
+        else if (column->kind != COLUMN_EACH)
+            column_add(&sum->number, more.number);
+        else if (!is_known(column, to) || (is_known(column, from) && more.number > sum->number))
+            *sum = more;
+    }
+}
+
+void sheet_join(struct sheet *sheet, const char *columns)
+{
+    struct cells *all = sheet->rows.all;
+    struct choice same = {.count = 0};
+    size_t kept = 0;
+    add_named(&same, &sheet->rows, columns);
+    rows_sort(&sheet->rows, NULL, columns);
+    for (size_t i = 0; i < sheet->rows.count; i++) {
+        if (kept && order_rows(&all[kept - 1], &all[i], &same) == 0)
+            join_cells(sheet, &all[kept - 1], &all[i]);
+        else
+            all[kept++] = all[i];
+    }
+    sheet->rows.count = kept;
+}
+
+void sheet_total(struct sheet *sheet)
+{
+    struct rows *rows = &sheet->rows;
+    if (sheet->failed)
+        return;
+    struct cells *all = rows->all, *total = &all[--rows->count];
+    for (size_t r = 0; r < rows->count; r++) {
+        for (size_t i = 0; i < rows->column_count; i++) {
+            if (sheet->columns[i].kind == COLUMN_NUMBER || sheet->columns[i].kind == COLUMN_BYTES)
+                column_add(&total->all[i].number, all[r].all[i].number);
+        }
+    }
+    rows->total = total;
+}
+
 /* ---- the table ---- */
 
 /* Columns of a name, and of prose, on a narrow terminal. */
@@ -241,7 +295,7 @@ static const char *cell_of(const struct column *column, const void *row, char to
         return "-";
     if (is_text(column))
         return text_of(column, row)[0] ? text_of(column, row) : "-";
-    if (column->kind == COLUMN_BYTES)
+    if (column->kind == COLUMN_BYTES || column->kind == COLUMN_EACH)
         usage_text(number_of(column, row), GS_UNIT_GIB, to);
     else if (column->kind == COLUMN_GPUS)
         gs_codec_idx_format(number_of(column, row), to);
@@ -558,6 +612,19 @@ int rows_print(const struct rows *rows, const struct output *output,
 }
 
 /* ---- sheets ---- */
+
+void sheet_check(struct sheet *sheet, const char *command, const struct output *output)
+{
+    rows_check(&sheet->rows, command, output);
+    sheet_release(sheet);
+}
+
+int sheet_print(struct sheet *sheet, const struct output *output, const struct terminal *terminal)
+{
+    int result = sheet->failed ? -1 : rows_print(&sheet->rows, output, terminal);
+    sheet_release(sheet);
+    return result;
+}
 
 int sheet_write(FILE *out, struct sheet *sheet, const struct terminal *terminal)
 {

@@ -21,6 +21,7 @@ enum column_kind {
     COLUMN_PROSE,  /* the same, where it wraps between words */
     COLUMN_NUMBER, /* uint64_t */
     COLUMN_BYTES,  /* the same; tables show GiB */
+    COLUMN_EACH,   /* the same, of one pod: the most where rows are joined, in no total */
     COLUMN_BOOL,   /* the same, 0 or 1 */
     COLUMN_GPUS,   /* gs_gpu_mask */
 };
@@ -107,7 +108,15 @@ void column_number(struct sheet *to, enum column_kind kind, const char *head, co
                    enum column_when when, uint64_t number);
 /* The number in that row and column. */
 uint64_t sheet_number(const struct sheet *sheet, size_t row, size_t column);
+/* Sorts by those columns, and makes one row of those that are equal in them: numbers are summed up,
+ * of texts the first that is known stays. */
+void sheet_join(struct sheet *sheet, const char *columns);
+/* The last row becomes the total, to which the others are added. */
+void sheet_total(struct sheet *sheet);
 void sheet_release(struct sheet *sheet);
+
+/* Adds what is known; a sum that is too large stays below COLUMN_UNKNOWN. */
+void column_add(uint64_t *sum, uint64_t number);
 
 /* Exits (bad usage) where output names a column that the form has not. */
 void rows_check(const struct rows *rows, const char *command, const struct output *output);
@@ -127,6 +136,8 @@ int rows_print(const struct rows *rows, const struct output *output,
 int rows_write(FILE *out, const struct rows *rows, const struct terminal *terminal);
 
 /* The same of a sheet, which is released then. */
+void sheet_check(struct sheet *sheet, const char *command, const struct output *output);
+int sheet_print(struct sheet *sheet, const struct output *output, const struct terminal *terminal);
 int sheet_write(FILE *out, struct sheet *sheet, const struct terminal *terminal);
 void sheet_list(struct doc *doc, const char *key, struct sheet *sheet);
 /* Those of its only row; output NULL: all. */

@@ -153,8 +153,7 @@ void nodes_check(const char *command, const struct output *output)
     const struct view_node none = {.claim_count = 0};
     struct sheet sheet = {0};
     write_row(&sheet, &none, 0);
-    rows_check(&sheet.rows, command, output);
-    sheet_release(&sheet);
+    sheet_check(&sheet, command, output);
 }
 
 /* The place of a row in the view is its last column. */
@@ -183,13 +182,9 @@ int nodes_print(const struct view *view, const struct output *output,
     struct sheet sheet = {0};
     write_rows(&sheet, view);
     write_total(&sheet, view);
-    int result = sheet.failed ? -1 : 0;
-    if (result == 0) {
+    if (!sheet.failed)
         sheet.rows.total = (const char *)sheet.rows.all + --sheet.rows.count * sheet.rows.size;
-        result = rows_print(&sheet.rows, output, terminal);
-    }
-    sheet_release(&sheet);
-    return result;
+    return sheet_print(&sheet, output, terminal);
 }
 
 void nodes_members(struct doc *doc, const struct view *view, const struct view_node *node,
