@@ -2,6 +2,7 @@
 #include "inspect/columns.h"
 
 #include <inttypes.h>
+#include <libsmartcols/libsmartcols.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -10,7 +11,6 @@
 #include "gpushare/base/array.h"
 #include "gpushare/base/cleanup.h"
 #include "gpushare/codec/annotation.h"
-#include "inspect/grid.h"
 
 struct choice {
     const struct column *all[COLUMNS_MAX];
@@ -27,7 +27,7 @@ bool output_parse(void *to, const char *text)
 
 static bool is_text(const struct column *column)
 {
-    return column->kind <= COLUMN_PROSE;
+    return column->kind <= COLUMN_RIGHT;
 }
 
 static const char *text_of(const struct column *column, const void *row)
@@ -58,34 +58,36 @@ union cell {
     const char *text;
     uint64_t number;
 };
-struct cells {
-    union cell all[COLUMNS_MAX];
-};
 
+static union cell *cells_of(const struct sheet *sheet, size_t row)
+{
+    return (union cell *)sheet->rows.all + row * sheet->rows.size / sizeof(union cell);
+}
+
+/* The first row says how many columns there are. */
 void sheet_row(struct sheet *sheet)
 {
     struct rows *rows = &sheet->rows;
-    struct cells *all = rows->all;
-    if (!gs_array_reach(&all, &sheet->cap, (uint32_t)rows->count, sizeof(*all)))
-        sheet->failed = true;
-    rows->all = all;
-    rows->size = sizeof(*all);
+    rows->size = rows->count ? rows->column_count * sizeof(union cell) : 0;
     rows->columns = sheet->columns;
     rows->column_count = 0;
     rows->in = 1;
-    rows->count += !sheet->failed;
+    rows->count++;
 }
 
 static void put_value(struct sheet *to, struct column column, union cell value)
 {
-    const size_t at = to->rows.column_count;
-    if (to->failed || at == COLUMNS_MAX)
+    struct rows *rows = &to->rows;
+    union cell *all = rows->all;
+    to->failed |= !column.head || rows->column_count == COLUMNS_MAX ||
+                  !gs_array_reach(&all, &to->cap, to->cells, sizeof(*all));
+    if (to->failed)
         return;
+    rows->all = all;
+    all[to->cells++] = value;
     column.in = 1;
-    column.offset = at * sizeof(value);
-    to->columns[at] = column;
-    ((struct cells *)to->rows.all)[to->rows.count - 1].all[at] = value;
-    to->rows.column_count = at + 1;
+    column.offset = rows->column_count * sizeof(value);
+    to->columns[rows->column_count++] = column;
 }
 
 void column_text(struct sheet *to, enum column_kind kind, const char *head, const char *key,
@@ -103,7 +105,7 @@ void column_number(struct sheet *to, enum column_kind kind, const char *head, co
 
 uint64_t sheet_number(const struct sheet *sheet, size_t row, size_t column)
 {
-    return ((const struct cells *)sheet->rows.all)[row].all[column].number;
+    return cells_of(sheet, row)[column].number;
 }
 
 void sheet_release(struct sheet *sheet)
@@ -227,12 +229,12 @@ void rows_sort(const struct rows *rows, const struct output *output, const char 
         qsort_r(rows->all, rows->count, rows->size, order_rows, &order);
 }
 
-static void join_cells(const struct sheet *sheet, struct cells *to, const struct cells *from)
+static void join_cells(const struct sheet *sheet, union cell *to, const union cell *from)
 {
     for (size_t i = 0; i < sheet->rows.column_count; i++) {
         const struct column *column = &sheet->columns[i];
-        union cell *sum = &to->all[i];
-        const union cell more = from->all[i];
+        union cell *sum = &to[i];
+        const union cell more = from[i];
         if (is_text(column))
             sum->text = sum->text ? sum->text : more.text;
         else if (column->kind != COLUMN_EACH)
@@ -244,18 +246,19 @@ static void join_cells(const struct sheet *sheet, struct cells *to, const struct
 
 void sheet_join(struct sheet *sheet, const char *columns)
 {
-    struct cells *all = sheet->rows.all;
     struct choice same = {.count = 0};
     size_t kept = 0;
     add_named(&same, &sheet->rows, columns);
     rows_sort(&sheet->rows, NULL, columns);
-    for (size_t i = 0; i < sheet->rows.count; i++) {
-        if (kept && order_rows(&all[kept - 1], &all[i], &same) == 0)
-            join_cells(sheet, &all[kept - 1], &all[i]);
+    for (size_t i = 0; i < sheet->rows.count && !sheet->failed; i++) {
+        union cell *row = cells_of(sheet, i);
+        if (kept && order_rows(cells_of(sheet, kept - 1), row, &same) == 0)
+            join_cells(sheet, cells_of(sheet, kept - 1), row);
         else
-            all[kept++] = all[i];
+            memmove(cells_of(sheet, kept++), row, sheet->rows.size);
     }
     sheet->rows.count = kept;
+    sheet->cells = (uint32_t)(kept * sheet->rows.column_count);
 }
 
 void sheet_total(struct sheet *sheet)
@@ -263,11 +266,11 @@ void sheet_total(struct sheet *sheet)
     struct rows *rows = &sheet->rows;
     if (sheet->failed)
         return;
-    struct cells *all = rows->all, *total = &all[--rows->count];
+    union cell *total = cells_of(sheet, --rows->count);
     for (size_t r = 0; r < rows->count; r++) {
         for (size_t i = 0; i < rows->column_count; i++) {
             if (sheet->columns[i].kind == COLUMN_NUMBER || sheet->columns[i].kind == COLUMN_BYTES)
-                column_add(&total->all[i].number, all[r].all[i].number);
+                column_add(&total[i].number, cells_of(sheet, r)[i].number);
         }
     }
     rows->total = total;
@@ -327,8 +330,8 @@ static char *wrapped(const char *text, size_t width)
     return to;
 }
 
-static void put_cell(struct grid *grid, const struct column *column, const void *row,
-                     const struct room *room)
+static bool put_cell(struct libscols_line *line, size_t at, const struct column *column,
+                     const void *row, const struct room *room)
 {
     char text[CELL_BYTES], name[NAME_MOST + 1];
     const char *cell = cell_of(column, row, text);
@@ -338,7 +341,7 @@ static void put_cell(struct grid *grid, const struct column *column, const void 
         wrap_shorten(cell, name, room->name + 1);
         cell = name;
     }
-    grid_cell(grid, lines ? lines : cell);
+    return scols_line_set_data(line, at, lines ? lines : cell) == 0;
 }
 
 /* With the rows' unit. */
@@ -351,11 +354,16 @@ static const char *head_of(const struct column *column, const char *unit, char t
     return to;
 }
 
-static void put_head(struct grid *grid, const struct column *column, const char *unit)
+static bool put_head(struct libscols_table *table, const struct column *column, const char *unit)
 {
-    const char *kind = column->kind == COLUMN_PROSE ? "~" : is_text(column) ? "" : ">";
+    const bool wraps = column->kind == COLUMN_PROSE;
     char text[CELL_BYTES];
-    grid_columns(grid, "%s%s", kind, head_of(column, unit, text));
+    const int flags = wraps ? SCOLS_FL_WRAP : column->kind == COLUMN_TEXT ? 0 : SCOLS_FL_RIGHT;
+    struct libscols_column *made =
+        scols_table_new_column(table, head_of(column, unit, text), 0, flags);
+    return made && (!wraps || (scols_column_set_safechars(made, "\n") == 0 &&
+                               scols_column_set_wrapfunc(made, scols_wrapnl_chunksize,
+                                                         scols_wrapnl_nextchunk, NULL) == 0));
 }
 
 static size_t least(size_t a, size_t b)
@@ -418,10 +426,43 @@ static void fit(const struct rows *rows, struct choice *choice, struct room *roo
         room->prose++;
 }
 
+static bool put_line(struct libscols_table *table, const struct choice *choice, const void *row,
+                     bool total, const struct room *room)
+{
+    struct libscols_line *line = scols_table_new_line(table, NULL);
+    bool fine = line;
+    for (size_t i = 0; i < choice->count && fine; i++)
+        fine = total && is_text(choice->all[i])
+                   ? scols_line_set_data(line, i, i ? "" : "TOTAL") == 0
+                   : put_cell(line, i, choice->all[i], row, room);
+    return fine;
+}
+
+/* libsmartcols leaves the last line without its end. *Caller frees*; NULL: no memory. */
+static char *lay_out(const struct rows *rows, const struct choice *choice, const struct room *room)
+{
+    struct libscols_table *table = scols_new_table();
+    _cleanup_free_ char *lines = NULL;
+    char *text = NULL;
+    /* the room was found before: no cell is cut */
+    bool fine = table && scols_table_set_column_separator(table, "  ") == 0 &&
+                scols_table_set_termforce(table, SCOLS_TERMFORCE_NEVER) == 0;
+    for (size_t i = 0; i < choice->count && fine; i++)
+        fine = put_head(table, choice->all[i], rows->unit);
+    for (size_t r = 0; r < rows->count && fine; r++)
+        fine = put_line(table, choice, row_at(rows, r), false, room);
+    if (fine && rows->total)
+        fine = put_line(table, choice, rows->total, true, room);
+    if (fine && scols_print_table_to_string(table, &lines) == 0 &&
+        asprintf(&text, "%s\n", lines) < 0)
+        text = NULL;
+    scols_unref_table(table);
+    return text;
+}
+
 static int print_table(FILE *out, const struct rows *rows, struct choice *choice,
                        const struct terminal *terminal)
 {
-    struct grid grid;
     struct room room = {NAME_MOST, SIZE_MAX};
     const size_t all = choice->count;
     if (terminal->screen && terminal->width)
@@ -431,23 +472,7 @@ static int print_table(FILE *out, const struct rows *rows, struct choice *choice
     for (size_t i = choice->count; i < all; i++)
         fprintf(stderr, " %.*s%s", (int)strcspn(choice->all[i]->head, "("), choice->all[i]->head,
                 i + 1 < all ? "" : " (see --columns)\n");
-    grid_open(&grid);
-    for (size_t i = 0; i < choice->count; i++)
-        put_head(&grid, choice->all[i], rows->unit);
-    for (size_t r = 0; r < rows->count; r++) {
-        grid_row(&grid);
-        for (size_t i = 0; i < choice->count; i++)
-            put_cell(&grid, choice->all[i], row_at(rows, r), &room);
-    }
-    if (rows->total)
-        grid_row(&grid);
-    for (size_t i = 0; rows->total && i < choice->count; i++) {
-        if (is_text(choice->all[i]))
-            grid_cells(&grid, "%s", i ? "" : "TOTAL");
-        else
-            put_cell(&grid, choice->all[i], rows->total, &room);
-    }
-    _cleanup_free_ char *text = grid_text(&grid);
+    _cleanup_free_ char *text = lay_out(rows, choice, &room);
     return text ? fputs(text, out) : -1;
 }
 
@@ -624,6 +649,17 @@ int sheet_print(struct sheet *sheet, const struct output *output, const struct t
     int result = sheet->failed ? -1 : rows_print(&sheet->rows, output, terminal);
     sheet_release(sheet);
     return result;
+}
+
+char *sheet_text(struct sheet *sheet)
+{
+    const struct choice choice = choose(&sheet->rows, &(struct output){OUTPUT_TABLE});
+    const struct room room = {NAME_MOST, SIZE_MAX};
+    char *text = sheet->failed       ? NULL
+                 : sheet->rows.count ? lay_out(&sheet->rows, &choice, &room)
+                                     : strdup("");
+    sheet_release(sheet);
+    return text;
 }
 
 int sheet_write(FILE *out, struct sheet *sheet, const struct terminal *terminal)

@@ -19,6 +19,7 @@
 enum column_kind {
     COLUMN_TEXT,   /* const char *; NULL: not known. On a narrow terminal its middle is left out */
     COLUMN_PROSE,  /* the same, where it wraps between words */
+    COLUMN_RIGHT,  /* the same at the right, never cut */
     COLUMN_NUMBER, /* uint64_t */
     COLUMN_BYTES,  /* the same; tables show GiB */
     COLUMN_EACH,   /* the same, of one pod: the most where rows are joined, in no total */
@@ -92,12 +93,12 @@ struct rows {
  * It stays where it is. Texts are borrowed; `texts` is for those that are made. Without memory it
  * has failed, and less rows.
  */
-enum { COLUMNS_MAX = 32 };
+enum { COLUMNS_MAX = GS_GPUS_MAX + 8 };
 struct sheet {
     struct rows rows;
     struct column columns[COLUMNS_MAX];
     struct gs_arena texts;
-    uint32_t cap;
+    uint32_t cap, cells; /* of all rows */
     bool failed;
 };
 void sheet_row(struct sheet *sheet);
@@ -138,6 +139,8 @@ int rows_write(FILE *out, const struct rows *rows, const struct terminal *termin
 /* The same of a sheet, which is released then. */
 void sheet_check(struct sheet *sheet, const char *command, const struct output *output);
 int sheet_print(struct sheet *sheet, const struct output *output, const struct terminal *terminal);
+/* The table as in a pipe; *caller frees*; NULL: no memory. */
+char *sheet_text(struct sheet *sheet);
 int sheet_write(FILE *out, struct sheet *sheet, const struct terminal *terminal);
 void sheet_list(struct doc *doc, const char *key, struct sheet *sheet);
 /* Those of its only row; output NULL: all. */

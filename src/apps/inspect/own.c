@@ -5,37 +5,40 @@
 #include <stdlib.h>
 
 #include "gpushare/codec/annotation.h"
-#include "inspect/grid.h"
 #include "inspect/terminal.h"
 #include "inspect/waits.h"
 
 struct own {
     const struct common *common;
-    struct grid grid;
+    struct sheet sheet;
     bool pending;
 };
 
 static int on_list_begin(void *ctx, enum gs_kind kind)
 {
-    struct own *own = ctx;
-    grid_close(&own->grid);
-    grid_open(&own->grid);
-    grid_columns(&own->grid, "NAMESPACE\tPOD\t>REQUEST\t>AGE\tNODE\tGPU");
+    sheet_release(&((struct own *)ctx)->sheet);
     return 0;
 }
 
 static int on_pod(void *ctx, const struct gs_pod *pod)
 {
     struct own *own = ctx;
+    struct sheet *to = &own->sheet;
+    struct gs_arena *texts = &to->texts;
     char asks[WAIT_SHORT_BYTES], since[WAIT_SHORT_BYTES], gpus[GS_IDX_TEXT_BYTES];
     if (!gs_pod_wants_gpu(pod) || gs_pod_terminal(pod) || (own->pending && pod->node_name[0]))
         return 0;
     waits_asks(pod, asks);
     waits_since(pod->created_s, common_now_s(own->common), since);
     gs_codec_idx_format(gs_pod_recorded(pod), gpus);
-    grid_row(&own->grid);
-    grid_cells(&own->grid, "%s\t%s\t%s\t%s\t%s\t%s", pod->ns, pod->name, asks, since,
-               pod->node_name[0] ? pod->node_name : "-", gpus[0] ? gpus : "-");
+    sheet_row(to);
+    column_text(to, COLUMN_TEXT, "NAMESPACE", NULL, COLUMN_ALWAYS, gs_arena_strdup(texts, pod->ns));
+    column_text(to, COLUMN_TEXT, "POD", NULL, COLUMN_ALWAYS, gs_arena_strdup(texts, pod->name));
+    column_text(to, COLUMN_RIGHT, "REQUEST", NULL, COLUMN_ALWAYS, gs_arena_strdup(texts, asks));
+    column_text(to, COLUMN_RIGHT, "AGE", NULL, COLUMN_ALWAYS, gs_arena_strdup(texts, since));
+    column_text(to, COLUMN_TEXT, "NODE", NULL, COLUMN_ALWAYS,
+                gs_arena_strdup(texts, pod->node_name));
+    column_text(to, COLUMN_TEXT, "GPU", NULL, COLUMN_ALWAYS, gs_arena_strdup(texts, gpus));
     return 0;
 }
 
@@ -54,7 +57,7 @@ char *own_table(const struct fetch *fetch, const char *ns, bool pending, char no
              "this account may not list all nodes and pods; showing pods with GPU memory of "
              "%s%.255s, without totals (docs/cli.md, Rights)",
              ns ? "namespace " : "all namespaces", ns ? ns : "");
-    _cleanup_free_ char *text = grid_text(&own.grid);
+    _cleanup_free_ char *text = sheet_text(&own.sheet);
     if (result == 0 && !text)
         gs_fail_nomem(err);
     return result == 0 ? gs_steal(&text) : NULL;

@@ -5,44 +5,33 @@
 #include <string.h>
 
 #include "gpushare/base/cleanup.h"
-#include "inspect/grid.h"
 #include "inspect/show.h"
 
 /* The original's -d: per node its name, its pods with what each takes of each GPU, its totals. */
 
-static void put_header(struct grid *grid, const struct view_node *node)
+static void write_pod(struct sheet *to, const struct view_node *node, const struct gs_claim *claim)
 {
-    grid_columns(grid, "NAME\tNAMESPACE");
+    sheet_row(to);
+    column_text(to, COLUMN_TEXT, "NAME", NULL, COLUMN_ALWAYS, claim->name);
+    column_text(to, COLUMN_TEXT, "NAMESPACE", NULL, COLUMN_ALWAYS, claim->ns);
     for (uint32_t i = 0; i < node->columns; i++)
-        grid_columns(grid, ">GPU%u(Allocated)", i);
+        column_number(to, COLUMN_NUMBER, gs_arena_printf(&to->texts, "GPU%u(Allocated)", i), NULL,
+                      COLUMN_ALWAYS, claim_on(claim, i) ? claim->units : 0);
     if (node->pending_pods)
-        grid_columns(grid, ">Pending(Allocated)");
-}
-
-static void put_pod(struct grid *grid, const struct view_node *node, const struct gs_claim *claim)
-{
-    bool recorded = claim_recorded(claim);
-    grid_row(grid);
-    grid_cells(grid, "%s\t%s", claim->name, claim->ns);
-    for (uint32_t i = 0; i < node->columns; i++)
-        grid_cells(grid, "%" PRIu32, claim_on(claim, i) ? claim->units : 0);
-    if (node->pending_pods)
-        grid_cells(grid, "%" PRIu64, recorded ? 0 : claim_units(claim));
+        column_number(to, COLUMN_NUMBER, "Pending(Allocated)", NULL, COLUMN_ALWAYS,
+                      claim_recorded(claim) ? 0 : claim_units(claim));
 }
 
 /* *caller frees*; NULL: out of memory. */
 static char *table_of(const struct view_node *node)
 {
-    struct grid grid;
-    grid_open(&grid);
-    put_header(&grid, node);
+    struct sheet sheet = {0};
     EACH_CLAIM (claim, node)
-        put_pod(&grid, node, claim);
+        write_pod(&sheet, node, claim);
     if (!node->claim_count)
-        grid_row(&grid);
-    char *text = grid_text(&grid);
-    /* libsmartcols prints no header without a row: here was an empty one */
-    if (text && !node->claim_count)
+        write_pod(&sheet, node, &(struct gs_claim){.name = ""});
+    char *text = sheet_text(&sheet);
+    if (text && !node->claim_count) /* its head alone */
         strchr(text, '\n')[1] = '\0';
     return text;
 }
@@ -57,8 +46,7 @@ static int put_node(const struct view_node *node)
            address[0] ? address : "unknown", text);
     printf("Allocated : %" PRIu64 " (%" PRIu64 "%%)\nTotal :     %" PRIu64 "\n", node->used_units,
            view_percent(node->used_units, node->total_units), node->total_units);
-    const size_t width = text_width(text);
-    put_dashes(width > 40 ? width : 40);
+    print_dashes(text, 40);
     return 0;
 }
 

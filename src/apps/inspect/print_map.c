@@ -9,7 +9,6 @@
 #include "gpushare/base/buf.h"
 #include "gpushare/base/cleanup.h"
 #include "inspect/amount.h"
-#include "inspect/grid.h"
 #include "inspect/show.h"
 
 /*

@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "gpushare/base/cleanup.h"
-#include "inspect/grid.h"
 #include "inspect/show.h"
 
 /*
@@ -21,37 +20,59 @@ static uint32_t most_columns(const struct view *view)
     return most;
 }
 
-static void put_node(struct grid *grid, const struct view *view, const struct view_node *node,
-                     uint32_t columns)
+static const char *ratio(struct sheet *to, uint64_t used, uint64_t total)
+{
+    return gs_arena_printf(&to->texts, "%" PRIu64 "/%" PRIu64, used, total);
+}
+
+static void write_node(struct sheet *to, const struct view *view, const struct view_node *node,
+                       uint32_t columns)
 {
     const char *address = node->node->address;
-    grid_row(grid);
-    grid_cells(grid, "%s\t%s", node->node->name, address[0] ? address : "unknown");
+    sheet_row(to);
+    column_text(to, COLUMN_TEXT, "NAME", NULL, COLUMN_ALWAYS, node->node->name);
+    column_text(to, COLUMN_TEXT, "IPADDRESS", NULL, COLUMN_ALWAYS,
+                address[0] ? address : "unknown");
     for (uint32_t i = 0; i < columns; i++) {
         const struct view_gpu *gpu = view_gpu_at(node, i);
-        grid_cells(grid, "%" PRIu64 "/%" PRIu64, gpu ? gpu->used_units : 0,
-                   gpu ? gpu->total_units : 0);
+        column_text(to, COLUMN_RIGHT, gs_arena_printf(&to->texts, "GPU%u(Allocated/Total)", i),
+                    NULL, COLUMN_ALWAYS,
+                    ratio(to, gpu ? gpu->used_units : 0, gpu ? gpu->total_units : 0));
     }
     if (view->pending)
-        grid_cells(grid, "%" PRIu64, node->pending_units);
-    grid_cells(grid, "%" PRIu64 "/%" PRIu64, node->used_units, node->total_units);
+        column_number(to, COLUMN_NUMBER, "PENDING(Allocated)", NULL, COLUMN_ALWAYS,
+                      node->pending_units);
+    column_text(to, COLUMN_RIGHT, "GPU Memory()", NULL, COLUMN_ALWAYS,
+                ratio(to, node->used_units, node->total_units));
 }
 
 /* *caller frees*; NULL: out of memory. */
 static char *table_of(const struct view *view)
 {
     const uint32_t columns = most_columns(view);
-    struct grid grid;
-    grid_open(&grid);
-    grid_columns(&grid, "NAME\tIPADDRESS");
-    for (uint32_t i = 0; i < columns; i++)
-        grid_columns(&grid, ">GPU%u(Allocated/Total)", i);
-    if (view->pending)
-        grid_columns(&grid, ">PENDING(Allocated)");
-    grid_columns(&grid, ">GPU Memory(%s)", view->unit);
+    struct sheet sheet = {.rows.unit = view->unit};
     EACH_ROW (node, view)
-        put_node(&grid, view, node, columns);
-    return grid_text(&grid);
+        write_node(&sheet, view, node, columns);
+    return sheet_text(&sheet);
+}
+
+/* Columns of its widest line; later bytes of UTF-8 take no room. */
+static size_t width_of(const char *text)
+{
+    size_t widest = 0, width = 0;
+    for (; *text; text++) {
+        width = *text == '\n' ? 0 : width + ((*text & 0xc0) != 0x80);
+        widest = width > widest ? width : widest;
+    }
+    return widest;
+}
+
+void print_dashes(const char *text, size_t least)
+{
+    const size_t width = width_of(text);
+    for (size_t i = 0; i < least || i < width; i++)
+        putchar('-');
+    putchar('\n');
 }
 
 void view_put_waits(const struct view *view)
@@ -76,9 +97,9 @@ int print_summary(const struct view *view, const struct output *output,
     _cleanup_free_ char *text = table_of(view);
     if (!text)
         return -1;
-    if (!terminal->screen || !terminal->width || text_width(text) <= terminal->width) {
+    if (!terminal->screen || !terminal->width || width_of(text) <= terminal->width) {
         fputs(text, stdout);
-        put_dashes(text_width(text));
+        print_dashes(text, 0);
     } else if (nodes_print(view, output, terminal) < 0) {
         return -1;
     }

@@ -32,6 +32,9 @@ int show_once(const struct show *show, struct snapshot *snapshot, struct gs_erro
 int print_summary(const struct view *view, const struct output *output,
                   const struct terminal *terminal);
 
+/* Below a table: as wide as it is, or as the least. */
+void print_dashes(const char *text, size_t least);
+
 /* The original's -d. */
 int print_details(const struct view *view);
 
