@@ -65,14 +65,14 @@ def arguments(text, start):
 
 def doctor_lines(text):
     """(findings, topic, format) of each line that is a warning or a failure."""
-    for call in re.finditer(r"\b(?:doctor_say|doctor_say_list|say_config)(\()", text):
+    for call in re.finditer(r"\b(?:doctor_say|doctor_say_of|say_config)(\()", text):
         args = arguments(text, call.start(1))
         if call.group().startswith("say_config"):
             args.insert(2, '"scheduler config"')
         if len(args) < 4 or not LITERAL.fullmatch(args[2]):
             continue  # the definition, or one that passes on what it was given
         findings = {word for word in ("FAIL", "WARN") if f"FINDING_{word}" in args[1]}
-        if args[1].endswith(".finding"):
+        if args[1].endswith(".level"):
             findings = {"FAIL", "WARN"}
         if findings:
             yield findings, joined(args[2]), " ".join(joined(arg) for arg in args[3:])

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "gpushare/base/clock.h"
+#include "gpushare/base/utf8.h"
+#include "inspect/doc.h"
 #include "inspect/doctor.h"
 #include "inspect/fetch.h"
 #include "inspect/terminal.h"
 
-/* kubectl inspect gpushare doctor: what is wrong with this installation, and how to mend it. */
+/* kubectl inspect gpushare doctor: what is wrong with this installation, and how to fix it. */
+
+enum { NAMED = 5 };
 
 static void read_options(struct doctor *doctor, int argc, char **argv)
 {
@@ -29,6 +34,109 @@ static void read_options(struct doctor *doctor, int argc, char **argv)
         doctor->common.system_ns = doctor->common.ns;
 }
 
+/* ---- findings ---- */
+
+static struct finding *find_line(const struct doctor *doctor, const struct finding *like)
+{
+    GS_EACH_OF (finding, doctor->findings, doctor->count) {
+        if (finding->count && finding->level == like->level &&
+            strcmp(finding->topic, like->topic) == 0 && strcmp(finding->what, like->what) == 0)
+            return finding;
+    }
+    return NULL;
+}
+
+/* After those of its topic. */
+static struct finding *add_line(struct doctor *doctor, const struct finding *finding)
+{
+    uint32_t at = doctor->count;
+    if (!gs_array_reach(&doctor->findings, &doctor->cap, doctor->count, sizeof(*finding))) {
+        doctor->failed = true;
+        return NULL;
+    }
+    while (at && strcmp(doctor->findings[at - 1].topic, finding->topic) != 0)
+        at--;
+    at = at ? at : doctor->count;
+    memmove(&doctor->findings[at + 1], &doctor->findings[at],
+            (doctor->count++ - at) * sizeof(*finding));
+    doctor->findings[at] = *finding;
+    return &doctor->findings[at];
+}
+
+void doctor_say_of(struct doctor *doctor, enum level level, const char *topic, const char *name,
+                   const char *fmt, ...)
+{
+    struct finding finding = {.level = level, .topic = topic}, *line;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(finding.what, sizeof(finding.what), fmt, ap);
+    va_end(ap);
+    gs_utf8_calm(finding.what);
+    if (!name || !(line = find_line(doctor, &finding)))
+        line = add_line(doctor, &finding);
+    if (!name || !line || line->count++ > NAMED)
+        return;
+    const size_t len = strlen(line->names);
+    snprintf(line->names + len, sizeof(line->names) - len, "%s%s", len ? ", " : "",
+             line->count > NAMED ? "…" : name);
+}
+
+bool doctor_is_ok(const struct doctor *doctor, const char *topic)
+{
+    GS_EACH_OF (finding, doctor->findings, doctor->count) {
+        if (finding->level > FINDING_OK && strcmp(finding->topic, topic) == 0)
+            return false;
+    }
+    return true;
+}
+
+static void print_finding(const struct finding *finding, struct doc *doc)
+{
+    static const char *const levels[] = {"ok", "skip", "warn", "fail"};
+    static const char *const words[] = {"ok  ", "skip", "warn", "FAIL"};
+    char line[sizeof(*finding)], total[32] = ": ";
+    if (finding->count > NAMED)
+        snprintf(total, sizeof(total), " (%" PRIu32 " total): ", finding->count);
+    snprintf(line, sizeof(line), "%s%s%s", finding->names, finding->count ? total : "",
+             finding->what);
+    if (!doc) {
+        printf("%s  %s: %s\n", words[finding->level], finding->topic, line);
+        return;
+    }
+    doc_object(doc, NULL);
+    doc_text(doc, "level", levels[finding->level]);
+    doc_text(doc, "topic", finding->topic);
+    doc_text(doc, "message", line);
+    doc_end(doc);
+}
+
+/* counts: findings of each level. */
+static int print_findings(const struct doctor *doctor, uint32_t counts[FINDING_FAIL + 1])
+{
+    static const char *const names[] = {"ok", "skipped", "warnings", "failed"};
+    struct doc doc, *to = doctor->format == OUTPUT_TABLE ? NULL : &doc;
+    if (to) {
+        doc_open(to, stdout, doctor->format == OUTPUT_YAML);
+        doc_list(to, "findings");
+    }
+    GS_EACH_OF (finding, doctor->findings, doctor->count) {
+        counts[finding->level]++;
+        print_finding(finding, to);
+    }
+    if (!to) {
+        printf("%" PRIu32 " ok, %" PRIu32 " skipped, %" PRIu32 " %s, %" PRIu32 " failed\n",
+               counts[FINDING_OK], counts[FINDING_SKIP], counts[FINDING_WARN],
+               counts[FINDING_WARN] == 1 ? "warning" : "warnings", counts[FINDING_FAIL]);
+        return fflush(stdout) != 0 ? -1 : 0;
+    }
+    doc_end(to);
+    for (int i = FINDING_OK; i <= FINDING_FAIL; i++)
+        doc_number(to, names[i], counts[i]);
+    return doc_close(to);
+}
+
+/* ---- checks ---- */
+
 static int examine(struct doctor *doctor, struct gs_error *err)
 {
     const struct fetch fetch = {.common = &doctor->common};
@@ -37,61 +145,33 @@ static int examine(struct doctor *doctor, struct gs_error *err)
     doctor_find_extender(doctor);
     doctor_check_rights(doctor);
     doctor_check_scheduler(doctor);
-    doctor_check_extender(doctor);
     if (fetch_cluster(&fetch, &doctor->snapshot, &doctor->broken, err) < 0)
         return -1;
-    doctor_check_asked(doctor);
+    doctor_check_extender(doctor);
     doctor_find_plugin_nodes(doctor);
     doctor_check_nodes(doctor);
-    doctor_check_gpus(doctor);
-    doctor_check_limits(doctor);
-    doctor_check_use(doctor);
-    doctor_check_pods(doctor);
-    return doctor_check_waits(doctor, err);
-}
-
-static void open_report(struct doctor *doctor)
-{
-    if (doctor->format == OUTPUT_TABLE)
-        return;
-    doc_open(&doctor->doc, stdout, doctor->format == OUTPUT_YAML);
-    doc_list(&doctor->doc, "findings");
-}
-
-static int close_report(struct doctor *doctor)
-{
-    static const char *const names[] = {"ok", "skipped", "warnings", "failed"};
-    const uint32_t *counts = doctor->counts;
-    if (doctor->format == OUTPUT_TABLE) {
-        printf("%" PRIu32 " ok, %" PRIu32 " skipped, %" PRIu32 " %s, %" PRIu32 " failed\n",
-               counts[FINDING_OK], counts[FINDING_SKIP], counts[FINDING_WARN],
-               counts[FINDING_WARN] == 1 ? "warning" : "warnings", counts[FINDING_FAIL]);
-        return fflush(stdout) != 0 ? -1 : 0;
-    }
-    doc_end(&doctor->doc);
-    for (int i = FINDING_OK; i <= FINDING_FAIL; i++)
-        doc_number(&doctor->doc, names[i], counts[i]);
-    return doc_close(&doctor->doc);
+    return doctor_check_pods(doctor, err);
 }
 
 int cmd_doctor(const struct app *app, int argc, char **argv)
 {
     struct doctor doctor = {.common = COMMON_DEFAULTS};
     struct gs_error err = {0};
-    const uint32_t *counts = doctor.counts;
+    uint32_t counts[FINDING_FAIL + 1] = {0};
     read_options(&doctor, argc, argv);
     doctor.common.live = "doctor";
     int result = common_connect(&doctor.common, app, &err);
     if (result == 0) {
-        open_report(&doctor);
         result = examine(&doctor, &err);
-        if (close_report(&doctor) < 0 && result == 0)
+        if (doctor.failed)
+            result = gs_fail_nomem(&err);
+        if (print_findings(&doctor, counts) < 0 && result == 0)
             result = fail_output(&err);
     }
     json_decref(doctor.pods);
+    free(doctor.findings);
     snapshot_release(&doctor.snapshot);
-    source_close(&doctor.common.source);
-    if (result < 0)
-        return complain(&err);
+    if (common_end(&doctor.common, result, &err) != 0)
+        return 1;
     return counts[FINDING_FAIL] || (doctor.strict && counts[FINDING_WARN] + counts[FINDING_SKIP]);
 }

@@ -34,42 +34,25 @@ void doctor_find_extender(struct doctor *doctor)
 
 /* ---- the extender ---- */
 
-/* The minor release behind "0." of this program's or another's text; false: another major, or no
- * version at all. */
-static bool read_minor(const char *text, uint32_t *ret)
+static bool read_version(const char *text, uint32_t *ret_major, uint32_t *ret_minor)
 {
-    const char *at = text + strcspn(text, "0123456789");
-    size_t major = strcspn(at, ".");
-    if (!at[0] || strncmp(at, GS_VERSION, major + 1) != 0 || at[major] != '.')
-        return false;
-    at += major + 1;
-    return gs_parse_u32(at, strspn(at, "0123456789"), ret);
+    static const char digits[] = "0123456789";
+    text += strcspn(text, digits);
+    size_t len = strspn(text, digits);
+    return gs_parse_u32(text, len, ret_major) && text[len] == '.' &&
+           gs_parse_u32(text + len + 1, strspn(text + len + 1, digits), ret_minor);
 }
 
-/* More than one minor release from this program's. */
-static bool is_far(const char *version)
+/* At most one minor release from this program's. */
+static bool is_near(const char *version)
 {
-    uint32_t own = 0, other = 0;
-    return !read_minor(GS_VERSION, &own) || !read_minor(version, &other) || own > other + 1 ||
-           other > own + 1;
+    uint32_t major, minor, own_major, own_minor;
+    return read_version(version, &major, &minor) &&
+           read_version(GS_VERSION, &own_major, &own_minor) && major == own_major &&
+           minor <= own_minor + 1 && own_minor <= minor + 1;
 }
 
-/* The version's text, and what it means. */
-static void judge_version(struct doctor *doctor, const char *where, const struct gs_buf *body)
-{
-    const char *text = body->data ? body->data : "";
-    int len = (int)strcspn(text, "\n");
-    bool far = is_far(text);
-    doctor_say(doctor, far ? FINDING_WARN : FINDING_OK, "extender", "%s runs %.*s%s", where,
-               len > 80 ? 80 : len, text,
-               far ? "; this program is " GS_VERSION
-                     ": use releases that are at most one minor version apart"
-               : strstr(text, GS_VERSION) ? ""
-                                          : "; this program is " GS_VERSION
-                                            ", which is compatible");
-}
-
-static void ask_pod(struct doctor *doctor, const char *name)
+static void check_version(struct doctor *doctor, const char *name)
 {
     _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(SOURCE_BODY_MAX);
     struct gs_error err = {0};
@@ -78,44 +61,18 @@ static void ask_pod(struct doctor *doctor, const char *name)
                    "pod %s is ready, but its version is unknown: %s", name, err.msg);
         return;
     }
-    judge_version(doctor, name, &body);
+    const char *text = body.data ? body.data : "";
+    doctor_say(doctor, is_near(text) ? FINDING_OK : FINDING_WARN, "extender", "%s runs %.*s%s",
+               name, (int)strcspn(text, "\n"), text,
+               !is_near(text) ? "; this program is " GS_VERSION
+                                ": use releases that are at most one minor version apart"
+               : strstr(text, GS_VERSION) ? ""
+                                          : "; this program is " GS_VERSION
+                                            ", which is compatible");
 }
 
-void doctor_check_extender(struct doctor *doctor)
-{
-    const json_t *items = json_object_get(doctor->pods, "items");
-    size_t i, ready = 0, count = json_array_size(items);
-    json_t *pod;
-    json_array_foreach(items, i, pod)
-    {
-        if (!lookup_is_ready(pod))
-            doctor_say(doctor, FINDING_WARN, "extender",
-                       "pod %s is not ready; see kubectl logs -n %s %s -c extender",
-                       lookup_text(pod, "metadata", "name", NULL), doctor->common.system_ns,
-                       lookup_text(pod, "metadata", "name", NULL));
-        else if (ready++ == 0)
-            ask_pod(doctor, lookup_text(pod, "metadata", "name", NULL));
-    }
-    if (!doctor->pods)
-        doctor_say(doctor, FINDING_SKIP, "extender", "%s", doctor->pods_err.msg);
-    else if (!count)
-        doctor_say(doctor, FINDING_SKIP, "extender",
-                   "no extender pods in namespace %s (--system-namespace); ask one that runs "
-                   "without a pod for /readyz and /version",
-                   doctor->common.system_ns);
-    else if (!ready)
-        doctor_say(doctor, FINDING_FAIL, "extender",
-                   "none of the %zu extender pods is ready: pods with GPU memory stay Pending; see "
-                   "the pods' logs",
-                   count);
-}
-
-/* ---- whether it is asked ---- */
-
-/* Does a kube-scheduler ask at all? That is what an operator sets up by hand, and nothing in the
- * API shows it: the extender's own counters do. */
-
-/* Of all replicas together, since they started. */
+/* Counters of all replicas together, since they started: kube-scheduler is configured by hand, and
+ * nothing in the API shows whether it calls the extender. */
 enum count { FILTERS, BOUND, TRIED, LEAD, COUNTS };
 
 static const char *const series[COUNTS] = {
@@ -150,39 +107,13 @@ static int add_pod(const struct doctor *doctor, const char *name, uint64_t count
 
 static void say_asked(struct doctor *doctor, const uint64_t counts[COUNTS])
 {
-    doctor_say(doctor, FINDING_OK, "scheduler",
-               "kube-scheduler calls the extender: %" PRIu64 " filters, %" PRIu64 " binds, %" PRIu64
-               " of them rejected or failed",
-               counts[FILTERS], counts[TRIED], counts[TRIED] - counts[BOUND]);
-    if (counts[TRIED] && !counts[LEAD])
-        doctor_say(doctor, FINDING_WARN, "scheduler",
-                   "no extender is the leader now, so no pods are bound; if this lasts, see "
-                   "kubectl get leases -A and the extenders' logs");
-}
-
-void doctor_check_asked(struct doctor *doctor)
-{
-    uint64_t counts[COUNTS] = {0};
-    size_t i, known = 0;
-    json_t *pod;
-    json_array_foreach(json_object_get(doctor->pods, "items"), i, pod)
-    {
-        struct gs_error err = {0};
-        if (!lookup_is_ready(pod))
-            continue;
-        if (add_pod(doctor, lookup_text(pod, "metadata", "name", NULL), counts, &err) < 0) {
-            doctor_say(doctor, FINDING_SKIP, "scheduler",
-                       "unknown whether kube-scheduler calls the extender: %s", err.msg);
-            return;
-        }
-        known++;
-    }
-    if (known == 0)
-        return;
-    unsigned waiting = HASH_COUNT(doctor->snapshot.waiting);
-    if (counts[FILTERS] > 0)
-        say_asked(doctor, counts);
-    else if (waiting > 0)
+    const unsigned waiting = HASH_COUNT(doctor->snapshot.waiting);
+    if (counts[FILTERS])
+        doctor_say(doctor, FINDING_OK, "scheduler",
+                   "kube-scheduler calls the extender: %" PRIu64 " filters, %" PRIu64
+                   " binds, %" PRIu64 " of them rejected or failed",
+                   counts[FILTERS], counts[TRIED], counts[TRIED] - counts[BOUND]);
+    else if (waiting)
         doctor_say(doctor, FINDING_FAIL, "scheduler",
                    "%u pods with GPU memory are pending, and no kube-scheduler has called the "
                    "extender since it started; configure kube-scheduler, or set the pods' "
@@ -193,29 +124,53 @@ void doctor_check_asked(struct doctor *doctor)
             doctor, FINDING_SKIP, "scheduler",
             "no kube-scheduler has called the extender yet, which is normal before the first pod "
             "with GPU memory; kube-scheduler must be configured (docs/install.md)");
+    if (counts[FILTERS] && counts[TRIED] && !counts[LEAD])
+        doctor_say(doctor, FINDING_WARN, "scheduler",
+                   "no extender is the leader now, so no pods are bound; if this lasts, see "
+                   "kubectl get leases -A and the extenders' logs");
+}
+
+void doctor_check_extender(struct doctor *doctor)
+{
+    const json_t *items = json_object_get(doctor->pods, "items");
+    struct gs_error err = {0};
+    uint64_t counts[COUNTS] = {0};
+    size_t i, ready = 0, count = json_array_size(items);
+    json_t *pod;
+    json_array_foreach(items, i, pod)
+    {
+        const char *name = lookup_text(pod, "metadata", "name", NULL);
+        if (!lookup_is_ready(pod)) {
+            doctor_say(doctor, FINDING_WARN, "extender",
+                       "pod %s is not ready; see kubectl logs -n %s %s -c extender", name,
+                       doctor->common.system_ns, name);
+            continue;
+        }
+        if (ready++ == 0)
+            check_version(doctor, name);
+        if (!err.code)
+            add_pod(doctor, name, counts, &err);
+    }
+    if (!doctor->pods)
+        doctor_say(doctor, FINDING_SKIP, "extender", "%s", doctor->pods_err.msg);
+    else if (!count)
+        doctor_say(doctor, FINDING_SKIP, "extender",
+                   "no extender pods in namespace %s (--system-namespace); ask one that runs "
+                   "without a pod for /readyz and /version",
+                   doctor->common.system_ns);
+    else if (!ready)
+        doctor_say(doctor, FINDING_FAIL, "extender",
+                   "none of the %zu extender pods is ready: pods with GPU memory stay Pending; see "
+                   "the pods' logs",
+                   count);
+    if (err.code)
+        doctor_say(doctor, FINDING_SKIP, "scheduler",
+                   "unknown whether kube-scheduler calls the extender: %s", err.msg);
+    else if (ready)
+        say_asked(doctor, counts);
 }
 
 /* ---- the nodes that its DaemonSets select ---- */
-
-static void note_labels(struct doctor *doctor, const json_t *spec)
-{
-    json_t *selector = json_object_get(spec, "nodeSelector"), *value;
-    char *words = doctor->labels;
-    const char *key;
-    words[0] = 0;
-    if (json_object_get(spec, "affinity"))
-        return;
-    json_object_foreach(selector, key, value)
-    {
-        size_t len = strlen(words), left = sizeof(doctor->labels) - len;
-        const char *text = json_string_value(value);
-        if (snprintf(words + len, left, "%s%s=%s", len ? " " : "", key, text ? text : "") >=
-            (int)left) {
-            words[0] = 0;
-            return;
-        }
-    }
-}
 
 /* By labels alone: whether a node is cordoned or tainted is not asked. */
 static void mark_selected(struct doctor *doctor, const json_t *spec)
@@ -246,7 +201,6 @@ void doctor_find_plugin_nodes(struct doctor *doctor)
         &doctor->common.source, path,
         "labelSelector=app.kubernetes.io%2Fname%3Dgpushare-device-plugin&limit=500", &ignored);
     const json_t *items = json_object_get(list, "items");
-    snprintf(doctor->labels, sizeof(doctor->labels), "%s=true", GS_NODE_LABEL);
     if (!json_array_size(items))
         return;
     EACH_NODE (node, &doctor->snapshot)
@@ -254,10 +208,6 @@ void doctor_find_plugin_nodes(struct doctor *doctor)
     json_array_foreach(items, i, set)
     {
         const json_t *template = json_object_get(json_object_get(set, "spec"), "template");
-        const json_t *spec = json_object_get(template, "spec");
-        note_labels(doctor, spec);
-        mark_selected(doctor, spec);
+        mark_selected(doctor, json_object_get(template, "spec"));
     }
-    if (json_array_size(items) > 1)
-        doctor->labels[0] = 0;
 }

@@ -4,71 +4,89 @@
 #include <string.h>
 
 #include "inspect/doctor.h"
+#include "inspect/limits.h"
+#include "inspect/usage.h"
 #include "inspect/waits.h"
+
+enum { NAME_BYTES = 512 };
 
 /* ---- pods that have their node ---- */
 
-struct unrecorded {
-    const struct gs_ledger *ledger;
-    struct doctor_names names, orphans; /* orphans: the node is gone */
-};
-
 static bool note_unrecorded(void *ctx, const struct gs_claim *claim)
 {
-    struct unrecorded *found = ctx;
-    char name[400];
+    struct doctor *doctor = ctx;
+    char name[NAME_BYTES];
     if (claim_recorded(claim))
         return true;
-    snprintf(name, sizeof(name), "%.63s/%.253s", claim->ns, claim->name);
-    doctor_add_name(gs_ledger_view(found->ledger, gs_slice_of(claim->node)) ? &found->names
-                                                                            : &found->orphans,
-                    name);
+    snprintf(name, sizeof(name), "%s/%s", claim->ns, claim->name);
+    if (gs_ledger_view(doctor->snapshot.cluster.ledger, gs_slice_of(claim->node)))
+        doctor_say_of(doctor, FINDING_FAIL, "pods", name,
+                      "bound, but without a valid GPU index (bypassing the extender, or the "
+                      "annotation was changed), so its memory counts on every GPU that fits it; "
+                      "delete the pod to reschedule it");
+    else
+        doctor_say_of(doctor, FINDING_WARN, "pods", name,
+                      "its node no longer exists; kube-controller-manager deletes such pods after "
+                      "a while, or run kubectl delete pod");
     return true;
 }
 
-/* Those that were bound by a scheduler that never asks the extender. */
-static void check_schedulers(struct doctor *doctor)
+static void check_bound(struct doctor *doctor)
 {
-    const char *usual = snapshot_scheduler(&doctor->snapshot);
+    const struct snapshot *snapshot = &doctor->snapshot;
+    const char *usual = snapshot_scheduler(snapshot);
+    gs_ledger_each(snapshot->cluster.ledger, note_unrecorded, doctor);
+    if (doctor_is_ok(doctor, "pods"))
+        doctor_say(doctor, FINDING_OK, "pods", "every bound pod with GPU memory has a GPU index");
     for (size_t i = 0; usual && i < SCHEDULERS_MAX; i++) {
-        const struct snap_scheduler *other = &doctor->snapshot.schedulers[i];
+        const struct snap_scheduler *other = &snapshot->schedulers[i];
         if (other->unrecorded && strcmp(other->name, usual) != 0)
             doctor_say(doctor, FINDING_WARN, "pods",
                        "%" PRIu64 " bound without a GPU index by %s; set schedulerName to %s, "
                        "which schedules pods with GPU memory here",
                        other->unrecorded, other->name, usual);
     }
-}
-
-void doctor_check_pods(struct doctor *doctor)
-{
-    struct unrecorded found = {.ledger = doctor->snapshot.cluster.ledger};
-    gs_ledger_each(doctor->snapshot.cluster.ledger, note_unrecorded, &found);
-    doctor_say_list(doctor, FINDING_FAIL, "pods", &found.names,
-                    "bound, but without a valid GPU index (bypassing the extender, or the "
-                    "annotation was changed), so its memory counts on every GPU that fits it; "
-                    "delete the pod to reschedule it");
-    doctor_say_list(doctor, FINDING_WARN, "pods", &found.orphans,
-                    "its node no longer exists; kube-controller-manager deletes such pods after a "
-                    "while, or run kubectl delete pod");
-    if (found.names.count)
-        check_schedulers(doctor);
-    if (doctor->snapshot.overriding)
+    if (snapshot->overriding)
         doctor_say(doctor, FINDING_WARN, "pods",
                    "%" PRIu64 " %s and may use GPUs that are allocated to other pods (%s); remove "
                    "the variable from env",
-                   doctor->snapshot.overriding,
-                   doctor->snapshot.overriding == 1 ? "pod sets NVIDIA_VISIBLE_DEVICES itself"
-                                                    : "pods set NVIDIA_VISIBLE_DEVICES themselves",
-                   doctor->snapshot.overriding_example);
-    if (!found.names.count)
-        doctor_say(doctor, FINDING_OK, "pods", "every bound pod with GPU memory has a GPU index");
+                   snapshot->overriding,
+                   snapshot->overriding == 1 ? "pod sets NVIDIA_VISIBLE_DEVICES itself"
+                                             : "pods set NVIDIA_VISIBLE_DEVICES themselves",
+                   snapshot->overriding_example);
 }
 
-/* ---- pods that wait ---- */
+/* Where device plugins name pods, these are named; elsewhere they are counted. Nothing is said
+ * where none answers: `pods` says why. */
+static void check_use(struct doctor *doctor)
+{
+    const struct usage_query query = common_usage(&doctor->common, NULL);
+    struct usage usage;
+    uint64_t over = 0;
+    char name[NAME_BYTES];
+    usage_fetch(&query, &usage);
+    for (const struct usage_pod *pod = usage.pods; pod; pod = pod->hh.next) {
+        snprintf(name, sizeof(name), "%s/%s", pod->ns, pod->name);
+        if (limits_over(pod, pod->used_bytes))
+            doctor_say_of(doctor, FINDING_WARN, "usage", name,
+                          "uses more of a GPU's memory than it requested; see kubectl inspect "
+                          "gpushare pods --over-request");
+    }
+    for (const struct usage_node *node = usage.nodes; node; node = node->hh.next)
+        over += node->over_pods;
+    if (over && doctor_is_ok(doctor, "usage"))
+        doctor_say(doctor, FINDING_WARN, "usage",
+                   "%" PRIu64
+                   " pods use more of a GPU's memory than they requested; with --pod-usage=on, "
+                   "kubectl inspect gpushare pods --over-request lists them",
+                   over);
+    usage_release(&usage);
+}
 
-/* Nobody serves it: not kube-scheduler's configuration, as far as that is known, and nobody of that
- * name placed pods before. */
+/* ---- pending pods ---- */
+
+/* Neither kube-scheduler's configuration, as far as it is known, has that name, nor did a scheduler
+ * of that name bind pods. */
 static bool is_elsewhere(const struct doctor *doctor, const struct waits *waits,
                          const struct wait *wait)
 {
@@ -81,48 +99,39 @@ static bool is_elsewhere(const struct doctor *doctor, const struct waits *waits,
     return waits->scheduler ? wait->other_scheduler : doctor->served[0] != '\0';
 }
 
-static void name_waits(const struct doctor *doctor, const struct waits *waits,
-                       struct doctor_names *never, struct doctor_names *elsewhere,
-                       uint32_t *ret_fragmented)
+static void check_waits(struct doctor *doctor, const struct waits *waits)
 {
+    char text[WAIT_TEXT_BYTES];
+    uint32_t fragmented = 0;
+    waits_sum(waits, text);
+    if (waits->count)
+        doctor_say(doctor, FINDING_WARN, "pending", "%s; run kubectl inspect gpushare why", text);
     GS_EACH_OF (wait, waits->all, waits->count) {
         const struct gs_pod *pod = &wait->waiting->pod;
-        char name[400], asks[WAIT_SHORT_BYTES];
-        waits_asks(pod, asks);
-        snprintf(name, sizeof(name), "%.63s/%.200s (%.40s)", pod->ns, pod->name, asks);
-        if (wait->never)
-            doctor_add_name(never, name);
-        snprintf(name, sizeof(name), "%.63s/%.200s (%.100s)", pod->ns, pod->name,
-                 snapshot_scheduler_of(pod));
+        snprintf(text, sizeof(text), "%s/%s (%s)", pod->ns, pod->name, snapshot_scheduler_of(pod));
         if (is_elsewhere(doctor, waits, wait))
-            doctor_add_name(elsewhere, name);
-        *ret_fragmented +=
+            doctor_say_of(doctor, FINDING_WARN, "scheduler", text,
+                          "pending with a schedulerName that has scheduled no pods with GPU "
+                          "memory here; check that a scheduler of that name calls the extender");
+        fragmented +=
             wait->reason == GS_REASON_FRAGMENTED || wait->reason == GS_REASON_TOO_FEW_FREE;
     }
+    if (fragmented)
+        doctor_say(doctor, FINDING_WARN, "pending",
+                   "%" PRIu32 " only because free memory is spread over several GPUs: the nodes' "
+                   "total is enough, so Cluster Autoscaler adds no node; request less, or set "
+                   "gpu-count",
+                   fragmented);
 }
 
-int doctor_check_waits(struct doctor *doctor, struct gs_error *err)
+int doctor_check_pods(struct doctor *doctor, struct gs_error *err)
 {
     struct waits waits;
-    struct doctor_names never = {0}, elsewhere = {0};
-    uint32_t fragmented = 0;
-    char sum[WAIT_TEXT_BYTES];
+    check_bound(doctor);
+    check_use(doctor);
     int result = waits_find(&doctor->snapshot, NULL, &waits, err);
-    if (result == 0 && waits.count) {
-        name_waits(doctor, &waits, &never, &elsewhere, &fragmented);
-        waits_sum(&waits, sum);
-        doctor_say(doctor, FINDING_WARN, "pending", "%s%s%s; run kubectl inspect gpushare why", sum,
-                   never.count ? ": " : "", never.text);
-        doctor_say_list(doctor, FINDING_WARN, "scheduler", &elsewhere,
-                        "pending with a schedulerName that has scheduled no pods with GPU memory "
-                        "here; check that a scheduler of that name calls the extender");
-        if (fragmented)
-            doctor_say(doctor, FINDING_WARN, "pending",
-                       "%" PRIu32
-                       " only because free memory is spread over several GPUs: the nodes' total is "
-                       "enough, so Cluster Autoscaler adds no node; request less, or set gpu-count",
-                       fragmented);
-    }
+    if (result == 0)
+        check_waits(doctor, &waits);
     waits_release(&waits);
     return result;
 }

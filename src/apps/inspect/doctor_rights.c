@@ -35,63 +35,39 @@ static const struct right rights[] = {
     {WHO_PLUGIN, {"patch", "", "nodes", "status"}},
 };
 
-static const char *account_of(const struct doctor *doctor, const struct right *right)
-{
-    return right->who == WHO_EXTENDER ? doctor->layout->name : "gpushare-device-plugin";
-}
-
-static const char *name_of(const struct doctor *doctor, const struct right *right)
-{
-    return right->who == WHO_USER ? "this user" : account_of(doctor, right);
-}
-
-static const char *rbac_of(const struct doctor *doctor, const struct right *right)
-{
-    return right->who == WHO_PLUGIN ? "manifests/base/device-plugin/rbac.yaml"
-                                    : doctor->layout->rbac;
-}
-
 /* 1 allowed, 0 not, -1 cannot be asked. */
-static int ask_right(const struct doctor *doctor, const struct right *right, struct gs_error *err)
-{
-    char account[512];
-    snprintf(account, sizeof(account), "system:serviceaccount:%.200s:%s", doctor->common.system_ns,
-             account_of(doctor, right));
-    int allowed = lookup_allowed(&doctor->common.source, &right->is,
-                                 right->who == WHO_USER ? NULL : account, 0, err);
-    return allowed < 0 ? gs_error_prefix(err, "%s", name_of(doctor, right)) : allowed;
-}
-
-/* ---- all ---- */
-
 static int check_right(struct doctor *doctor, const struct right *right, struct gs_error *err)
 {
-    int allowed = ask_right(doctor, right, err);
-    if (allowed == 0)
+    const char *program =
+        right->who == WHO_PLUGIN ? "gpushare-device-plugin" : doctor->layout->name;
+    const char *rbac =
+        right->who == WHO_PLUGIN ? "manifests/base/device-plugin/rbac.yaml" : doctor->layout->rbac;
+    const char *name = right->who == WHO_USER ? "this user" : program;
+    char account[512];
+    snprintf(account, sizeof(account), "system:serviceaccount:%.200s:%s", doctor->common.system_ns,
+             program);
+    int allowed = lookup_allowed(&doctor->common.source, &right->is,
+                                 right->who == WHO_USER ? NULL : account, 0, err);
+    if (allowed < 0)
+        return gs_error_prefix(err, "%s", name);
+    if (!allowed)
         doctor_say(doctor, right->otherwise ? FINDING_WARN : FINDING_FAIL, "permissions",
-                   "%s may not %s %s%s%s; apply %s%s%s", name_of(doctor, right), right->is.verb,
-                   right->is.resource, right->is.sub[0] ? "/" : "", right->is.sub,
-                   rbac_of(doctor, right), right->otherwise ? ", or " : "",
-                   right->otherwise ? right->otherwise : "");
+                   "%s may not %s %s%s%s; apply %s%s%s", name, right->is.verb, right->is.resource,
+                   right->is.sub[0] ? "/" : "", right->is.sub, rbac,
+                   right->otherwise ? ", or " : "", right->otherwise ? right->otherwise : "");
     return allowed;
-}
-
-static int check_all(struct doctor *doctor, struct gs_error *err)
-{
-    for (size_t i = 0; i < sizeof(rights) / sizeof(rights[0]); i++) {
-        if (check_right(doctor, &rights[i], err) < 0)
-            return -1;
-    }
-    return 0;
 }
 
 void doctor_check_rights(struct doctor *doctor)
 {
     struct gs_error err = {0};
-    uint32_t found = doctor->counts[FINDING_FAIL] + doctor->counts[FINDING_WARN];
-    if (check_all(doctor, &err) < 0)
-        doctor_say(doctor, FINDING_SKIP, "permissions", "%s", err.msg);
-    else if (doctor->counts[FINDING_FAIL] + doctor->counts[FINDING_WARN] == found)
+    GS_EACH_OF (right, rights, sizeof(rights) / sizeof(rights[0])) {
+        if (check_right(doctor, right, &err) < 0) {
+            doctor_say(doctor, FINDING_SKIP, "permissions", "%s", err.msg);
+            return;
+        }
+    }
+    if (doctor_is_ok(doctor, "permissions"))
         doctor_say(
             doctor, FINDING_OK, "permissions",
             "this user, the extender and the device plugin have the permissions that they require");

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,22 +21,10 @@ struct config {
     const json_t *entry;
     const char *where;
     bool policy; /* the legacy Policy file */
-    uint32_t findings;
 };
 
-static void say_config(struct config *config, enum finding finding, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void say_config(struct config *config, enum finding finding, const char *fmt, ...)
-{
-    char what[1024];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(what, sizeof(what), fmt, ap);
-    va_end(ap);
-    config->findings++;
-    doctor_say(config->doctor, finding, "scheduler config", "%s: %s", config->where, what);
-}
+#define say_config(config, level, ...)                                                             \
+    doctor_say_of((config)->doctor, level, "scheduler config", (config)->where, __VA_ARGS__)
 
 /* kube-scheduler does not start with that file. */
 #define say_refused(config, fmt, ...)                                                              \
@@ -75,6 +62,19 @@ enum type {
     TYPE_DURATION,
     TYPE_OBJECT,
     TYPE_LIST
+};
+
+static const struct {
+    const char *name;
+    unsigned kinds; /* bits of enum json_type; null is of every type */
+} types[] = {
+    [TYPE_TEXT] = {"a string", 1 << JSON_STRING},
+    [TYPE_INTEGER] = {"an integer", 1 << JSON_INTEGER},
+    [TYPE_NUMBER] = {"a number", 1 << JSON_INTEGER | 1 << JSON_REAL},
+    [TYPE_BOOLEAN] = {"true or false", 1 << JSON_TRUE | 1 << JSON_FALSE},
+    [TYPE_DURATION] = {"a duration such as 10s"},
+    [TYPE_OBJECT] = {"an object", 1 << JSON_OBJECT},
+    [TYPE_LIST] = {"a list", 1 << JSON_ARRAY},
 };
 
 /* KubeSchedulerConfiguration, v1beta1 to v1 (k8s.io/kube-scheduler/config). Profiles' plugins are
@@ -148,40 +148,22 @@ static bool parse_duration(const json_t *value, int64_t *ret_ns)
 static bool is_of_type(const json_t *value, enum type type)
 {
     int64_t ns;
-    switch (type) {
-    case TYPE_DURATION:
+    if (type == TYPE_DURATION)
         return parse_duration(value, &ns);
-    case TYPE_TEXT:
-        return json_is_string(value) || json_is_null(value);
-    case TYPE_BOOLEAN:
-        return json_is_boolean(value) || json_is_null(value);
-    case TYPE_NUMBER:
-        return json_is_number(value) || json_is_null(value);
-    case TYPE_INTEGER:
-        return json_is_null(value) ||
-               (json_is_number(value) &&
-                json_number_value(value) == (double)(int64_t)json_number_value(value));
-    case TYPE_OBJECT:
-        return json_is_object(value) || json_is_null(value);
-    case TYPE_LIST:
-        return json_is_array(value) || json_is_null(value);
-    case TYPE_UNKNOWN:
-        break;
-    }
-    return false;
+    if (type == TYPE_INTEGER && json_is_real(value))
+        return json_number_value(value) == (double)(int64_t)json_number_value(value);
+    return json_is_null(value) || (types[type].kinds & (1u << json_typeof(value)));
 }
 
 /* Of an object, or of each item of a list. */
 static void check_types(struct config *config, const char *object, const json_t *of)
 {
-    static const char *const names[] = {"",          "a string",      "an integer",
-                                        "a number",  "true or false", "a duration such as 10s",
-                                        "an object", "a list"};
     size_t i;
     const json_t *item;
     json_array_foreach(of, i, item) check_types(config, object, item);
     void *at = json_object_iter((json_t *)of);
-    for (; at && config->findings < FINDINGS_MAX; at = json_object_iter_next((json_t *)of, at)) {
+    for (; at && config->doctor->count < FINDINGS_MAX;
+         at = json_object_iter_next((json_t *)of, at)) {
         const char *key = json_object_iter_key(at);
         const json_t *value = json_object_iter_value(at);
         enum type type = find_type(object, key);
@@ -189,7 +171,7 @@ static void check_types(struct config *config, const char *object, const json_t 
             say_refused(config, "unknown field %.20s%s%.60s", object, object[0] ? "." : "", key);
         else if (!is_of_type(value, type))
             say_refused(config, "%.20s%s%.60s must be %s", object, object[0] ? "." : "", key,
-                        names[type]);
+                        types[type].name);
         else if (strcmp(key, "plugins") != 0 && strcmp(key, "pluginConfig") != 0)
             check_types(config, key, value);
     }
@@ -281,7 +263,7 @@ static const struct {
     const char *key;
     const char *value;
     const char *without; /* what happens */
-    enum finding finding;
+    enum level level;
 } wanted[] = {
     {"filterVerb", "filter", "pods are bound to nodes without enough free GPU memory",
      FINDING_FAIL},
@@ -295,10 +277,10 @@ static void check_verbs(struct config *config)
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
         const char *is = lookup_text(config->entry, wanted[i].key, NULL);
         if (!is[0])
-            say_config(config, wanted[i].finding, "add %s: %s; without it %s", wanted[i].key,
+            say_config(config, wanted[i].level, "add %s: %s; without it %s", wanted[i].key,
                        wanted[i].value, wanted[i].without);
         else if (strcmp(is, wanted[i].value) != 0)
-            say_config(config, wanted[i].finding, "%s is \"%.60s\", set it to %s; otherwise %s",
+            say_config(config, wanted[i].level, "%s is \"%.60s\", set it to %s; otherwise %s",
                        wanted[i].key, is, wanted[i].value, wanted[i].without);
     }
     if (!is_set(config->entry, "nodeCacheCapable"))
@@ -452,7 +434,7 @@ static void judge(struct config *config)
     check_address(config);
     check_resource(config);
     check_share(config);
-    if (!config->findings)
+    if (doctor_is_ok(config->doctor, "scheduler config"))
         doctor_say(config->doctor, FINDING_OK, "scheduler config",
                    "%s is complete; the line \"scheduler\" shows whether kube-scheduler uses it",
                    config->where);
