@@ -195,11 +195,23 @@ const char *verdict_taint(const struct verdict_group *group, char to[VERDICT_TAI
     return to;
 }
 
+void verdict_closest_columns(struct sheet *to, const struct verdict_group *group)
+{
+    const uint64_t unknown = COLUMN_UNKNOWN;
+    const bool near = group->nearest;
+    column_text(to, COLUMN_TEXT, "CLOSEST", "closest.node", COLUMN_DOCUMENT, group->nearest);
+    column_number(to, COLUMN_NUMBER, "CLOSEST-GPU", "closest.gpu", COLUMN_DOCUMENT,
+                  near ? group->nearest_gpu : unknown);
+    column_number(to, COLUMN_NUMBER, "CLOSEST-FREE", "closest.freeGPU", COLUMN_DOCUMENT,
+                  near ? group->nearest_free_units : unknown);
+    column_number(to, COLUMN_NUMBER, "MISSING", "closest.missingGPU", COLUMN_DOCUMENT,
+                  group->missing_units ? group->missing_units : unknown);
+}
+
 /* The groups with a node as rows, most nodes first; those that fit are left out. */
 static void write_row(struct sheet *to, const struct verdict_group *group, const char *words)
 {
     char taint[VERDICT_TAINT_BYTES], closest[VERDICT_CLOSEST_BYTES];
-    const bool near = group->nearest;
     if (!group->nodes)
         return;
     sheet_row(to);
@@ -208,13 +220,7 @@ static void write_row(struct sheet *to, const struct verdict_group *group, const
                 gs_arena_printf(&to->texts, "%s%s", words, verdict_taint(group, taint)));
     column_text(to, COLUMN_PROSE, "CLOSEST", NULL, COLUMN_IF_SET,
                 gs_arena_strdup(&to->texts, verdict_closest(group, closest)));
-    column_text(to, COLUMN_TEXT, "NODE", "closest.node", COLUMN_DOCUMENT, group->nearest);
-    column_number(to, COLUMN_NUMBER, "GPU", "closest.gpu", COLUMN_DOCUMENT,
-                  near ? group->nearest_gpu : COLUMN_UNKNOWN);
-    column_number(to, COLUMN_NUMBER, "FREE", "closest.freeGPU", COLUMN_DOCUMENT,
-                  near ? group->nearest_free_units : COLUMN_UNKNOWN);
-    column_number(to, COLUMN_NUMBER, "MISSING", "closest.missingGPU", COLUMN_DOCUMENT,
-                  group->missing_units ? group->missing_units : COLUMN_UNKNOWN);
+    verdict_closest_columns(to, group);
 }
 
 static void write_rows(struct sheet *to, const struct verdict *verdict)

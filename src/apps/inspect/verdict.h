@@ -36,6 +36,9 @@ const char *verdict_taint(const struct verdict_group *group, char to[VERDICT_TAI
 enum { VERDICT_CLOSEST_BYTES = 400 };
 const char *verdict_closest(const struct verdict_group *group, char to[VERDICT_CLOSEST_BYTES]);
 
+/* The closest candidate as columns of documents. */
+void verdict_closest_columns(struct sheet *to, const struct verdict_group *group);
+
 struct verdict {
     struct verdict_group gpu[GS_REASONS];
     struct verdict_group other[GS_OBSTACLES];

@@ -68,22 +68,66 @@ static void judge_all(const struct snapshot *snapshot, struct waits *waits)
     }
 }
 
+/* ---- in words ---- */
+
+static const char *reason_of(struct gs_arena *texts, const struct waits *waits,
+                             const struct wait *wait)
+{
+    const struct gs_pod *pod = &wait->waiting->pod;
+    const char *scheduler = snapshot_scheduler_of(pod), *own = verdict_own(pod);
+    const char *has = wait->fits == 1 ? "node has" : "nodes have";
+    char taint[VERDICT_TAINT_BYTES];
+    if (own)
+        return own;
+    if (wait->obstacle != GS_OBSTACLE_NONE)
+        return gs_arena_printf(
+            texts, "%s%s%s", wait->never && !wait->broken ? "fits on no GPU of this cluster: " : "",
+            verdict_text(wait->obstacle, wait->reason), verdict_taint(&wait->group, taint));
+    if (wait->other_scheduler)
+        return gs_arena_printf(texts,
+                               "its schedulerName is %s; pods with GPU memory are scheduled by %s",
+                               scheduler, waits->scheduler);
+    if (pod->said[0])
+        return gs_arena_printf(
+            texts, "%" PRIu32 " %s enough GPU memory and CPU; kube-scheduler reports: %s",
+            wait->fits, has, pod->said);
+    return gs_arena_printf(texts,
+                           "%" PRIu32 " %s enough GPU memory and CPU; check taints, affinity, "
+                           "quota, and whether scheduler %s is running",
+                           wait->fits, has, scheduler);
+}
+
+static void word(struct waits *waits, struct wait *wait)
+{
+    char request[WAIT_SHORT_BYTES], closest[VERDICT_CLOSEST_BYTES];
+    waits_asks(&wait->waiting->pod, request);
+    verdict_closest(&wait->group, closest);
+    wait->request = gs_arena_strdup(&waits->texts, request);
+    wait->message = reason_of(&waits->texts, waits, wait);
+    wait->words = gs_arena_printf(&waits->texts, "%s%s%s", wait->message ? wait->message : "",
+                                  closest[0] ? "; closest: " : "", closest);
+}
+
+/* ---- all of them, or some ---- */
+
+static void add(struct waits *waits, const struct wait *wait)
+{
+    const struct gs_charge *charge = &wait->waiting->charge;
+    if (waits->all)
+        waits->all[waits->count] = *wait;
+    waits->count++;
+    waits->never += wait->never;
+    if (!wait->waiting->pod.gpu_units_overflow)
+        waits->units += (uint64_t)charge->units * charge->gpu_count;
+}
+
 void waits_count(const struct snapshot *snapshot, const char *ns, const char *unit,
                  struct waits *ret)
 {
     ret->unit = unit;
     for (const struct snap_waiting *pod = snapshot->waiting; pod; pod = pod->hh.next) {
-        if (ns && strcmp(pod->pod.ns, ns) != 0)
-            continue;
-        if (ret->all) {
-            struct wait *wait = &ret->all[ret->count];
-            wait->waiting = pod;
-            gs_ask_of_pod(&wait->ask, &pod->pod);
-            wait->rules = gs_pod_rules_hash(&pod->pod.rules);
-        }
-        ret->count++;
-        if (!pod->pod.gpu_units_overflow)
-            ret->units += (uint64_t)pod->charge.units * pod->charge.gpu_count;
+        if (!ns || strcmp(pod->pod.ns, ns) == 0)
+            add(ret, &(struct wait){.waiting = pod});
     }
 }
 
@@ -95,11 +139,18 @@ int waits_find(const struct snapshot *snapshot, const char *ns, struct waits *re
     if (!ret->all)
         return gs_fail_nomem(err);
     waits_count(snapshot, ns, verdict_unit(snapshot), ret);
+    GS_EACH_OF (wait, ret->all, ret->count) {
+        gs_ask_of_pod(&wait->ask, &wait->waiting->pod);
+        wait->rules = gs_pod_rules_hash(&wait->waiting->pod.rules);
+    }
     qsort(ret->all, ret->count, sizeof(*ret->all), order_asks);
     judge_all(snapshot, ret);
     GS_EACH_OF (wait, ret->all, ret->count) {
         wait->other_scheduler = snapshot_is_elsewhere(snapshot, &wait->waiting->pod);
         ret->never += wait->never;
+        word(ret, wait);
+        if (!wait->request || !wait->message || !wait->words)
+            return gs_fail_nomem(err);
     }
     qsort(ret->all, ret->count, sizeof(*ret->all), order_since);
     return 0;
@@ -108,10 +159,9 @@ int waits_find(const struct snapshot *snapshot, const char *ns, struct waits *re
 void waits_release(struct waits *waits)
 {
     free(waits->all);
+    gs_arena_release(&waits->texts);
     *waits = (struct waits){0};
 }
-
-/* ---- some of them, and groups ---- */
 
 int waits_narrow(const struct waits *waits, bool (*means)(const void *ctx, const struct wait *wait),
                  const void *ctx, struct waits *ret)
@@ -119,104 +169,10 @@ int waits_narrow(const struct waits *waits, bool (*means)(const void *ctx, const
     *ret = (struct waits){.unit = waits->unit, .scheduler = waits->scheduler};
     ret->all = calloc(waits->count + 1, sizeof(*ret->all));
     for (size_t i = 0; ret->all && i < waits->count; i++) {
-        const struct wait *wait = &waits->all[i];
-        if (!means(ctx, wait))
-            continue;
-        ret->all[ret->count++] = *wait;
-        ret->units += (uint64_t)wait->waiting->charge.units * wait->waiting->charge.gpu_count;
-        ret->never += wait->never;
+        if (means(ctx, &waits->all[i]))
+            add(ret, &waits->all[i]);
     }
     return ret->all ? 0 : -1;
-}
-
-static int order_alike(const struct wait *x, const struct wait *y)
-{
-    const struct gs_pod *a = &x->waiting->pod, *b = &y->waiting->pod;
-    int order = strcmp(a->ns, b->ns);
-    if (order == 0)
-        order = strcmp(a->owner[0] ? a->owner : a->name, b->owner[0] ? b->owner : b->name);
-    if (order == 0)
-        order = verdict_order(&x->ask, &y->ask);
-    if (order)
-        return order;
-    COMPARE(x->obstacle, y->obstacle);
-    COMPARE(x->reason, y->reason);
-    COMPARE(x->fits, y->fits);
-    COMPARE(x->other_scheduler, y->other_scheduler);
-    COMPARE(a->gated, b->gated);
-    COMPARE(x->group.nearest, y->group.nearest);
-    COMPARE(x->group.nearest_gpu, y->group.nearest_gpu);
-    return x->obstacle == GS_OBSTACLE_NONE ? strcmp(a->said, b->said) : 0;
-}
-
-static int order_members(const void *left, const void *right)
-{
-    const struct wait *x = *(const struct wait *const *)left;
-    const struct wait *y = *(const struct wait *const *)right;
-    int order = order_alike(x, y);
-    return order ? order : order_since(x, y);
-}
-
-static int order_groups(const void *left, const void *right)
-{
-    return order_since(((const struct wait_group *)left)->pods[0],
-                       ((const struct wait_group *)right)->pods[0]);
-}
-
-int waits_group(const struct waits *waits, struct wait_groups *ret)
-{
-    *ret = (struct wait_groups){.all = calloc(waits->count + 1, sizeof(*ret->all)),
-                                .pods = calloc(waits->count + 1, sizeof(const struct wait *))};
-    if (!ret->all || !ret->pods)
-        return -1;
-    for (size_t i = 0; i < waits->count; i++)
-        ret->pods[i] = &waits->all[i];
-    qsort(ret->pods, waits->count, sizeof(const struct wait *), order_members);
-    for (size_t i = 0; i < waits->count; i++) {
-        const struct gs_charge *charge = &ret->pods[i]->waiting->charge;
-        if (!i || order_alike(ret->pods[i - 1], ret->pods[i]) != 0)
-            ret->all[ret->count++].pods = &ret->pods[i];
-        struct wait_group *group = &ret->all[ret->count - 1];
-        group->count++;
-        group->units += (uint64_t)charge->units * charge->gpu_count;
-    }
-    qsort(ret->all, ret->count, sizeof(*ret->all), order_groups);
-    return 0;
-}
-
-void wait_groups_release(struct wait_groups *groups)
-{
-    free(groups->all);
-    free(groups->pods);
-    *groups = (struct wait_groups){0};
-}
-
-/* ---- in words: for a table, a document, a page ---- */
-
-static void put_reason(const struct waits *waits, const struct wait *wait, char to[WAIT_TEXT_BYTES])
-{
-    const char *scheduler = snapshot_scheduler_of(&wait->waiting->pod);
-    char taint[VERDICT_TAINT_BYTES];
-    const char *own = verdict_own(&wait->waiting->pod);
-    if (own)
-        snprintf(to, WAIT_TEXT_BYTES, "%s", own);
-    else if (wait->other_scheduler && wait->obstacle == GS_OBSTACLE_NONE)
-        snprintf(to, WAIT_TEXT_BYTES,
-                 "its schedulerName is %.200s; pods with GPU memory are scheduled by %.200s",
-                 scheduler, waits->scheduler);
-    else if (wait->obstacle == GS_OBSTACLE_NONE && wait->waiting->pod.said[0])
-        snprintf(to, WAIT_TEXT_BYTES,
-                 "%" PRIu32 " %s enough GPU memory and CPU; kube-scheduler reports: %s", wait->fits,
-                 wait->fits == 1 ? "node has" : "nodes have", wait->waiting->pod.said);
-    else if (wait->obstacle == GS_OBSTACLE_NONE)
-        snprintf(to, WAIT_TEXT_BYTES,
-                 "%" PRIu32 " %s enough GPU memory and CPU; check taints, affinity, quota, and "
-                 "whether scheduler %.200s is running",
-                 wait->fits, wait->fits == 1 ? "node has" : "nodes have", scheduler);
-    else
-        snprintf(to, WAIT_TEXT_BYTES, "%s%s%s",
-                 wait->never && !wait->broken ? "fits on no GPU of this cluster: " : "",
-                 verdict_text(wait->obstacle, wait->reason), verdict_taint(&wait->group, taint));
 }
 
 void waits_asks(const struct gs_pod *pod, char to[WAIT_SHORT_BYTES])
@@ -251,43 +207,6 @@ void waits_since(int64_t from_s, int64_t now_s, char to[WAIT_SHORT_BYTES])
         snprintf(to, WAIT_SHORT_BYTES, "-");
 }
 
-void waits_row(const struct waits *waits, const struct wait *wait, int64_t now_s,
-               struct wait_texts *texts, struct wait_row *ret)
-{
-    const struct gs_pod *pod = &wait->waiting->pod;
-    const struct verdict_group *near = &wait->group;
-    *ret = (struct wait_row){
-        .ns = pod->ns,
-        .name = pod->name,
-        .owner = pod->owner[0] ? pod->owner : NULL,
-        .uid = pod->uid,
-        .scheduler = snapshot_scheduler_of(pod),
-        .said = pod->said[0] ? pod->said : NULL,
-        .label = pod->gated ? "gated" : verdict_label(wait->obstacle, wait->reason),
-        .reason = texts->reason,
-        .asks = texts->asks,
-        .since = texts->since,
-        .both = texts->both,
-        .pods = 1,
-        .units = wait->ask.units,
-        .gpus = wait->ask.gpu_count,
-        .cores_pct = wait->ask.cores_pct ? wait->ask.cores_pct : COLUMN_UNKNOWN,
-        .created_s = pod->created_s > 0 ? (uint64_t)pod->created_s : COLUMN_UNKNOWN,
-        .never = wait->never,
-        .fits = wait->fits,
-        .near_node = near->nearest,
-        .near_gpu = near->nearest ? near->nearest_gpu : COLUMN_UNKNOWN,
-        .near_free = near->nearest ? near->nearest_free_units : COLUMN_UNKNOWN,
-        .near_missing = near->missing_units ? near->missing_units : COLUMN_UNKNOWN,
-    };
-    put_reason(waits, wait, texts->reason);
-    verdict_closest(&wait->group, texts->nearest);
-    snprintf(texts->both, sizeof(texts->both), "%s%s%s", texts->reason,
-             texts->nearest[0] ? "; closest: " : "", texts->nearest);
-    waits_asks(pod, texts->asks);
-    waits_since(pod->created_s, now_s, texts->since);
-}
-
 void waits_sum(const struct waits *waits, char to[WAIT_TEXT_BYTES])
 {
     char memory[AMOUNT_TEXT_BYTES];
@@ -300,105 +219,142 @@ void waits_sum(const struct waits *waits, char to[WAIT_TEXT_BYTES])
                  waits->never == 1 ? "fits" : "fit");
 }
 
-/* ---- tables and documents ---- */
+/* ---- rows ---- */
 
-#define AT(member) offsetof(struct wait_row, member)
-
-static const struct column columns[] = {
-    {"NAMESPACE", "namespace", COLUMN_TEXT, AT(ns), 1},
-    {"POD", "name", COLUMN_TEXT, AT(name), 1},
-    {"OWNER", "owner", COLUMN_TEXT, AT(owner), 1, COLUMN_WIDE},
-    {"UID", "uid", COLUMN_TEXT, AT(uid), 1, COLUMN_DOCUMENT},
-    {"PODS", NULL, COLUMN_NUMBER, AT(pods), 1},
-    {"REQUEST()", NULL, COLUMN_PROSE, AT(asks), 1},
-    {"UNITS", "requestedGPU", COLUMN_NUMBER, AT(units), 1, COLUMN_DOCUMENT},
-    {"COMPUTE", "requestedCorePercentage", COLUMN_NUMBER, AT(cores_pct), 1, COLUMN_DOCUMENT},
-    {"GPUS", "gpuCount", COLUMN_NUMBER, AT(gpus), 1, COLUMN_DOCUMENT},
-    {"CREATED", "createdUnix", COLUMN_NUMBER, AT(created_s), 1, COLUMN_DOCUMENT},
-    {"AGE", NULL, COLUMN_TEXT, AT(since), 1},
-    {"SCHEDULER", "schedulerName", COLUMN_TEXT, AT(scheduler), 1, COLUMN_WIDE},
-    {"REASON", NULL, COLUMN_PROSE, AT(both), 1},
-    {"MESSAGE", "message", COLUMN_PROSE, AT(reason), 1, COLUMN_DOCUMENT},
-    {"LABEL", "reason", COLUMN_TEXT, AT(label), 1, COLUMN_DOCUMENT},
-    {"SCHEDULER-MESSAGE", "schedulerMessage", COLUMN_PROSE, AT(said), 1, COLUMN_DOCUMENT},
-    {"UNRESOLVABLE", "unresolvable", COLUMN_BOOL, AT(never), 1, COLUMN_DOCUMENT},
-    {"FITTING-NODES", "fittingNodeCount", COLUMN_NUMBER, AT(fits), 1, COLUMN_DOCUMENT},
-    {"CLOSEST", "closest.node", COLUMN_TEXT, AT(near_node), 1, COLUMN_DOCUMENT},
-    {"CLOSEST-GPU", "closest.gpu", COLUMN_NUMBER, AT(near_gpu), 1, COLUMN_DOCUMENT},
-    {"CLOSEST-FREE", "closest.freeGPU", COLUMN_NUMBER, AT(near_free), 1, COLUMN_DOCUMENT},
-    {"MISSING", "closest.missingGPU", COLUMN_NUMBER, AT(near_missing), 1, COLUMN_DOCUMENT},
+/* Pods that are alike: the oldest of them. */
+struct group {
+    const struct wait *first;
+    uint64_t pods;
 };
 
-static const struct rows form = ROWS_OF(columns, struct wait_row);
-
-static struct rows rows_of(const struct waits *waits)
+static const char *maker_of(const struct wait *wait)
 {
-    struct rows rows = form;
-    rows.unit = waits->unit;
-    return rows;
+    const struct gs_pod *pod = &wait->waiting->pod;
+    return pod->owner[0] ? pod->owner : pod->name;
+}
+
+static int order_alike(const struct wait *x, const struct wait *y)
+{
+    int order = strcmp(x->waiting->pod.ns, y->waiting->pod.ns);
+    if (order == 0)
+        order = strcmp(maker_of(x), maker_of(y));
+    if (order == 0)
+        order = strcmp(x->request, y->request);
+    return order ? order : strcmp(x->words, y->words);
+}
+
+static int order_members(const void *left, const void *right)
+{
+    const struct wait *x = ((const struct group *)left)->first;
+    const struct wait *y = ((const struct group *)right)->first;
+    int order = order_alike(x, y);
+    return order ? order : order_since(x, y);
+}
+
+static int order_groups(const void *left, const void *right)
+{
+    return order_since(((const struct group *)left)->first, ((const struct group *)right)->first);
+}
+
+/* Pods of one owner, request and reason, or each; the oldest first. *Caller frees*; NULL: out of
+ * memory. */
+static struct group *group_of(const struct waits *waits, bool all, size_t *ret_count)
+{
+    struct group *groups = calloc(waits->count + 1, sizeof(*groups));
+    *ret_count = 0;
+    for (size_t i = 0; groups && i < waits->count; i++)
+        groups[i] = (struct group){&waits->all[i], 1};
+    if (groups && !all)
+        qsort(groups, waits->count, sizeof(*groups), order_members);
+    for (size_t i = 0; groups && i < waits->count; i++) {
+        struct group *last = *ret_count ? &groups[*ret_count - 1] : NULL;
+        if (!all && last && order_alike(last->first, groups[i].first) == 0)
+            last->pods++;
+        else
+            groups[(*ret_count)++] = groups[i];
+    }
+    if (groups && !all)
+        qsort(groups, *ret_count, sizeof(*groups), order_groups);
+    return groups;
+}
+
+static void write_row(struct sheet *to, const struct wait *wait, uint64_t pods, int64_t now_s)
+{
+    const struct gs_pod *pod = &wait->waiting->pod;
+    const struct verdict_group *near = &wait->group;
+    const uint64_t unknown = COLUMN_UNKNOWN;
+    char since[WAIT_SHORT_BYTES];
+    waits_since(pod->created_s, now_s, since);
+    sheet_row(to);
+    column_text(to, COLUMN_TEXT, "NAMESPACE", "namespace", COLUMN_ALWAYS, pod->ns);
+    column_text(to, COLUMN_TEXT, "POD", "name", COLUMN_ALWAYS, pods > 1 ? pod->owner : pod->name);
+    column_text(to, COLUMN_TEXT, "OWNER", "owner", COLUMN_WIDE, pod->owner);
+    column_text(to, COLUMN_TEXT, "UID", "uid", COLUMN_DOCUMENT, pod->uid);
+    column_number(to, COLUMN_NUMBER, "PODS", NULL, COLUMN_ALWAYS, pods);
+    column_text(to, COLUMN_PROSE, "REQUEST()", NULL, COLUMN_ALWAYS, wait->request);
+    column_number(to, COLUMN_NUMBER, "UNITS", "requestedGPU", COLUMN_DOCUMENT, wait->ask.units);
+    column_number(to, COLUMN_NUMBER, "COMPUTE", "requestedCorePercentage", COLUMN_DOCUMENT,
+                  wait->ask.cores_pct ? wait->ask.cores_pct : unknown);
+    column_number(to, COLUMN_NUMBER, "GPUS", "gpuCount", COLUMN_DOCUMENT, wait->ask.gpu_count);
+    column_number(to, COLUMN_NUMBER, "CREATED", "createdUnix", COLUMN_DOCUMENT,
+                  pod->created_s > 0 ? (uint64_t)pod->created_s : unknown);
+    column_text(to, COLUMN_TEXT, "AGE", NULL, COLUMN_ALWAYS, gs_arena_strdup(&to->texts, since));
+    column_text(to, COLUMN_TEXT, "SCHEDULER", "schedulerName", COLUMN_WIDE,
+                snapshot_scheduler_of(pod));
+    column_text(to, COLUMN_PROSE, "REASON", NULL, COLUMN_ALWAYS, wait->words);
+    column_text(to, COLUMN_PROSE, "MESSAGE", "message", COLUMN_DOCUMENT, wait->message);
+    column_text(to, COLUMN_TEXT, "LABEL", "reason", COLUMN_DOCUMENT,
+                pod->gated ? "gated" : verdict_label(wait->obstacle, wait->reason));
+    column_text(to, COLUMN_PROSE, "SCHEDULER-MESSAGE", "schedulerMessage", COLUMN_DOCUMENT,
+                pod->said);
+    column_number(to, COLUMN_BOOL, "UNRESOLVABLE", "unresolvable", COLUMN_DOCUMENT, wait->never);
+    column_number(to, COLUMN_NUMBER, "FITTING-NODES", "fittingNodeCount", COLUMN_DOCUMENT,
+                  wait->fits);
+    verdict_closest_columns(to, near);
+}
+
+static size_t write_rows(struct sheet *to, const struct waits *waits, bool all, size_t most,
+                         int64_t now_s)
+{
+    size_t count;
+    _cleanup_free_ struct group *groups = group_of(waits, all, &count);
+    to->rows.unit = waits->unit;
+    to->failed = !groups;
+    for (size_t i = 0; i < count && i < most; i++)
+        write_row(to, groups[i].first, groups[i].pods, now_s);
+    return count;
 }
 
 void waits_check(const char *command, const struct output *output)
 {
-    rows_check(&form, command, output);
-}
-
-/* Rows and their texts, which *caller frees*: pods of one owner that are alike, or each, at most so
- * many. *ret_count: how many there are. -1: out of memory. */
-static int make_rows(const struct waits *waits, bool all, size_t most, int64_t now_s,
-                     struct rows *rows, struct wait_texts **ret_texts, size_t *ret_count)
-{
-    struct wait_groups groups;
-    int result = waits_group(waits, &groups);
-    const size_t count = all ? waits->count : groups.count;
-    *rows = rows_of(waits);
-    rows->count = count < most ? count : most;
-    struct wait_row *to = rows->all = calloc(rows->count + 1, sizeof(*to));
-    struct wait_texts *texts = *ret_texts = calloc(rows->count + 1, sizeof(*texts));
-    *ret_count = count;
-    if (!to || !texts)
-        result = -1;
-    for (size_t i = 0; result == 0 && i < rows->count; i++) {
-        const struct wait *wait = all ? &waits->all[i] : groups.all[i].pods[0];
-        waits_row(waits, wait, now_s, &texts[i], &to[i]);
-        to[i].pods = all ? 1 : groups.all[i].count;
-        if (to[i].pods > 1)
-            to[i].name = to[i].owner;
-    }
-    wait_groups_release(&groups);
-    return result;
+    struct sheet sheet = {0};
+    struct snap_waiting none = {.round = 0};
+    gs_pod_reset(&none.pod);
+    write_row(&sheet, &(struct wait){.waiting = &none}, 1, 0);
+    sheet_check(&sheet, command, output);
 }
 
 void waits_table(struct doc *doc, const struct table *table, const struct waits *waits, bool all,
                  int64_t now_s)
 {
-    _cleanup_free_ struct wait_texts *texts = NULL;
-    struct rows rows;
-    size_t count;
-    if (make_rows(waits, all, table->most, now_s, &rows, &texts, &count) == 0)
-        rows_table(doc, table, &rows, count);
-    else
-        doc->failed = true;
-    free(rows.all);
+    struct sheet sheet = {0};
+    const size_t count = write_rows(&sheet, waits, all, table->most, now_s);
+    doc->failed |= sheet.failed;
+    rows_table(doc, table, &sheet.rows, count);
+    sheet_release(&sheet);
 }
 
 int waits_print(const struct waits *waits, const struct output *output, bool all,
                 const struct terminal *terminal, int64_t now_s)
 {
-    _cleanup_free_ struct wait_texts *texts = NULL;
+    struct sheet sheet = {0};
     char sum[WAIT_TEXT_BYTES];
-    struct rows rows;
-    size_t count;
     if (!waits->count)
         return 0;
-    all |= output->format == OUTPUT_CSV;
-    int result = make_rows(waits, all, SIZE_MAX, now_s, &rows, &texts, &count);
-    if (result == 0 && output->sort) /* else the oldest first */
-        rows_sort(&rows, output, NULL);
-    if (result == 0)
-        result = rows_print(&rows, output, terminal);
-    free(rows.all);
-    if (result < 0)
+    write_rows(&sheet, waits, all || output->format == OUTPUT_CSV, SIZE_MAX, now_s);
+    if (output->sort) /* else the oldest first */
+        rows_sort(&sheet.rows, output, NULL);
+    if (sheet_print(&sheet, output, terminal) < 0)
         return -1;
     waits_sum(waits, sum);
     if (output->format != OUTPUT_CSV)
@@ -408,18 +364,16 @@ int waits_print(const struct waits *waits, const struct output *output, bool all
 
 void waits_document(struct doc *doc, const struct waits *waits, const struct output *output)
 {
-    const struct rows rows = rows_of(waits);
-    struct wait_texts texts;
-    struct wait_row row;
     doc_object(doc, "pending");
     doc_number(doc, "podCount", waits->count);
     doc_number(doc, "requestedGPU", waits->units);
     doc_number(doc, "unresolvablePodCount", waits->never);
     doc_list(doc, "items");
     GS_EACH_OF (wait, waits->all, waits->count) {
-        waits_row(waits, wait, 0, &texts, &row);
+        struct sheet sheet = {0};
+        write_row(&sheet, wait, 1, 0);
         doc_object(doc, NULL);
-        rows_members(doc, &rows, output, &row);
+        sheet_members(doc, &sheet, output);
         doc_end(doc);
     }
     doc_end(doc);

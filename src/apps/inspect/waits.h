@@ -21,6 +21,9 @@ struct wait {
     bool never;                 /* no GPU of this cluster could ever take it */
     struct verdict_group group; /* the nodes of that reason, and the nearest unless it is broken */
     bool other_scheduler;       /* it names another scheduler than all that have their GPU */
+    const char *request;        /* waits_asks() */
+    const char *message;        /* the reason, one sentence */
+    const char *words;          /* with the closest candidate */
 };
 
 struct waits {
@@ -30,6 +33,7 @@ struct waits {
     uint32_t never;
     const char *unit;
     const char *scheduler; /* who places pods with GPU memory here; NULL: nobody has yet */
+    struct gs_arena texts;
 };
 
 enum { WAIT_TEXT_BYTES = 1280, WAIT_SHORT_BYTES = 64 };
@@ -46,44 +50,6 @@ void waits_release(struct waits *waits);
 /* Those of them that are meant, with sums of their own. -1: GS_ENOMEM; release it also then. */
 int waits_narrow(const struct waits *waits, bool (*means)(const void *ctx, const struct wait *wait),
                  const void *ctx, struct waits *ret);
-
-/* Pods of one owner that ask for the same and wait for the same reason. */
-struct wait_group {
-    const struct wait **pods; /* who waits longest first */
-    size_t count;
-    uint64_t units; /* of all GPUs they ask for */
-};
-
-struct wait_groups {
-    struct wait_group *all; /* that of the pod that waits longest first */
-    size_t count;
-    const struct wait **pods;
-};
-
-/* -1: GS_ENOMEM; release it also then. */
-int waits_group(const struct waits *waits, struct wait_groups *ret);
-void wait_groups_release(struct wait_groups *groups);
-
-/* The row of one, or of a group, in words: for table, document and page. It points into the texts.
- */
-struct wait_row {
-    const char *ns, *name, *owner, *uid, *scheduler, *said;
-    const char *label;     /* of the reason: "insufficient_memory" */
-    const char *reason;    /* one sentence */
-    const char *asks;      /* waits_asks(), */
-    const char *since;     /* waits_since() */
-    const char *both;      /* reason and nearest */
-    const char *near_node; /* the closest candidate, of which the rest is */
-    uint64_t near_gpu, near_free, near_missing;
-    uint64_t pods, units, gpus, cores_pct, created_s, never, fits;
-};
-struct wait_texts {
-    char reason[WAIT_TEXT_BYTES], nearest[VERDICT_CLOSEST_BYTES];
-    char both[WAIT_TEXT_BYTES + VERDICT_CLOSEST_BYTES + 16];
-    char asks[WAIT_SHORT_BYTES], since[WAIT_SHORT_BYTES];
-};
-void waits_row(const struct waits *waits, const struct wait *wait, int64_t now_s,
-               struct wait_texts *texts, struct wait_row *ret);
 
 /* "35", "15 x2", "8, 50%", "30 in all" of one that asks for what there cannot be. */
 void waits_asks(const struct gs_pod *pod, char to[WAIT_SHORT_BYTES]);
