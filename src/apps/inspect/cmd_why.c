@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +14,6 @@
 struct asking {
     struct common common;
     const char *name; /* "POD" or "NAMESPACE/POD"; NULL: all that wait */
-    char ns[256];
     struct show show; /* of all that wait */
     struct snapshot snapshot;
     struct usage usage; /* of its node, once it has one */
@@ -54,48 +54,41 @@ static bool is_name(const char *name)
 
 /* ---- asking ---- */
 
-static void find_namespace(struct asking *asking)
-{
-    const char *slash = strchr(asking->name, '/');
-    if (!slash) {
-        snprintf(asking->ns, sizeof(asking->ns), "%s", asking->common.source.ns);
-        return;
-    }
-    snprintf(asking->ns, sizeof(asking->ns), "%.*s", (int)(slash - asking->name), asking->name);
-    asking->name = slash + 1;
-}
-
 /* -1 when the cluster could not be read; what the pod itself says is told all the same. */
-static int tell_pod(struct asking *asking, struct gs_error *err)
+static int find_pod(struct asking *asking, struct gs_error *err)
 {
     struct why *why = &asking->why;
     const struct usage_query query = common_usage(&asking->common, why->pod.node_name);
-    bool needs_cluster = why->state >= WHY_BOUND;
+    const struct view_options options = {.usage = &asking->usage};
     const struct fetch fetch = {.common = &asking->common,
                                 .node = why->pod.node_name[0] ? why->pod.node_name : NULL};
-    if (needs_cluster && fetch_cluster(&fetch, &asking->snapshot, NULL, err) < 0) {
-        if (asking->show.output.format < OUTPUT_JSON)
-            why_tell_alone(why, stdout);
+    if (why->state < WHY_BOUND)
+        return 0;
+    if (fetch_cluster(&fetch, &asking->snapshot, NULL, err) < 0)
         return -1;
-    }
     if (why->state == WHY_BOUND)
         usage_fetch(&query, &asking->usage);
-    const struct view_options options = {.usage = &asking->usage};
-    if (needs_cluster && view_build(&asking->snapshot, &options, &asking->view, err) < 0)
+    if (view_build(&asking->snapshot, &options, &asking->view, err) < 0)
         return -1;
-    if (needs_cluster)
-        why_find(why, &asking->view);
-    if (asking->show.output.format >= OUTPUT_JSON)
-        return why_document(why, asking->show.output.format == OUTPUT_YAML) < 0 ? fail_output(err)
-                                                                                : 0;
-    why_tell(why, stdout);
-    return fflush(stdout) != 0 ? fail_output(err) : 0;
+    why_find(why, &asking->view);
+    return 0;
 }
 
 static int run(struct asking *asking, struct gs_error *err)
 {
-    find_namespace(asking);
-    return why_fetch(&asking->why, asking->ns, asking->name, err) < 0 ? -1 : tell_pod(asking, err);
+    const char *slash = strchr(asking->name, '/');
+    const enum output_format format = asking->show.output.format;
+    char ns[256];
+    snprintf(ns, sizeof(ns), "%.*s", slash ? (int)(slash - asking->name) : INT_MAX,
+             slash ? asking->name : asking->common.source.ns);
+    if (why_fetch(&asking->why, ns, slash ? slash + 1 : asking->name, 0, err) < 0)
+        return -1;
+    int result = find_pod(asking, err);
+    if (format < OUTPUT_JSON)
+        why_tell(&asking->why, stdout);
+    else if (result == 0)
+        result = why_document(&asking->why, format == OUTPUT_YAML);
+    return fflush(stdout) == 0 && result == 0 ? 0 : fail_output(err);
 }
 
 int cmd_why(const struct app *app, int argc, char **argv)

@@ -35,6 +35,7 @@ int web_refresh(struct web *web, struct gs_error *err)
 /* ---- pods that somebody looks at: what others said of them stands in no row ---- */
 
 #define AGAIN_NS (3 * GS_NS_PER_S)
+#define LIST_NS  (5 * GS_NS_PER_S) /* somebody waits */
 
 static int64_t now_ns(void)
 {
@@ -85,7 +86,7 @@ void web_pod_ask(struct web *web, const struct web_query *query)
     const bool of_pod = query->view == WEB_POD;
     snprintf(pod.ns, sizeof(pod.ns), "%s", of_pod ? query->ns : "");
     snprintf(pod.name, sizeof(pod.name), "%s", query->name);
-    if (of_pod && why_list(&pod.why, pod.ns, pod.name, &err) < 0)
+    if (of_pod && why_fetch(&pod.why, pod.ns, pod.name, LIST_NS, &err) < 0)
         snprintf(pod.failed, sizeof(pod.failed), "%s", err.msg);
     gs_utf8_calm(pod.failed);
     if (!pod.failed[0])

@@ -9,7 +9,7 @@
  * told.
  *
  *   struct why why = {.common = &common};
- *   if (why_fetch(&why, "team-a", "train-0", err) == 0) {
+ *   if (why_fetch(&why, "team-a", "train-0", 0, err) == 0) {
  *       why_find(&why, &view);
  *       why_tell(&why, stdout);
  *   }
@@ -17,13 +17,14 @@
  */
 struct why {
     const struct common *common;
+    const char *name; /* asked for */
     struct gs_pod pod;
     struct gs_ask ask; /* its */
     enum why_state { WHY_NO_GPU, WHY_ENDED, WHY_BOUND, WHY_WAITING } state;
     char trouble[1024]; /* the kubelet's: why it failed, or what its container waits for */
     /* What is found of the last two states in the cluster: */
     const struct view *view;
-    const char *unit;
+    const char *unit;             /* "units" without a view */
     const char *scheduler;        /* snapshot_scheduler() */
     struct verdict verdict;       /* of one that waits */
     bool charged;                 /* of one that is bound: the ledger has it, */
@@ -31,10 +32,10 @@ struct why {
     const struct view_node *node; /* on this node; NULL: there is no such node any more */
 };
 
-/* why_ask.c: the pod as the API has it, by get; GS_ENOENT: there is none. Release it also then. */
-int why_fetch(struct why *why, const char *ns, const char *name, struct gs_error *err);
-/* The same for an account that may only list, and for somebody who waits: 5 s at most. */
-int why_list(struct why *why, const char *ns, const char *name, struct gs_error *err);
+/* The pod as the API lists it; timeout_ns 0: --request-timeout. GS_ENOENT: there is none. Release
+ * it also then. */
+int why_fetch(struct why *why, const char *ns, const char *name, int64_t timeout_ns,
+              struct gs_error *err);
 void why_release(struct why *why);
 
 /* What the cluster has of it, which is borrowed. Asks nobody. */
@@ -43,11 +44,8 @@ void why_find(struct why *why, const struct view *view);
 /* kube-scheduler's words say that it could not ask the extender, or got no answer that counts. */
 bool why_extender_is_away(const char *said);
 
-/* why_tell.c: about why->pod, from the snapshot. */
+/* Without why_find(), which an account may have no right to: what the pod itself tells. */
 void why_tell(const struct why *why, FILE *out);
-
-/* Without the right to see nodes and other pods: what the pod itself tells. */
-void why_tell_alone(const struct why *why, FILE *out);
 
 /* The same for programs. -1: the output cannot be written. */
 int why_document(const struct why *why, bool yaml);

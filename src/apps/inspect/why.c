@@ -1,14 +1,121 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "inspect/why.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "gpushare/base/utf8.h"
 #include "gpushare/codec/annotation.h"
+#include "gpushare/codec/pod.h"
+#include "inspect/calm.h"
 #include "inspect/gpus.h"
-#include "inspect/show.h"
-#include "inspect/why.h"
+#include "inspect/lookup.h"
 
-/* What `why POD` prints, in words and for programs. */
+/* ---- what is asked, and what the cluster has of it ---- */
+
+/* The first container that cannot start, init containers first; "" when none says so. */
+static void find_stuck(const json_t *status, char *to, size_t size)
+{
+    static const char *const lists[] = {"initContainerStatuses", "containerStatuses"};
+    for (size_t l = 0; l < 2 && !to[0]; l++) {
+        size_t i;
+        json_t *container;
+        json_array_foreach(json_object_get(status, lists[l]), i, container)
+        {
+            const char *reason = lookup_text(container, "state", "waiting", "reason", NULL);
+            const char *message = lookup_text(container, "state", "waiting", "message", NULL);
+            if (to[0] || !reason[0] || strcmp(reason, "ContainerCreating") == 0 ||
+                strcmp(reason, "PodInitializing") == 0)
+                continue;
+            snprintf(to, size, "container %s is waiting: %s%s%s",
+                     lookup_text(container, "name", NULL), reason, message[0] ? ": " : "", message);
+        }
+    }
+}
+
+/* What others wrote about the pod. */
+static void read_words(struct why *why, const json_t *status)
+{
+    const char *reason = lookup_text(status, "reason", NULL);
+    const char *message = lookup_text(status, "message", NULL);
+    if (reason[0] || message[0])
+        snprintf(why->trouble, sizeof(why->trouble), "%s%s%s", reason,
+                 reason[0] && message[0] ? ": " : "", message);
+    else
+        find_stuck(status, why->trouble, sizeof(why->trouble));
+    gs_utf8_calm(why->trouble);
+}
+
+/* The pod as an item of a list; a file, which knows no selector, answers with others, too. */
+static int take(void *ctx, struct gs_scan *scan, struct gs_error *err)
+{
+    struct why *why = ctx;
+    json_auto_t *tree = lookup_item(scan, SOURCE_BODY_MAX, err);
+    if (strcmp(lookup_text(tree, "metadata", "name", NULL), why->name) != 0)
+        return tree || scan->failed ? 0 : -1;
+    _cleanup_free_ char *text = json_dumps(tree, JSON_COMPACT);
+    if (!text)
+        return gs_fail_nomem(err);
+    read_words(why, json_object_get(tree, "status"));
+    if (gs_codec_pod(&why->common->names, gs_slice_of(text), &why->pod, err) < 0)
+        return -1;
+    calm_pod(&why->pod.arena, &why->pod);
+    gs_ask_of_pod(&why->ask, &why->pod);
+    why->state = !gs_pod_wants_gpu(&why->pod) ? WHY_NO_GPU
+                 : gs_pod_terminal(&why->pod) ? WHY_ENDED
+                 : why->pod.node_name[0]      ? WHY_BOUND
+                                              : WHY_WAITING;
+    return 0;
+}
+
+int why_fetch(struct why *why, const char *ns, const char *name, int64_t timeout_ns,
+              struct gs_error *err)
+{
+    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096), query = GS_BUF(4096);
+    source_pods(&path, ns, NULL);
+    gs_buf_puts(&query, "fieldSelector=metadata.name%3D");
+    gs_url_escape(&query, name);
+    if (gs_buf_failed(&path) || gs_buf_failed(&query))
+        return gs_fail(err, GS_EINVAL, "the pod name is too long");
+    const struct gs_pages pages = {.path = path.data,
+                                   .query = query.data,
+                                   .page_timeout_ns = timeout_ns,
+                                   .item = take,
+                                   .ctx = why};
+    why->name = name;
+    why->unit = "units";
+    if (source_list(&why->common->source, pages, err) < 0)
+        return -1;
+    if (!why->pod.uid)
+        return gs_fail(err, GS_ENOENT, "pod %.100s not found in namespace %.100s (use -n)", name,
+                       ns);
+    return 0;
+}
+
+void why_find(struct why *why, const struct view *view)
+{
+    const struct snapshot *snapshot = view->snapshot;
+    why->view = view;
+    why->node = NULL;
+    why->unit = verdict_unit(snapshot);
+    why->scheduler = snapshot_scheduler(snapshot);
+    gs_ask_of_pod(&why->ask, &why->pod); /* it points into the pod, which may have been moved */
+    if (why->state == WHY_WAITING)
+        verdict_of(snapshot, &why->ask, &why->verdict);
+    why->charged = gs_ledger_find_claim(snapshot->cluster.ledger, why->pod.uid, &why->own);
+    EACH_ROW (node, view) {
+        if (why->charged && strcmp(node->node->name, why->own.node) == 0)
+            why->node = node;
+    }
+}
+
+void why_release(struct why *why)
+{
+    gs_pod_release(&why->pod);
+}
+
+/* ---- in words ---- */
 
 /* The page, too, has these words: as in a pipe. */
 static const struct terminal *terminal_of(const struct why *why, const FILE *out)
@@ -63,22 +170,6 @@ static void tell_scheduler(const struct why *why, FILE *out)
                 own, why->scheduler);
 }
 
-void why_tell_alone(const struct why *why, FILE *out)
-{
-    const struct gs_ask *ask = &why->ask;
-    fprintf(out, "%s/%s ", why->pod.ns, why->pod.name);
-    if (why->pod.node_name[0])
-        fprintf(out, "is on node %s with ", why->pod.node_name);
-    else
-        fprintf(out, "is pending and requests ");
-    fprintf(out, "%" PRIu32 " units%s\n", ask->units,
-            ask->gpu_count > 1 ? " on each of several GPUs" : "");
-    if (why->pod.node_name[0])
-        tell_trouble(why, out);
-    else
-        tell_said(why, out);
-}
-
 /* ---- a pod that waits ---- */
 
 static void tell_waiting(const struct why *why, FILE *out)
@@ -98,7 +189,9 @@ static void tell_waiting(const struct why *why, FILE *out)
         fprintf(out, "%" PRIu32 " %s on one GPU", ask->units, why->unit);
     if (ask->cores_pct && !ask->broken)
         fprintf(out, " and %" PRIu32 " of 100 of its compute", ask->cores_pct);
-    fprintf(out, ": it fits on %" PRIu32 " of %" PRIu32 " nodes now\n", fits, why->verdict.nodes);
+    if (why->view)
+        fprintf(out, ": it fits on %" PRIu32 " of %" PRIu32 " nodes now", fits, why->verdict.nodes);
+    fputc('\n', out);
     verdict_write(out, &why->verdict, terminal_of(why, out));
     if (fits)
         fprintf(out,
@@ -134,44 +227,44 @@ static void tell_limits(const struct why *why, FILE *out)
         fprintf(out, "it %s\n", text);
 }
 
+/* Why its GPU is not known; "": it is. */
+static const char *unrecorded(const struct why *why)
+{
+    if (!why->view || claim_recorded(&why->own))
+        return "";
+    return why->node ? ", but no annotation names its GPU: its memory counts as allocated on each "
+                       "GPU where it fits until the device plugin records one"
+                     : ", and the node no longer exists: delete the pod, or wait for the pod "
+                       "garbage collector";
+}
+
 static void tell_bound(const struct why *why, FILE *out)
 {
     const struct gs_claim *own = &why->own;
-    if (!why->charged) {
-        fprintf(out, "%s/%s is terminating on node %s\n", why->pod.ns, why->pod.name,
-                why->pod.node_name);
+    const struct gs_pod *pod = &why->pod;
+    char gpus[GS_IDX_TEXT_BYTES];
+    if (why->view && !why->charged) {
+        fprintf(out, "%s/%s is terminating on node %s\n", pod->ns, pod->name, pod->node_name);
         return;
     }
-    char list[GS_IDX_TEXT_BYTES];
-    if (claim_recorded(own))
-        fprintf(out, "%s/%s is on node %s, GPU %s, with %" PRIu32 " %s%s\n", own->ns, own->name,
-                own->node, gs_codec_idx_format(own->gpus, list), own->units, why->unit,
-                own->gpu_count > 1 ? " of each" : "");
-    else if (!why->node)
-        fprintf(out,
-                "%s/%s is bound to node %s with %" PRIu32
-                " %s, and the node no longer exists: delete the pod, or wait for the pod garbage "
-                "collector\n",
-                own->ns, own->name, own->node, own->units, why->unit);
-    else
-        fprintf(out,
-                "%s/%s is on node %s with %" PRIu32
-                " %s, but no annotation names its GPU: its memory counts as allocated on each GPU "
-                "where it fits until the device plugin records one\n",
-                own->ns, own->name, own->node, own->units, why->unit);
-    if (!claim_recorded(own) && why->node)
+    gs_codec_idx_format(why->charged && claim_recorded(own) ? own->gpus : 0, gpus);
+    fprintf(out, "%s/%s is on node %s%s%s%s with %" PRIu32 " %s%s%s\n", pod->ns, pod->name,
+            pod->node_name, gpus[0] ? ", GPU " : "", gpus, gpus[0] ? "," : "",
+            why->charged ? own->units : why->ask.units, why->unit,
+            gpus[0] && own->gpu_count > 1 ? " of each" : "", unrecorded(why));
+    if (unrecorded(why)[0] && why->node)
         tell_scheduler(why, out);
-    if (why->node)
+    if (why->node) {
         gpus_write(out, why->view, why->node, own->charged, terminal_of(why, out));
-    if (why->node)
         tell_limits(why, out);
-    if (why->node && why->pod.sets_mps && on_mps(why))
+    }
+    if (why->node && pod->sets_mps && on_mps(why))
         fputs("its containers set CUDA_MPS_ variables themselves: its limit is not enforced\n",
               out);
-    if (why->pod.enforce_required)
+    if (pod->enforce_required)
         fprintf(out, "its containers start only when its limit is enforced (%s)\n",
                 why->common->names.enforce);
-    if (why->pod.has_assigned && !why->pod.assigned)
+    if (pod->has_assigned && !pod->assigned)
         fputs("the device plugin has not allocated it to a container yet\n", out);
     tell_trouble(why, out);
 }
