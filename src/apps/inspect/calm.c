@@ -6,42 +6,26 @@
 
 #include "gpushare/base/utf8.h"
 
-/* "" without memory. */
-static char *copy_of(struct gs_arena *arena, const char *text)
-{
-    static char none[1];
-    char *copy = gs_arena_strdup(arena, text);
-    return copy ? copy : none;
-}
-
 static bool is_of_names(char byte)
 {
-    return isascii(byte) && (isalnum((unsigned char)byte) || (byte && strchr("-._:", byte)));
+    return isascii(byte) && (isalnum((unsigned char)byte) || strchr("-._:", byte));
 }
 
+/* Of what is gone not everything is known; "" without memory. */
 static const char *calm_name(struct gs_arena *arena, const char *name)
 {
-    const char *at = name ? name : ""; /* of what is gone not everything is told */
-    while (is_of_names(*at))
-        at++;
-    if (!*at)
-        return name;
-    char *copy = copy_of(arena, name);
-    for (char *byte = copy; *byte; byte++)
+    char *copy = name ? gs_arena_strdup(arena, name) : NULL;
+    for (char *byte = copy; byte && *byte; byte++)
         *byte = is_of_names(*byte) ? *byte : '?';
-    return copy;
+    return copy || !name ? copy : "";
 }
 
 static const char *calm_text(struct gs_arena *arena, const char *text)
 {
-    const char *at = text ? text : "";
-    while (isascii(*at) && isprint((unsigned char)*at))
-        at++;
-    if (!*at)
-        return text;
-    char *copy = copy_of(arena, text);
-    gs_utf8_calm(copy);
-    return copy;
+    char *copy = text ? gs_arena_strdup(arena, text) : NULL;
+    if (copy)
+        gs_utf8_calm(copy);
+    return copy || !text ? copy : "";
 }
 
 void calm_pod(struct gs_arena *arena, struct gs_pod *pod)

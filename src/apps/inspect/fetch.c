@@ -13,8 +13,6 @@ struct list {
     const struct fetch *fetch;
     const struct gs_watch_sink *sink;
     enum gs_kind kind;
-    const char *path;
-    struct gs_buf selectors; /* "fieldSelector=…", encoded */
     struct gs_pod pod;
     struct gs_node node;
     uint64_t broken;
@@ -35,6 +33,8 @@ static bool is_meant(const struct list *list)
 
 static int deliver(const struct list *list, const struct gs_watch_sink *sink)
 {
+    if (!sink)
+        return 0;
     if (list->kind == GS_KIND_NODE)
         return sink->node ? sink->node(sink->ctx, &list->node) : 0;
     return sink->pod(sink->ctx, &list->pod);
@@ -45,24 +45,22 @@ static int on_item(void *ctx, struct gs_scan *scan, struct gs_error *err)
     struct list *list = ctx;
     const struct gs_names *names = &list->fetch->common->names;
     struct gs_error why = {0};
-    bool is_node = list->kind == GS_KIND_NODE;
+    const bool is_node = list->kind == GS_KIND_NODE;
     int result = is_node ? gs_codec_node_take(names, scan, &list->node, &why)
                          : gs_codec_pod_take(names, scan, &list->pod, &why);
     if (scan->failed)
         return 0; /* the list itself is broken, and says so */
-    if (result < 0 && why.code != GS_ENOMEM) {
+    if (result < 0) {
         list->broken++;
-        return 0;
+        return why.code == GS_ENOMEM ? gs_fail_nomem(err) : 0;
     }
-    if (result == 0 && is_node)
+    if (is_node)
         calm_node(&list->node.arena, &list->node);
-    else if (result == 0)
+    else
         calm_pod(&list->pod.arena, &list->pod);
-    if (result == 0 && !is_meant(list))
-        return 0;
-    if (result == 0 && list->fetch->first)
+    if (is_meant(list))
         result = deliver(list, list->fetch->first);
-    if (result == 0)
+    if (is_meant(list) && result == 0)
         result = deliver(list, list->sink);
     return result < 0 ? gs_fail_nomem(err) : 0;
 }
@@ -70,96 +68,65 @@ static int on_item(void *ctx, struct gs_scan *scan, struct gs_error *err)
 static int begin(void *ctx, struct gs_error *err)
 {
     struct list *list = ctx;
-    const struct gs_watch_sink *first = list->fetch->first;
+    const struct gs_watch_sink *first = list->fetch->first, *sink = list->sink;
     list->broken = 0;
-    if (first && first->list_begin(first->ctx, list->kind) < 0)
+    if ((first && first->list_begin(first->ctx, list->kind) < 0) ||
+        sink->list_begin(sink->ctx, list->kind) < 0)
         return gs_fail_nomem(err);
-    return list->sink->list_begin(list->sink->ctx, list->kind) < 0 ? gs_fail_nomem(err) : 0;
+    return 0;
 }
 
-static void add_selector(struct gs_buf *query, const char *name, const char *value)
+static void put_selectors(const struct fetch *fetch, enum gs_kind kind, struct gs_buf *query)
 {
-    gs_buf_printf(query, "%s%s=", query->len ? "&" : "", name);
-    gs_url_escape(query, value);
+    const bool of_nodes = kind == GS_KIND_NODE;
+    if (of_nodes && fetch->selector) {
+        gs_buf_puts(query, "labelSelector=");
+        gs_url_escape(query, fetch->selector);
+    }
+    if (of_nodes && fetch->node)
+        gs_buf_puts(query, query->len ? "&fieldSelector=metadata.name%3D"
+                                      : "fieldSelector=metadata.name%3D");
+    else if (!of_nodes)
+        gs_buf_puts(query, "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed");
+    if (!of_nodes && fetch->node)
+        gs_buf_puts(query, "%2Cspec.nodeName%3D");
+    if (fetch->node)
+        gs_url_escape(query, fetch->node);
 }
 
-static void select_nodes(struct list *list)
+/* ns: of pods; NULL: all. */
+static int fetch_list(const struct fetch *fetch, enum gs_kind kind, const char *ns,
+                      const struct gs_watch_sink *sink, uint64_t *broken, struct gs_error *err)
 {
-    const struct fetch *fetch = list->fetch;
-    _cleanup_(gs_buf_release) struct gs_buf field = GS_BUF(4096);
-    gs_buf_puts(&field, "metadata.name=");
-    if (fetch->selector)
-        add_selector(&list->selectors, "labelSelector", fetch->selector);
-    if (!fetch->node)
-        return;
-    gs_buf_puts(&field, fetch->node);
-    add_selector(&list->selectors, "fieldSelector", gs_buf_failed(&field) ? "" : field.data);
-}
-
-static void select_pods(struct list *list)
-{
-    _cleanup_(gs_buf_release) struct gs_buf field = GS_BUF(4096);
-    gs_buf_puts(&field, "status.phase!=Succeeded,status.phase!=Failed");
-    if (list->fetch->node)
-        gs_buf_printf(&field, ",spec.nodeName=%s", list->fetch->node);
-    add_selector(&list->selectors, "fieldSelector", gs_buf_failed(&field) ? "" : field.data);
-}
-
-static int run(struct list *list, struct gs_error *err)
-{
-    if (list->kind == GS_KIND_NODE)
-        select_nodes(list);
+    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096), query = GS_BUF(16 << 10);
+    struct list list = {.fetch = fetch, .sink = sink, .kind = kind};
+    if (ns)
+        source_pods(&path, ns, NULL);
     else
-        select_pods(list);
-    if (gs_buf_failed(&list->selectors))
-        return gs_fail(err, GS_EINVAL, "the selector is too long");
-    const struct gs_pages pages = {.path = list->path,
-                                   .query = list->selectors.data,
+        gs_buf_puts(&path, kind == GS_KIND_NODE ? "/api/v1/nodes" : "/api/v1/pods");
+    put_selectors(fetch, kind, &query);
+    if (gs_buf_failed(&path) || gs_buf_failed(&query))
+        return gs_fail(err, GS_EINVAL, "the namespace or selector is too long");
+    const struct gs_pages pages = {.path = path.data,
+                                   .query = query.data,
                                    .begin = begin,
                                    .item = on_item,
                                    .passed_over = pass_over,
-                                   .ctx = list};
-    int result = source_list(&list->fetch->common->source, pages, err);
-    if (result == 0 && list->sink->list_end && list->sink->list_end(list->sink->ctx, list->kind))
+                                   .ctx = &list};
+    int result = source_list(&fetch->common->source, pages, err);
+    if (result == 0 && sink->list_end && sink->list_end(sink->ctx, kind))
         result = gs_fail_nomem(err);
-    return result;
-}
-
-static int fetch_path(const struct fetch *fetch, enum gs_kind kind, const char *path,
-                      const struct gs_watch_sink *sink, uint64_t *broken, struct gs_error *err)
-{
-    struct list list = {
-        .fetch = fetch,
-        .sink = sink,
-        .kind = kind,
-        .path = path,
-        .selectors = GS_BUF(16 << 10),
-    };
-    int result = run(&list, err);
     *broken += list.broken;
-    gs_buf_release(&list.selectors);
     gs_pod_release(&list.pod);
     gs_node_release(&list.node);
     return result;
 }
 
-static int fetch_kind(const struct fetch *fetch, enum gs_kind kind,
-                      const struct gs_watch_sink *sink, uint64_t *broken, struct gs_error *err)
-{
-    return fetch_path(fetch, kind, kind == GS_KIND_NODE ? "/api/v1/nodes" : "/api/v1/pods", sink,
-                      broken, err);
-}
-
 int fetch_pods(const struct fetch *fetch, const char *ns, const struct gs_watch_sink *sink,
                struct gs_error *err)
 {
-    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
-    uint64_t broken = 0;
-    if (!ns)
-        return fetch_kind(fetch, GS_KIND_POD, sink, &broken, err);
-    source_pods(&path, ns, NULL);
-    return gs_buf_failed(&path) ? gs_fail(err, GS_EINVAL, "the namespace name is too long")
-                                : fetch_path(fetch, GS_KIND_POD, path.data, sink, &broken, err);
+    uint64_t ignored = 0;
+    return fetch_list(fetch, GS_KIND_POD, ns, sink, &ignored, err);
 }
 
 int fetch_cluster(const struct fetch *fetch, struct snapshot *ret, uint64_t *ret_broken,
@@ -170,8 +137,8 @@ int fetch_cluster(const struct fetch *fetch, struct snapshot *ret, uint64_t *ret
         return -1;
     ret->keeps_since = fetch->keeps_since;
     const struct gs_watch_sink sink = snapshot_sink(ret);
-    if (fetch_kind(fetch, GS_KIND_NODE, &sink, &broken, err) < 0 ||
-        fetch_kind(fetch, GS_KIND_POD, &sink, &broken, err) < 0)
+    if (fetch_list(fetch, GS_KIND_NODE, NULL, &sink, &broken, err) < 0 ||
+        fetch_list(fetch, GS_KIND_POD, NULL, &sink, &broken, err) < 0)
         return -1;
     if (ret_broken)
         *ret_broken = broken;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpushare/base/array.h"
 #include "gpushare/base/file.h"
 #include "gpushare/base/num.h"
 #include "gpushare/codec/manifest.h"
@@ -21,7 +22,7 @@ struct file {
     const char *name;
     char *text;
     struct object *objects;
-    size_t count;
+    uint32_t count, cap;
     struct gs_error *err;
 };
 
@@ -36,19 +37,6 @@ static void close_file(void *ctx)
 }
 
 /* ---- reading ---- */
-
-static int add(struct file *file, const struct object *object)
-{
-    const bool full = (file->count & (file->count - 1)) == 0; /* room doubles */
-    struct object *more = file->objects;
-    if (full)
-        more = reallocarray(more, file->count ? file->count * 2 : 1, sizeof(*more));
-    if (!more || !object->path)
-        return gs_fail_nomem(file->err);
-    file->objects = more;
-    more[file->count++] = *object;
-    return 0;
-}
 
 /* Objects of other kinds are passed over. */
 static int take(void *ctx, struct gs_scan *scan)
@@ -73,11 +61,11 @@ static int take(void *ctx, struct gs_scan *scan)
         source_pods(&path, lookup_text(item, "metadata", "namespace", NULL), name);
     else
         gs_buf_printf(&path, "/api/v1/nodes/%s", name);
-    object.path = gs_buf_failed(&path) ? NULL : strdup(path.data);
-    if (add(file, &object) == 0)
-        return 0;
-    free(object.path);
-    return -1;
+    if (!gs_array_reach(&file->objects, &file->cap, file->count, sizeof(object)) ||
+        gs_buf_failed(&path) || !(object.path = strdup(path.data)))
+        return gs_fail_nomem(file->err);
+    file->objects[file->count++] = object;
+    return 0;
 }
 
 /* ---- answering ---- */
