@@ -169,6 +169,7 @@ int cmd_doctor(const struct app *app, int argc, char **argv)
             result = fail_output(&err);
     }
     json_decref(doctor.pods);
+    json_decref(doctor.served);
     free(doctor.findings);
     snapshot_release(&doctor.snapshot);
     if (common_end(&doctor.common, result, &err) != 0)

@@ -30,8 +30,8 @@ struct doctor {
     bool strict;                  /* warnings and skips fail, too */
     enum output_format format;
     uint32_t server_minor; /* of Kubernetes 1.x; 0: not known */
-    char served[1024];     /* comma list of the schedulerNames that kube-scheduler's configuration
-                              serves; "": not known */
+    json_t *served;        /* an object with the schedulerNames that kube-scheduler's configuration
+                              serves; NULL: not known */
     const struct installed_layout *layout; /* how the extender runs here */
     json_t *pods;                          /* the extender's; NULL: not known, pods_err says why */
     struct gs_error pods_err;

@@ -90,13 +90,9 @@ static void check_use(struct doctor *doctor)
 static bool is_elsewhere(const struct doctor *doctor, const struct waits *waits,
                          const struct wait *wait)
 {
-    const char *name = snapshot_scheduler_of(&wait->waiting->pod);
-    const char *at = strstr(doctor->served, name);
-    size_t len = strlen(name);
-    bool served = at && (at == doctor->served || at[-1] == ',') && (!at[len] || at[len] == ',');
-    if (served)
+    if (json_object_get(doctor->served, snapshot_scheduler_of(&wait->waiting->pod)))
         return false;
-    return waits->scheduler ? wait->other_scheduler : doctor->served[0] != '\0';
+    return waits->scheduler ? wait->other_scheduler : doctor->served != NULL;
 }
 
 static void check_waits(struct doctor *doctor, const struct waits *waits)

@@ -391,24 +391,18 @@ static void check_version(struct config *config)
 /* The schedulers that this file makes: who serves a pod's schedulerName. */
 static void note_profiles(struct config *config)
 {
-    struct doctor *doctor = config->doctor;
-    const json_t *list = json_object_get(config->root, "profiles"), *item;
-    json_auto_t *seen = json_object();
+    json_t *list = json_object_get(config->root, "profiles"), *served = json_object(), *item;
     size_t i;
+    config->doctor->served = served;
     if (!json_array_size(list))
-        snprintf(doctor->served, sizeof(doctor->served), "default-scheduler");
+        json_object_set_new(served, "default-scheduler", json_true());
     json_array_foreach(list, i, item)
     {
-        const json_t *given = json_object_get(item, "schedulerName");
-        const char *name = !given && json_array_size(list) == 1
-                               ? "default-scheduler"
-                               : lookup_text(item, "schedulerName", NULL);
-        size_t len = strlen(doctor->served);
-        if (!name[0] || json_object_get(seen, name))
+        const bool named = json_object_get(item, "schedulerName") || json_array_size(list) > 1;
+        const char *name = named ? lookup_text(item, "schedulerName", NULL) : "default-scheduler";
+        if (!name[0] || json_object_get(served, name))
             say_refused(config, "each profile must have a schedulerName of its own");
-        json_object_set_new(seen, name, json_true());
-        snprintf(doctor->served + len, sizeof(doctor->served) - len, "%s%.200s", len ? "," : "",
-                 name);
+        json_object_set_new(served, name, json_true());
     }
 }
 

@@ -16,36 +16,25 @@ const struct installed_layout installed_layouts[INSTALLED_LAYOUTS] = {
     {"gpushare-scheduler", "manifests/base/second-scheduler/rbac.yaml"},
 };
 
-static json_t *list_pods(const struct common *common, const char *name, struct gs_error *err)
-{
-    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
-    _cleanup_(gs_buf_release) struct gs_buf query = GS_BUF(4096);
-    source_pods(&path, common->system_ns, NULL);
-    gs_buf_printf(&query, "labelSelector=app.kubernetes.io%%2Fname%%3D%s", name);
-    if (gs_buf_failed(&path) || gs_buf_failed(&query)) {
-        gs_fail_nomem(err);
-        return NULL;
-    }
-    return lookup_json(&common->source, path.data, query.data, err);
-}
-
 json_t *installed_extenders(const struct common *common, const struct installed_layout **ret_layout,
                             struct gs_error *err)
 {
-    json_t *last = NULL;
-    for (size_t i = 0; i < INSTALLED_LAYOUTS; i++) {
-        json_t *list = list_pods(common, installed_layouts[i].name, err);
-        if (!list)
-            break; /* what was found before it are no pods */
-        json_decref(last);
-        last = list;
-        if (json_array_size(json_object_get(list, "items")) > 0) {
-            *ret_layout = &installed_layouts[i];
-            return list;
-        }
-    }
+    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
+    source_pods(&path, common->system_ns, NULL);
     *ret_layout = installed_layouts;
-    return last;
+    if (gs_buf_failed(&path)) {
+        gs_fail_nomem(err);
+        return NULL;
+    }
+    json_t *list = lookup_json(&common->source, path.data,
+                               "labelSelector=app.kubernetes.io%2Fname%20in%20%28gpushare-extender%2C"
+                               "gpushare-scheduler%29",
+                               err);
+    const json_t *first = json_array_get(json_object_get(list, "items"), 0);
+    const char *name = lookup_text(first, "metadata", "labels", "app.kubernetes.io/name", NULL);
+    if (strcmp(name, installed_layouts[1].name) == 0)
+        *ret_layout = &installed_layouts[1];
+    return list;
 }
 
 int installed_get(const struct common *common, const char *pod, const char *page,

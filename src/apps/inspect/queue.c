@@ -2,7 +2,8 @@
 #include "inspect/queue.h"
 
 #include <stdlib.h>
-#include <string.h>
+
+#include "inspect/waits.h"
 
 static int by_turn(const void *a, const void *b)
 {
@@ -10,10 +11,7 @@ static int by_turn(const void *a, const void *b)
     const struct gs_pod *right = &(*(const struct snap_waiting *const *)b)->pod;
     if (left->priority != right->priority)
         return left->priority > right->priority ? -1 : 1;
-    if (left->created_s != right->created_s)
-        return left->created_s < right->created_s ? -1 : 1;
-    int order = strcmp(left->ns, right->ns);
-    return order ? order : strcmp(left->name, right->name);
+    return waits_order(left, right);
 }
 
 int queue_find(const struct snapshot *snapshot, struct queue *ret, struct gs_error *err)

@@ -112,52 +112,39 @@ const struct verdict_group *verdict_nearest(const struct verdict *verdict,
 {
     /* Nodes where GPUs would do come nearer than any where they do not; CPU comes free by itself.
      * Farthest: where the GPUs were not looked at. */
-    static const enum gs_obstacle near[] = {GS_OBSTACLE_NONE, GS_OBSTACLE_CPU, GS_OBSTACLE_CORDONED,
-                                            GS_OBSTACLE_NOT_READY, GS_OBSTACLE_NO_PLUGIN};
-    static const enum gs_obstacle far[] = {GS_OBSTACLE_TAINT, GS_OBSTACLE_AFFINITY};
-    *ret_reason = GS_FITS;
-    for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++) {
-        *ret_obstacle = near[i];
-        if (verdict->other[near[i]].nodes)
-            return &verdict->other[near[i]];
-    }
+    static const enum gs_obstacle nearest[] = {
+        GS_OBSTACLE_NONE,      GS_OBSTACLE_CPU, GS_OBSTACLE_CORDONED, GS_OBSTACLE_NOT_READY,
+        GS_OBSTACLE_NO_PLUGIN, GS_OBSTACLE_GPU, GS_OBSTACLE_TAINT,    GS_OBSTACLE_AFFINITY};
+    const struct verdict_group *group = NULL;
     enum gs_reason reason = GS_REASON_NO_GPUS;
     for (int r = GS_FITS + 1; r < GS_REASONS; r++) {
         if (verdict->gpu[r].nodes && gs_reason_nearer((enum gs_reason)r, reason))
             reason = (enum gs_reason)r;
     }
-    if (verdict->gpu[reason].nodes) {
-        *ret_obstacle = GS_OBSTACLE_GPU;
-        *ret_reason = reason;
-        return &verdict->gpu[reason];
+    for (size_t i = 0; i < sizeof(nearest) / sizeof(nearest[0]) && !(group && group->nodes); i++) {
+        const bool gpu = nearest[i] == GS_OBSTACLE_GPU;
+        *ret_obstacle = nearest[i];
+        *ret_reason = gpu ? reason : GS_FITS;
+        group = gpu ? &verdict->gpu[reason] : &verdict->other[nearest[i]];
     }
-    *ret_obstacle = verdict->other[far[0]].nodes ? far[0] : far[1];
-    return &verdict->other[*ret_obstacle];
+    return group;
 }
 
-static int compare_text(struct gs_slice a, struct gs_slice b)
+const char *verdict_key(struct gs_arena *arena, const struct gs_ask *ask)
 {
-    size_t len = a.len < b.len ? a.len : b.len;
-    int order = len ? memcmp(a.at, b.at, len) : 0;
-    return order ? order : (a.len > b.len) - (a.len < b.len);
+    return gs_arena_printf(
+        arena, "%u %u %u %" PRId64 " %" PRId64 " %d %zu %.*s %zu %.*s %zu %.*s %.*s", ask->units,
+        ask->gpu_count, ask->cores_pct, (int64_t)ask->cpu_milli, (int64_t)ask->priority,
+        ask->broken, ask->model.len, (int)ask->model.len, ask->model.at, ask->model_deny.len,
+        (int)ask->model_deny.len, ask->model_deny.at, ask->uuid.len, (int)ask->uuid.len,
+        ask->uuid.at, (int)ask->uuid_deny.len, ask->uuid_deny.at);
 }
 
 int verdict_order(const struct gs_ask *left, const struct gs_ask *right)
 {
-    const int64_t numbers[][2] = {
-        {left->units, right->units},         {left->gpu_count, right->gpu_count},
-        {left->cores_pct, right->cores_pct}, {left->cpu_milli, right->cpu_milli},
-        {left->priority, right->priority},   {left->broken, right->broken}};
-    const struct gs_slice texts[][2] = {{left->model, right->model},
-                                        {left->model_deny, right->model_deny},
-                                        {left->uuid, right->uuid},
-                                        {left->uuid_deny, right->uuid_deny}};
-    int order = 0;
-    for (size_t i = 0; !order && i < sizeof(numbers) / sizeof(numbers[0]); i++)
-        order = (numbers[i][0] > numbers[i][1]) - (numbers[i][0] < numbers[i][1]);
-    for (size_t i = 0; !order && i < sizeof(texts) / sizeof(texts[0]); i++)
-        order = compare_text(texts[i][0], texts[i][1]);
-    return order;
+    _cleanup_(gs_arena_release) struct gs_arena arena = {0};
+    const char *x = verdict_key(&arena, left), *y = verdict_key(&arena, right);
+    return x && y ? strcmp(x, y) : 0;
 }
 
 const char *verdict_closest(const struct verdict_group *group, char to[VERDICT_CLOSEST_BYTES])

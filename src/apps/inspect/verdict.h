@@ -53,8 +53,10 @@ const struct verdict_group *verdict_nearest(const struct verdict *verdict,
                                             enum gs_obstacle *ret_obstacle,
                                             enum gs_reason *ret_reason);
 
-/* 0: but for what they say about nodes and their own holds, the verdict about one is that about the
- * other. */
+/* Equal: but for what they say about nodes and their own holds, the verdict about one is that about
+ * the other. NULL: out of memory. */
+const char *verdict_key(struct gs_arena *arena, const struct gs_ask *ask);
+/* By that. */
 int verdict_order(const struct gs_ask *left, const struct gs_ask *right);
 
 /* The groups as a table, those of most nodes first, without nodes that fit. -1: failed. */

@@ -11,31 +11,35 @@
 
 /* ---- which pods ---- */
 
-#define COMPARE(a, b)                                                                              \
-    if ((a) != (b))                                                                                \
-    return (a) < (b) ? -1 : 1
-
-/* Equal: the verdict about one is that about the other. Replicas of a Deployment are, and so are
- * most pods of a cluster. A pod with a hold is alone: its own does not stand in its way. */
-static int order_asks(const void *left, const void *right)
+static int order_keys(const void *left, const void *right)
 {
-    const struct wait *x = left, *y = right;
-    COMPARE(x->rules, y->rules);
-    int order = verdict_order(&x->ask, &y->ask);
-    if (order)
-        return order;
-    if (x->waiting->pod.nominated_node[0] || y->waiting->pod.nominated_node[0])
-        return strcmp(x->ask.uid, y->ask.uid);
-    return 0;
+    return strcmp(((const struct wait *)left)->key, ((const struct wait *)right)->key);
+}
+
+int waits_order(const struct gs_pod *a, const struct gs_pod *b)
+{
+    if (a->created_s != b->created_s)
+        return a->created_s < b->created_s ? -1 : 1;
+    int order = strcmp(a->ns, b->ns);
+    return order ? order : strverscmp(a->name, b->name);
 }
 
 static int order_since(const void *left, const void *right)
 {
-    const struct gs_pod *a = &((const struct wait *)left)->waiting->pod;
-    const struct gs_pod *b = &((const struct wait *)right)->waiting->pod;
-    COMPARE(a->created_s, b->created_s);
-    int order = strcmp(a->ns, b->ns);
-    return order ? order : strverscmp(a->name, b->name);
+    return waits_order(&((const struct wait *)left)->waiting->pod,
+                       &((const struct wait *)right)->waiting->pod);
+}
+
+/* Equal: the verdict about one is that about the other. Replicas of a Deployment are, and so are
+ * most pods of a cluster. A pod with a hold is alone: its own does not stand in its way. NULL: out
+ * of memory. */
+static const char *key_of(struct gs_arena *arena, const struct wait *wait)
+{
+    const struct gs_pod *pod = &wait->waiting->pod;
+    const char *key = verdict_key(arena, &wait->ask);
+    return key ? gs_arena_printf(arena, "%s %" PRIx64 " %s", key, gs_pod_rules_hash(&pod->rules),
+                                 pod->nominated_node[0] ? pod->uid : "")
+               : NULL;
 }
 
 /* ---- why ---- */
@@ -54,7 +58,7 @@ static void judge_all(const struct snapshot *snapshot, struct waits *waits)
     for (size_t i = 0; i < waits->count; i++) {
         struct wait *wait = &waits->all[i];
         const struct wait *before = wait - 1;
-        if (i && order_asks(wait, before) == 0) {
+        if (i && order_keys(wait, before) == 0) {
             struct wait same = *before;
             same.waiting = wait->waiting;
             same.ask = wait->ask;
@@ -141,9 +145,11 @@ int waits_find(const struct snapshot *snapshot, const char *ns, struct waits *re
     waits_count(snapshot, ns, verdict_unit(snapshot), ret);
     GS_EACH_OF (wait, ret->all, ret->count) {
         gs_ask_of_pod(&wait->ask, &wait->waiting->pod);
-        wait->rules = gs_pod_rules_hash(&wait->waiting->pod.rules);
+        wait->key = key_of(&ret->texts, wait);
+        if (!wait->key)
+            return gs_fail_nomem(err);
     }
-    qsort(ret->all, ret->count, sizeof(*ret->all), order_asks);
+    qsort(ret->all, ret->count, sizeof(*ret->all), order_keys);
     judge_all(snapshot, ret);
     GS_EACH_OF (wait, ret->all, ret->count) {
         wait->other_scheduler = snapshot_is_elsewhere(snapshot, &wait->waiting->pod);

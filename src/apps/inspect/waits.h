@@ -14,7 +14,7 @@ struct wait {
     const struct snap_waiting *waiting;
     struct gs_ask ask;
     uint32_t fits;              /* nodes that could take it now */
-    uint64_t rules;             /* hash of what the pod says about nodes */
+    const char *key;            /* pods of one have one verdict */
     enum gs_obstacle obstacle;  /* of the nearest node */
     enum gs_reason reason;      /* when that is GS_OBSTACLE_GPU, else GS_FITS */
     bool broken;                /* the pod itself is wrong, whatever the cluster has */
@@ -50,6 +50,9 @@ void waits_release(struct waits *waits);
 /* Those of them that are meant, with sums of their own. -1: GS_ENOMEM; release it also then. */
 int waits_narrow(const struct waits *waits, bool (*means)(const void *ctx, const struct wait *wait),
                  const void *ctx, struct waits *ret);
+
+/* The order of creation, then by name. */
+int waits_order(const struct gs_pod *a, const struct gs_pod *b);
 
 /* "35", "15 x2", "8, 50%", "30 in all" of one that asks for what there cannot be. */
 void waits_asks(const struct gs_pod *pod, char to[WAIT_SHORT_BYTES]);
