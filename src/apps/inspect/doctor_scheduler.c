@@ -17,7 +17,7 @@ enum { FINDINGS_MAX = 32 };
 /* Where a file is wrong: its name, its document and the extender's entry in it. */
 struct config {
     struct doctor *doctor;
-    const json_t *root;
+    json_t *root;
     const json_t *entry;
     const char *where;
     bool policy; /* the legacy Policy file */
@@ -53,83 +53,26 @@ static const json_t *find_our_extender(const struct config *config)
 
 /* ---- what kube-scheduler decodes: an unknown field or another type ends it ---- */
 
-enum type {
-    TYPE_UNKNOWN,
-    TYPE_TEXT,
-    TYPE_INTEGER,
-    TYPE_NUMBER,
-    TYPE_BOOLEAN,
-    TYPE_DURATION,
-    TYPE_OBJECT,
-    TYPE_LIST
-};
-
-static const struct {
-    const char *name;
-    unsigned kinds; /* bits of enum json_type; null is of every type */
-} types[] = {
-    [TYPE_TEXT] = {"a string", 1 << JSON_STRING},
-    [TYPE_INTEGER] = {"an integer", 1 << JSON_INTEGER},
-    [TYPE_NUMBER] = {"a number", 1 << JSON_INTEGER | 1 << JSON_REAL},
-    [TYPE_BOOLEAN] = {"true or false", 1 << JSON_TRUE | 1 << JSON_FALSE},
-    [TYPE_DURATION] = {"a duration such as 10s"},
-    [TYPE_OBJECT] = {"an object", 1 << JSON_OBJECT},
-    [TYPE_LIST] = {"a list", 1 << JSON_ARRAY},
-};
-
-/* KubeSchedulerConfiguration, v1beta1 to v1 (k8s.io/kube-scheduler/config). Profiles' plugins are
- * not looked into. */
-static const struct {
-    const char *object; /* "": the document */
-    enum type type;
-    const char *keys;
-} fields[] = {
-    {"", TYPE_TEXT, "apiVersion kind healthzBindAddress metricsBindAddress"},
-    {"", TYPE_INTEGER,
-     "parallelism percentageOfNodesToScore podInitialBackoffSeconds podMaxBackoffSeconds"},
-    {"", TYPE_BOOLEAN, "enableProfiling enableContentionProfiling delayCacheUntilActive"},
-    {"", TYPE_OBJECT, "leaderElection clientConnection"},
-    {"", TYPE_LIST, "profiles extenders"},
-    {"leaderElection", TYPE_TEXT, "resourceLock resourceName resourceNamespace"},
-    {"leaderElection", TYPE_BOOLEAN, "leaderElect"},
-    {"leaderElection", TYPE_DURATION, "leaseDuration renewDeadline retryPeriod"},
-    {"clientConnection", TYPE_TEXT, "kubeconfig acceptContentTypes contentType"},
-    {"clientConnection", TYPE_NUMBER, "qps"},
-    {"clientConnection", TYPE_INTEGER, "burst"},
-    {"profiles", TYPE_TEXT, "schedulerName"},
-    {"profiles", TYPE_INTEGER, "percentageOfNodesToScore"},
-    {"profiles", TYPE_OBJECT, "plugins"},
-    {"profiles", TYPE_LIST, "pluginConfig"},
-    {"extenders", TYPE_TEXT, "urlPrefix filterVerb preemptVerb prioritizeVerb bindVerb"},
-    {"extenders", TYPE_INTEGER, "weight"},
-    {"extenders", TYPE_BOOLEAN, "enableHTTPS nodeCacheCapable ignorable"},
-    {"extenders", TYPE_DURATION, "httpTimeout"},
-    {"extenders", TYPE_OBJECT, "tlsConfig"},
-    {"extenders", TYPE_LIST, "managedResources"},
-    {"tlsConfig", TYPE_TEXT, "serverName certFile keyFile caFile certData keyData caData"},
-    {"tlsConfig", TYPE_BOOLEAN, "insecure"},
-    {"managedResources", TYPE_TEXT, "name"},
-    {"managedResources", TYPE_BOOLEAN, "ignoredByScheduler"},
-};
-
-static bool has_word(const char *words, const char *word)
-{
-    const size_t len = strlen(word);
-    for (const char *at = words; len && (at = strstr(at, word)) != NULL; at += len) {
-        if ((at == words || at[-1] == ' ') && (!at[len] || at[len] == ' '))
-            return true;
-    }
-    return false;
-}
-
-static enum type find_type(const char *object, const char *key)
-{
-    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-        if (strcmp(fields[i].object, object) == 0 && has_word(fields[i].keys, key))
-            return fields[i].type;
-    }
-    return TYPE_UNKNOWN;
-}
+/* Each field of KubeSchedulerConfiguration, v1beta1 to v1 (k8s.io/kube-scheduler/config), with a
+ * value of its type: 10s is a duration, 0.5 a number, {} and [] are not looked into. */
+static const char schema[] =
+    "{apiVersion: '', kind: KubeSchedulerConfiguration,"
+    " healthzBindAddress: '', metricsBindAddress: '',"
+    " parallelism: 16, percentageOfNodesToScore: 0,"
+    " podInitialBackoffSeconds: 1, podMaxBackoffSeconds: 10,"
+    " enableProfiling: true, enableContentionProfiling: true, delayCacheUntilActive: true,"
+    " leaderElection: {leaderElect: true,"
+    "  leaseDuration: 15s, renewDeadline: 10s, retryPeriod: 2s,"
+    "  resourceLock: '', resourceName: '', resourceNamespace: ''},"
+    " clientConnection: {kubeconfig: '', acceptContentTypes: '', contentType: '',"
+    "  qps: 0.5, burst: 100},"
+    " profiles: [{schedulerName: '', percentageOfNodesToScore: 0, plugins: {}, pluginConfig: []}],"
+    " extenders: [{urlPrefix: '', filterVerb: '', preemptVerb: '', prioritizeVerb: '',"
+    "  bindVerb: '', weight: 1, enableHTTPS: true, nodeCacheCapable: true, ignorable: true,"
+    "  httpTimeout: 30s,"
+    "  tlsConfig: {insecure: true, serverName: '', certFile: '', keyFile: '', caFile: '',"
+    "   certData: '', keyData: '', caData: ''},"
+    "  managedResources: [{name: '', ignoredByScheduler: true}]}]}";
 
 /* Go's time.ParseDuration; fractions are cut off. */
 static bool parse_duration(const json_t *value, int64_t *ret_ns)
@@ -145,35 +88,49 @@ static bool parse_duration(const json_t *value, int64_t *ret_ns)
     return text && gs_parse_duration_ns(whole, len, ret_ns);
 }
 
-static bool is_of_type(const json_t *value, enum type type)
+static bool is_of_type(const json_t *value, const json_t *like)
 {
     int64_t ns;
-    if (type == TYPE_DURATION)
+    if (parse_duration(like, &ns))
         return parse_duration(value, &ns);
-    if (type == TYPE_INTEGER && json_is_real(value))
+    if (json_is_integer(like) && json_is_real(value))
         return json_number_value(value) == (double)(int64_t)json_number_value(value);
-    return json_is_null(value) || (types[type].kinds & (1u << json_typeof(value)));
+    return json_is_null(value) || json_typeof(value) == json_typeof(like) ||
+           (json_is_boolean(value) && json_is_boolean(like)) ||
+           (json_is_real(like) && json_is_integer(value));
 }
 
-/* Of an object, or of each item of a list. */
-static void check_types(struct config *config, const char *object, const json_t *of)
+static const char *type_of(const json_t *like)
 {
+    static const char *const names[] = {
+        [JSON_OBJECT] = "an object",   [JSON_ARRAY] = "a list",  [JSON_STRING] = "a string",
+        [JSON_INTEGER] = "an integer", [JSON_REAL] = "a number", [JSON_TRUE] = "true or false"};
+    int64_t ns;
+    return parse_duration(like, &ns) ? "a duration such as 10s" : names[json_typeof(like)];
+}
+
+/* in: the key of the object, or of the list that it is an item of; "" of the document. */
+static void check_types(struct config *config, const char *in, json_t *of, const json_t *like)
+{
+    const char *key, *dot = in[0] ? "." : "";
     size_t i;
-    const json_t *item;
-    json_array_foreach(of, i, item) check_types(config, object, item);
-    void *at = json_object_iter((json_t *)of);
-    for (; at && config->doctor->count < FINDINGS_MAX;
-         at = json_object_iter_next((json_t *)of, at)) {
-        const char *key = json_object_iter_key(at);
-        const json_t *value = json_object_iter_value(at);
-        enum type type = find_type(object, key);
-        if (type == TYPE_UNKNOWN)
-            say_refused(config, "unknown field %.20s%s%.60s", object, object[0] ? "." : "", key);
-        else if (!is_of_type(value, type))
-            say_refused(config, "%.20s%s%.60s must be %s", object, object[0] ? "." : "", key,
-                        types[type].name);
-        else if (strcmp(key, "plugins") != 0 && strcmp(key, "pluginConfig") != 0)
-            check_types(config, key, value);
+    json_t *value;
+    json_array_foreach(of, i, value)
+    {
+        if (json_array_size(like))
+            check_types(config, in, value, json_array_get(like, 0));
+    }
+    json_object_foreach(of, key, value)
+    {
+        const json_t *its = json_object_get(like, key);
+        if (config->doctor->count >= FINDINGS_MAX || !json_object_size(like))
+            return;
+        if (!its)
+            say_refused(config, "unknown field %.20s%s%.60s", in, dot, key);
+        else if (!is_of_type(value, its))
+            say_refused(config, "%.20s%s%.60s must be %s", in, dot, key, type_of(its));
+        else
+            check_types(config, key, value, its);
     }
 }
 
@@ -406,13 +363,28 @@ static void note_profiles(struct config *config)
     }
 }
 
+/* kube-scheduler reads the first document. */
+static int take_document(void *ctx, const char *version, const char *kind, struct gs_slice json,
+                         struct gs_error *err)
+{
+    (void)version;
+    (void)kind;
+    (void)err;
+    json_t **ret_root = ctx;
+    if (!*ret_root)
+        *ret_root = json_loadb(json.at, json.len, 0, NULL);
+    return 0;
+}
+
 static void judge(struct config *config)
 {
     config->policy = strcmp(lookup_text(config->root, "kind", NULL), "Policy") == 0;
     config->entry = find_our_extender(config);
     check_version(config);
     if (!config->policy) {
-        check_types(config, "", config->root);
+        json_auto_t *like = NULL;
+        gs_manifest_parse(gs_slice_of(schema), "", take_document, &like, NULL);
+        check_types(config, "", config->root, like);
         check_ranges(config);
     }
     check_extenders(config);
@@ -432,19 +404,6 @@ static void judge(struct config *config)
         doctor_say(config->doctor, FINDING_OK, "scheduler config",
                    "%s is complete; the line \"scheduler\" shows whether kube-scheduler uses it",
                    config->where);
-}
-
-/* kube-scheduler reads the first document. */
-static int take_document(void *ctx, const char *version, const char *kind, struct gs_slice json,
-                         struct gs_error *err)
-{
-    (void)version;
-    (void)kind;
-    (void)err;
-    json_t **ret_root = ctx;
-    if (!*ret_root)
-        *ret_root = json_loadb(json.at, json.len, 0, NULL);
-    return 0;
 }
 
 /* The file, or the text that it would have. */
