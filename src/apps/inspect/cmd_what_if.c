@@ -17,24 +17,6 @@
 /* kubectl inspect gpushare what-if: how many such pods would find a place now, and where, beside
  * those that wait already; also in a cluster with more nodes, or fewer. */
 
-struct what_if {
-    struct common common;
-    const char *model; /* --gpu-model */
-    struct gs_ask ask;
-    const char *sizes;    /* --gpu-mem */
-    const char *manifest; /* -f */
-    const char *add;      /* --add-node */
-    const char *without;  /* --without-node, a comma list */
-    uint32_t replicas;
-    enum gs_placement policy; /* GS_PLACEMENT_DEFAULT: the running extender's */
-    enum output_format format;
-    bool waiting, ignore_waiting, until_fit;
-    struct snapshot snapshot;
-    struct orders orders;
-    uint32_t left_out; /* nodes of --without-node that there are */
-    struct told told;
-};
-
 static void read_options(struct what_if *run, int argc, char **argv)
 {
     const struct gs_option table[] = {
@@ -93,16 +75,6 @@ static const char *wrong(const struct what_if *run)
     return NULL;
 }
 
-/* Sizes come last, after pods that have to move; what is wrong with them is bad usage at once. */
-static int check_sizes(const struct what_if *run, struct gs_error *err)
-{
-    struct orders ignored = {0};
-    int result =
-        run->sizes ? orders_of_sizes(&ignored, run->sizes, &run->ask, run->replicas, err) : 0;
-    orders_release(&ignored);
-    return result;
-}
-
 /* ---- the cluster, without some nodes ---- */
 
 static bool is_left_out(const struct what_if *run, const char *node)
@@ -123,8 +95,8 @@ static int on_list_begin(void *ctx, enum gs_kind kind)
     if (kind == GS_KIND_NODE)
         run->left_out = 0;
     else
-        orders_release(&run->orders);
-    run->told.end_there = 0;
+        orders_cut(&run->on.orders, run->sized);
+    run->end_there = 0;
     return 0;
 }
 
@@ -146,10 +118,10 @@ static int on_pod(void *ctx, const struct gs_pod *pod)
     if (!gs_pod_wants_gpu(pod) || gs_pod_terminal(pod) || pod->deleting)
         return 1;
     if (pod->daemon || pod->static_uid[0]) {
-        run->told.end_there++;
+        run->end_there++;
         return 1;
     }
-    return orders_of_pod(&run->orders, ORDER_MOVES, pod, &ignored) < 0 ? -1 : 1;
+    return orders_of_pod(&run->on.orders, ORDER_MOVES, pod, &ignored) < 0 ? -1 : 1;
 }
 
 static int load(struct what_if *run, struct gs_error *err)
@@ -157,7 +129,7 @@ static int load(struct what_if *run, struct gs_error *err)
     const struct gs_watch_sink first = {
         .ctx = run, .list_begin = on_list_begin, .node = on_node, .pod = on_pod};
     const struct fetch fetch = {.common = &run->common, .first = &first};
-    if (fetch_cluster(&fetch, &run->snapshot, NULL, err) < 0)
+    if (fetch_cluster(&fetch, &run->on.snapshot, NULL, err) < 0)
         return -1;
     if (run->without && !run->left_out)
         return gs_fail(err, GS_ENOENT, "node %.200s not found (see kubectl get nodes)",
@@ -206,7 +178,7 @@ static bool write_shape(const struct what_if *run, const char *like, struct gs_b
         return false;
     const char *mem = run->common.names.gpu_mem, *count = run->common.names.gpu_count;
     const uint64_t units =
-        (uint64_t)gpus * gib * (1024 / gs_unit_mib(view_unit(verdict_unit(&run->snapshot))));
+        (uint64_t)gpus * gib * (1024 / gs_unit_mib(view_unit(verdict_unit(&run->on.snapshot))));
     gs_buf_printf(to,
                   "{\"metadata\":{\"name\":\"%s\"},\"status\":{\"conditions\":[{\"type\":\"Ready\","
                   "\"status\":\"True\"}],\"capacity\":{\"%s\":%" PRIu64 ",\"%s\":%" PRIu32
@@ -243,79 +215,67 @@ static int read_node(const struct what_if *run, struct added *added, struct gs_e
 static int take_waiting(struct what_if *run, struct gs_error *err)
 {
     struct queue queue = {0};
-    int result = run->ignore_waiting ? 0 : queue_find(&run->snapshot, &queue, err);
+    int result = run->ignore_waiting ? 0 : queue_find(&run->on.snapshot, &queue, err);
     for (uint32_t i = 0; result == 0 && i < queue.count; i++)
-        result = orders_of_pod(&run->orders, ORDER_WAITS, &queue.all[i]->pod, err);
-    run->told.gated = queue.gated;
-    run->told.elsewhere = queue.elsewhere;
+        result = orders_of_pod(&run->on.orders, ORDER_WAITS, &queue.all[i]->pod, err);
+    run->gated = queue.gated;
+    run->elsewhere = queue.elsewhere;
     queue_release(&queue);
     return result;
 }
 
 static void find_policy(struct what_if *run)
 {
-    run->told.source = POLICY_OPTION;
-    run->told.policy = run->policy;
+    run->on.policy = run->policy;
+    run->policy_source = "option";
     if (run->policy != GS_PLACEMENT_DEFAULT)
         return;
-    run->told.policy = installed_policy(&run->common);
-    run->told.source = POLICY_EXTENDER;
-    if (run->told.policy != GS_PLACEMENT_DEFAULT)
+    run->on.policy = installed_policy(&run->common);
+    run->policy_source = "extender";
+    if (run->on.policy != GS_PLACEMENT_DEFAULT)
         return;
-    run->told.policy = GS_PLACEMENT_ROLLOUT;
-    run->told.source = POLICY_DEFAULT;
+    run->on.policy = GS_PLACEMENT_ROLLOUT;
+    run->policy_source = "default";
 }
 
 /* ---- all of it ---- */
 
-static int take_asked(struct what_if *run, struct gs_error *err)
+static int place_and_tell(struct what_if *run, struct gs_error *err)
 {
-    run->ask.model = gs_slice_of(run->model ? run->model : "");
-    run->ask.selects = run->ask.model.len > 0;
-    if (run->sizes && orders_of_sizes(&run->orders, run->sizes, &run->ask, run->replicas, err) < 0)
-        return -1;
-    return run->manifest ? orders_of_manifest(&run->orders, &run->common.names, run->manifest, err)
-                         : 0;
-}
-
-static int place_and_tell(struct what_if *run, struct placing *placing, struct gs_error *err)
-{
-    int result = run->until_fit ? placing_until_fit(placing, err) : placing_run(placing, err);
+    find_policy(run);
+    int result = run->until_fit ? placing_until_fit(&run->on, err) : placing_run(&run->on, err);
     if (result < 0)
         return -1;
-    if (run->orders.unread[0])
+    if (run->on.orders.unread[0])
         fprintf(stderr,
                 PROGRAM ": not counted: %s (Pods, Jobs, CronJobs, Deployments, StatefulSets, "
                         "ReplicaSets and ReplicationControllers are)\n",
-                run->orders.unread);
-    run->told.terminal = &run->common.app->terminal;
-    run->told.orders = &run->orders;
-    run->told.unit = verdict_unit(&run->snapshot);
-    run->told.without = run->without;
-    run->told.added = run->add ? &placing->added : NULL;
-    run->told.until_fit = run->until_fit;
-    run->told.names_waiting = run->waiting;
-    result = run->format == OUTPUT_TABLE ? what_if_print(&run->told)
-                                         : what_if_document(&run->told, run->format == OUTPUT_YAML);
+                run->on.orders.unread);
+    result = run->format == OUTPUT_TABLE ? what_if_print(run) : what_if_document(run);
     return result < 0 || fflush(stdout) != 0 ? fail_output(err) : 0;
 }
 
 static int run_all(struct what_if *run, struct gs_error *err)
 {
-    struct placing placing = {.snapshot = &run->snapshot, .orders = &run->orders};
     int result = load(run, err);
     if (result == 0 && run->add)
-        result = read_node(run, &placing.added, err);
+        result = read_node(run, &run->on.added, err);
     if (result == 0)
         result = take_waiting(run, err);
-    if (result == 0)
-        result = take_asked(run, err);
-    if (result == 0) {
-        find_policy(run);
-        placing.policy = run->told.policy;
-        result = place_and_tell(run, &placing, err);
-    }
-    gs_node_release(&placing.added.node);
+    if (result == 0 && run->manifest)
+        result = orders_of_manifest(&run->on.orders, &run->common.names, run->manifest, err);
+    return result == 0 ? place_and_tell(run, err) : -1;
+}
+
+/* What is wrong with sizes is bad usage at once. */
+static int take_sizes(struct what_if *run, struct gs_error *err)
+{
+    run->ask.model = gs_slice_of(run->model ? run->model : "");
+    run->ask.selects = run->ask.model.len > 0;
+    int result = run->sizes
+                     ? orders_of_sizes(&run->on.orders, run->sizes, &run->ask, run->replicas, err)
+                     : 0;
+    run->sized = run->on.orders.count;
     return result;
 }
 
@@ -326,12 +286,13 @@ int cmd_what_if(const struct app *app, int argc, char **argv)
     read_options(&run, argc, argv);
     if (wrong(&run))
         return complain_usage(argv[0], wrong(&run));
-    if (check_sizes(&run, &err) < 0)
+    if (take_sizes(&run, &err) < 0)
         return complain_usage(argv[0], err.msg);
     int result = common_connect(&run.common, app, &err);
     if (result == 0)
         result = run_all(&run, &err);
-    orders_release(&run.orders);
-    snapshot_release(&run.snapshot);
+    gs_node_release(&run.on.added.node);
+    orders_release(&run.on.orders);
+    snapshot_release(&run.on.snapshot);
     return common_end(&run.common, result, &err);
 }

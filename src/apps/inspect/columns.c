@@ -229,13 +229,27 @@ void rows_sort(const struct rows *rows, const struct output *output, const char 
         qsort_r(rows->all, rows->count, rows->size, order_rows, &order);
 }
 
-static void join_cells(const struct sheet *sheet, union cell *to, const union cell *from)
+/* "a, b", of rows in the texts' order; of many the first. */
+static const char *list_texts(struct gs_arena *texts, const char *list, const char *more)
+{
+    enum { LIST_MOST = 120 };
+    const char *last = list ? strrchr(list, ' ') : NULL;
+    if (list && more && strlen(list) > LIST_MOST)
+        more = "...";
+    if (!list || !more || strcmp(last ? last + 1 : list, more) == 0)
+        return list ? list : more;
+    return gs_arena_printf(texts, "%s, %s", list, more);
+}
+
+static void join_cells(struct sheet *sheet, union cell *to, const union cell *from)
 {
     for (size_t i = 0; i < sheet->rows.column_count; i++) {
         const struct column *column = &sheet->columns[i];
         union cell *sum = &to[i];
         const union cell more = from[i];
-        if (is_text(column))
+        if (column->kind == COLUMN_TEXT)
+            sum->text = list_texts(&sheet->texts, sum->text, more.text);
+        else if (is_text(column))
             sum->text = sum->text ? sum->text : more.text;
         else if (column->kind != COLUMN_EACH)
             column_add(&sum->number, more.number);
@@ -244,12 +258,12 @@ static void join_cells(const struct sheet *sheet, union cell *to, const union ce
     }
 }
 
-void sheet_join(struct sheet *sheet, const char *columns)
+void sheet_join(struct sheet *sheet, const char *columns, const char *then)
 {
     struct choice same = {.count = 0};
     size_t kept = 0;
     add_named(&same, &sheet->rows, columns);
-    rows_sort(&sheet->rows, NULL, columns);
+    rows_sort(&sheet->rows, &(struct output){.sort = columns}, then);
     for (size_t i = 0; i < sheet->rows.count && !sheet->failed; i++) {
         union cell *row = cells_of(sheet, i);
         if (kept && order_rows(cells_of(sheet, kept - 1), row, &same) == 0)

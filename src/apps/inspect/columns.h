@@ -109,9 +109,9 @@ void column_number(struct sheet *to, enum column_kind kind, const char *head, co
                    enum column_when when, uint64_t number);
 /* The number in that row and column. */
 uint64_t sheet_number(const struct sheet *sheet, size_t row, size_t column);
-/* Sorts by those columns, and makes one row of those that are equal in them: numbers are summed up,
- * of texts the first that is known stays. */
-void sheet_join(struct sheet *sheet, const char *columns);
+/* Sorts by those columns and then others, and makes one row of those that are equal in the first:
+ * numbers are summed up, texts are listed, of prose the first that is known stays. */
+void sheet_join(struct sheet *sheet, const char *columns, const char *then);
 /* The last row becomes the total, to which the others are added. */
 void sheet_total(struct sheet *sheet);
 void sheet_release(struct sheet *sheet);

@@ -81,8 +81,8 @@ static const char *owner_of(struct sheet *to, enum pods_by by, const struct view
 static uint64_t requested(const struct view *view, const struct view_node *node,
                           const struct gs_claim *claim)
 {
-    return gs_sat_mul_u64(claim_units(claim),
-                          (uint64_t)gs_unit_mib(view_unit_of(view, node)) << 20);
+    return gs_sat_mul_u64(claim_units(claim), (uint64_t)gs_unit_mib(view_unit_of(view, node))
+                                                  << 20);
 }
 
 /* A pod; without a claim what is of the node itself, without a node of neither. */
@@ -106,8 +106,7 @@ static void write_row(struct sheet *to, enum pods_by by, const struct view *view
         column_text(to, COLUMN_TEXT, "OWNER", "owner", each ? COLUMN_WIDE : COLUMN_ALWAYS,
                     owner_of(to, by, view, claim));
     if (each || of_node)
-        column_text(to, COLUMN_TEXT, "NODE", "node", COLUMN_ALWAYS,
-                    node ? node->node->name : NULL);
+        column_text(to, COLUMN_TEXT, "NODE", "node", COLUMN_ALWAYS, node ? node->node->name : NULL);
     if (!each) {
         column_number(to, COLUMN_NUMBER, "PODS", "podCount", COLUMN_ALWAYS, claim != NULL);
         column_number(to, COLUMN_NUMBER, "UNMEASURED", NULL, COLUMN_IF_SET,
@@ -170,7 +169,7 @@ static void write_rows(struct sheet *to, const struct view *view,
             write_row(to, options->by, view, node, NULL);
     }
     if (joined[options->by])
-        sheet_join(to, joined[options->by]);
+        sheet_join(to, joined[options->by], NULL);
     write_row(to, options->by, view, NULL, NULL);
     sheet_total(to);
     /* what is over, then what wastes most */

@@ -40,6 +40,8 @@ struct orders {
 
 enum { ORDERS_MAX = 100000, REPLICAS_MAX = 100000, NODES_ADDED_MAX = 10000 };
 
+/* Keeps the first of them. */
+void orders_cut(struct orders *orders, uint32_t count);
 void orders_release(struct orders *orders);
 
 /* "6", "24x3,6x10": sizes with how many, else replicas. GS_EINVAL. */
@@ -76,8 +78,8 @@ struct added {
 };
 
 struct placing {
-    struct snapshot *snapshot;
-    struct orders *orders;
+    struct snapshot snapshot;
+    struct orders orders;
     enum gs_placement policy;
     struct added added;
 };
@@ -88,26 +90,30 @@ int placing_run(struct placing *placing, struct gs_error *err);
  * GS_ETOOBIG: more than NODES_ADDED_MAX. */
 int placing_until_fit(struct placing *placing, struct gs_error *err);
 
-/* ---- telling (print_what_if.c) ---- */
+/* ---- the command: its options, and what came of them (print_what_if.c) ---- */
 
-enum policy_source { POLICY_OPTION, POLICY_EXTENDER, POLICY_DEFAULT };
-
-struct told {
-    const struct terminal *terminal;
-    const struct orders *orders;
-    const char *unit;
-    enum gs_placement policy;
-    enum policy_source source;
-    const char *without;       /* nodes that are left out; NULL: none */
+struct what_if {
+    struct common common;
+    const char *model; /* --gpu-model */
+    struct gs_ask ask;
+    const char *sizes;    /* --gpu-mem */
+    const char *manifest; /* -f */
+    const char *add;      /* --add-node */
+    const char *without;  /* --without-node, a comma list */
+    uint32_t replicas;
+    enum gs_placement policy; /* GS_PLACEMENT_DEFAULT: the running extender's */
+    enum output_format format;
+    bool waiting, ignore_waiting, until_fit;
+    struct placing on;
+    uint32_t sized;            /* the first orders: those of the sizes */
+    const char *policy_source; /* "option", "extender", "default" */
+    uint32_t left_out;         /* nodes of --without-node that there are, and */
     uint32_t end_there;        /* their pods of DaemonSets, which do not move */
-    const struct added *added; /* like NULL: none */
-    bool until_fit;
-    bool names_waiting;        /* each of those that wait */
     uint32_t gated, elsewhere; /* pods that wait and are not placed (queue.h) */
 };
 
 /* -1: out of memory, or the output cannot be written. */
-int what_if_print(const struct told *told);
-int what_if_document(const struct told *told, bool yaml);
+int what_if_print(const struct what_if *run);
+int what_if_document(const struct what_if *run);
 
 #endif

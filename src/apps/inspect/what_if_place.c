@@ -30,7 +30,7 @@ static void name_copy(const struct added *added, uint32_t number, char name[COPY
 static int have_copies(struct round *round, uint32_t count, struct gs_error *err)
 {
     struct added *added = &round->placing->added;
-    const struct gs_watch_sink to = snapshot_sink(round->placing->snapshot);
+    const struct gs_watch_sink to = snapshot_sink(&round->placing->snapshot);
     char name[COPY_NAME_BYTES];
     added->node.name = added->node.rules.name = name;
     while (round->copies < count) {
@@ -128,7 +128,7 @@ static int place(struct round *round, struct order *order, struct gs_error *err)
         if (same && before->placed < before->replicas)
             order->verdict = before->verdict;
         else
-            verdict_of(round->placing->snapshot, &order->ask, &order->verdict);
+            verdict_of(&round->placing->snapshot, &order->ask, &order->verdict);
     }
     if (order->place_count)
         qsort(order->places, order->place_count, sizeof(*order->places), by_place);
@@ -139,7 +139,7 @@ static int place(struct round *round, struct order *order, struct gs_error *err)
 
 static int start_over(struct round *round, struct gs_error *err)
 {
-    struct orders *orders = round->placing->orders;
+    struct orders *orders = &round->placing->orders;
     gs_place_take_back(&round->on, 0);
     GS_EACH_OF (order, orders->all, orders->count) {
         const bool held = order->placed && order->kind == ORDER_WAITS;
@@ -154,12 +154,12 @@ static int start_over(struct round *round, struct gs_error *err)
     round->slots = gs_ledger_slots(round->on.ledger);
     round->refused = calloc(round->slots + 1u, sizeof(*round->refused));
     round->before = NULL;
-    return round->refused ? snapshot_learnt(round->placing->snapshot, err) : gs_fail_nomem(err);
+    return round->refused ? snapshot_learnt(&round->placing->snapshot, err) : gs_fail_nomem(err);
 }
 
 static int run(struct round *round, uint32_t copies, struct gs_error *err)
 {
-    struct orders *orders = round->placing->orders;
+    struct orders *orders = &round->placing->orders;
     int result = have_copies(round, copies, err);
     if (result == 0)
         result = start_over(round, err);
@@ -170,10 +170,10 @@ static int run(struct round *round, uint32_t copies, struct gs_error *err)
 
 static struct round begin(struct placing *placing)
 {
-    orders_sort(placing->orders);
+    orders_sort(&placing->orders);
     return (struct round){
         .placing = placing,
-        .on = gs_cluster_place(&placing->snapshot->cluster, placing->policy),
+        .on = gs_cluster_place(&placing->snapshot.cluster, placing->policy),
     };
 }
 
@@ -206,7 +206,7 @@ static uint64_t count_unplaced(const struct orders *orders)
 static int search(struct round *round, uint32_t *ret_count, uint64_t *ret_hopeless,
                   struct gs_error *err)
 {
-    const struct orders *orders = round->placing->orders;
+    const struct orders *orders = &round->placing->orders;
     uint32_t few = 0, enough;
     if (run(round, 0, err) < 0)
         return -1;
