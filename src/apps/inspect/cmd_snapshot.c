@@ -19,7 +19,7 @@ enum { PATH_BYTES = 4096 };
 struct job {
     struct common common;
     const char *path; /* "-" is standard output */
-    json_t *fields;   /* by kind, what is kept: a tree whose leaves are true */
+    json_t *fields;   /* by kind, what is kept */
     const char *kind; /* of the list being read */
     uint64_t nodes, written;
     FILE *out;
@@ -28,72 +28,42 @@ struct job {
 
 /* ---- what is kept ---- */
 
-/* Fields that this project reads; anything else may hold a secret. Environment, arguments, images,
- * volumes, messages of containers, other annotations and labels of pods are left out. */
-static const struct {
-    const char *path, *names;
-} kept[] = {
-    {"Node metadata", "name labels"},
-    {"Node spec", "unschedulable taints"},
-    {"Node status", "capacity allocatable addresses"},
-    {"Node status conditions", "type status"},
-    {"Pod metadata", "name namespace uid creationTimestamp deletionTimestamp ownerReferences"},
-    {"Pod metadata labels", "pod-template-hash scheduling.x-k8s.io/pod-group "
-                            "pod-group.scheduling.sigs.k8s.io"},
-    {"Pod metadata annotations", GS_ALLOCATION_KEY " " GS_MIRROR_KEY},
-    {"Pod spec", "nodeName schedulerName schedulingGroup schedulingGates priority preemptionPolicy "
-                 "overhead resources nodeSelector tolerations"},
-    {"Pod spec affinity", "nodeAffinity"},
-    {"Pod spec initContainers", "name restartPolicy resources"},
-    {"Pod spec containers", "name resources"},
-    {"Pod status", "phase reason message nominatedNodeName qosClass"},
-    {"Pod status conditions", "type status reason message"},
-    {"Pod status initContainerStatuses", "name"},
-    {"Pod status initContainerStatuses state waiting", "reason"},
-    {"Pod status containerStatuses", "name"},
-    {"Pod status containerStatuses state waiting", "reason"},
-};
+/* Fields that this project reads, of both kinds of objects; anything else may hold a secret.
+ * Environment, arguments, images, volumes, messages of containers, other annotations and labels of
+ * pods are left out. JSON in other quotes, with the names of the domain. */
+static const char kept[] =
+    "{'Node': {"
+    " 'metadata': {'name': 1, 'labels': 1, 'annotations': {'%s': 1, '%s': 1, '%s': 1}},"
+    " 'spec': {'unschedulable': 1, 'taints': 1},"
+    " 'status': {'capacity': 1, 'allocatable': 1, 'addresses': 1,"
+    "  'conditions': {'type': 1, 'status': 1}}},"
+    "'Pod': {"
+    " 'metadata': {'name': 1, 'namespace': 1, 'uid': 1, 'creationTimestamp': 1,"
+    "  'deletionTimestamp': 1, 'ownerReferences': 1,"
+    "  'labels': {'pod-template-hash': 1, 'scheduling.x-k8s.io/pod-group': 1,"
+    "   'pod-group.scheduling.sigs.k8s.io': 1, '%s': 1},"
+    "  'annotations': {'%s': 1, '%s': 1, '%s': 1, '%s': 1, '%s': 1, '%s': 1, '%s': 1, '%s': 1,"
+    "   '%s': 1, '%s': 1, '%s': 1, '" GS_ALLOCATION_KEY "': 1, '" GS_MIRROR_KEY "': 1}},"
+    " 'spec': {'nodeName': 1, 'schedulerName': 1, 'schedulingGroup': 1, 'schedulingGates': 1,"
+    "  'priority': 1, 'preemptionPolicy': 1, 'overhead': 1, 'resources': 1, 'nodeSelector': 1,"
+    "  'tolerations': 1, 'affinity': {'nodeAffinity': 1},"
+    "  'initContainers': {'name': 1, 'restartPolicy': 1, 'resources': 1},"
+    "  'containers': {'name': 1, 'resources': 1}},"
+    " 'status': {'phase': 1, 'reason': 1, 'message': 1, 'nominatedNodeName': 1, 'qosClass': 1,"
+    "  'conditions': {'type': 1, 'status': 1, 'reason': 1, 'message': 1},"
+    "  'initContainerStatuses': {'name': 1, 'state': {'waiting': {'reason': 1}}},"
+    "  'containerStatuses': {'name': 1, 'state': {'waiting': {'reason': 1}}}}}}";
 
-/* Takes a word off the text; false: there was none. */
-static bool next_word(const char **text, char word[GS_NAME_BYTES])
+static json_t *read_fields(const struct gs_names *names)
 {
-    const size_t len = strcspn(*text, " ");
-    snprintf(word, GS_NAME_BYTES, "%.*s", (int)len, *text);
-    *text += len + ((*text)[len] == ' ');
-    return len > 0;
-}
-
-static bool add_fields(json_t *at, const char *path, const char *names)
-{
-    char word[GS_NAME_BYTES];
-    while (next_word(&path, word)) {
-        json_t *next = json_object_get(at, word);
-        if (!next && json_object_set_new(at, word, next = json_object()) < 0)
-            return false;
-        at = next;
-    }
-    while (next_word(&names, word)) {
-        if (json_object_set_new(at, word, json_true()) < 0)
-            return false;
-    }
-    return true;
-}
-
-static bool add_all_fields(json_t *to, const struct gs_names *names)
-{
-    const char *const of_node[] = {names->inventory, names->moved, names->cordon};
-    const char *const of_pod[] = {names->idx,       names->assigned,   names->assume_time,
-                                  names->offer,     names->gpu_count,  names->placement,
-                                  names->model,     names->model_deny, names->uuid,
-                                  names->uuid_deny, names->enforce};
-    bool fine = add_fields(to, "Pod metadata labels", names->gpu_count);
-    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-        fine = fine && add_fields(to, kept[i].path, kept[i].names);
-    for (size_t i = 0; i < sizeof(of_node) / sizeof(of_node[0]); i++)
-        fine = fine && add_fields(to, "Node metadata annotations", of_node[i]);
-    for (size_t i = 0; i < sizeof(of_pod) / sizeof(of_pod[0]); i++)
-        fine = fine && add_fields(to, "Pod metadata annotations", of_pod[i]);
-    return fine;
+    _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(1 << 16);
+    gs_buf_printf(&text, kept, names->inventory, names->moved, names->cordon, names->gpu_count,
+                  names->idx, names->assigned, names->assume_time, names->offer, names->gpu_count,
+                  names->placement, names->model, names->model_deny, names->uuid, names->uuid_deny,
+                  names->enforce);
+    for (char *at = text.data; at && *at; at++)
+        *at = *at == '\'' ? '"' : *at;
+    return lookup_parse(&text);
 }
 
 /* What the fields name of a value, of each element where it is an array. NULL: out of memory. */
@@ -102,7 +72,7 @@ static json_t *copy(json_t *from, json_t *fields)
     json_t *member, *field;
     const char *key;
     size_t i;
-    if (json_is_true(fields))
+    if (!json_is_object(fields))
         return json_incref(from);
     json_t *to = json_is_array(from) ? json_array() : json_object();
     json_array_foreach(from, i, member)
@@ -172,8 +142,8 @@ static int write_all(struct job *job, struct gs_error *err)
 {
     struct gs_pages pages = {.path = "/api/v1/nodes", .item = write_item, .ctx = job};
     job->kind = "Node";
-    job->fields = json_object();
-    if (!add_all_fields(job->fields, &job->common.names))
+    job->fields = read_fields(&job->common.names);
+    if (!job->fields)
         return gs_fail_nomem(err);
     if (open_file(job, err) < 0)
         return -1;
