@@ -112,7 +112,7 @@ static const char *node_name(const struct run *run, uint32_t slot)
 
 static void write_moves(struct sheet *to, const struct run *run, const struct gs_defrag_plan *plan)
 {
-    to->rows.unit = verdict_unit(&run->snapshot);
+    to->unit = verdict_unit(&run->snapshot);
     GS_EACH_OF (move, plan->moves, plan->count) {
         const struct gs_defrag_pod *pod = &run->pods[move->pod];
         char ran[WAIT_SHORT_BYTES];
@@ -191,7 +191,7 @@ static int print_entry(const struct run *run, const struct entry *entry)
         printf(", after %" PRIu32 " move%s", plan->count, plan->count == 1 ? "" : "s");
     putchar('\n');
     write_moves(&moves, run, plan);
-    if (sheet_write(stdout, &moves, &run->common.app->terminal) < 0)
+    if (sheet_print(stdout, &moves, NULL, &run->common.app->terminal) < 0)
         return -1;
     if (plan->count)
         print_commands(run, plan);

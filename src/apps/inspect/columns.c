@@ -30,87 +30,56 @@ static bool is_text(const struct column *column)
     return column->kind <= COLUMN_RIGHT;
 }
 
-static const char *text_of(const struct column *column, const void *row)
+static bool is_known(const struct column *column, union cell cell)
 {
-    return *(const char *const *)((const char *)row + column->offset);
+    return is_text(column) ? cell.text != NULL
+                           : cell.number != COLUMN_UNKNOWN || column->kind == COLUMN_GPUS;
 }
 
-static uint64_t number_of(const struct column *column, const void *row)
+static union cell *row_of(const struct sheet *sheet, size_t i)
 {
-    return *(const uint64_t *)((const char *)row + column->offset);
-}
-
-static bool is_known(const struct column *column, const void *row)
-{
-    return is_text(column)
-               ? text_of(column, row) != NULL
-               : number_of(column, row) != COLUMN_UNKNOWN || column->kind == COLUMN_GPUS;
-}
-
-static const void *row_at(const struct rows *rows, size_t i)
-{
-    return (const char *)rows->all + i * rows->size;
-}
-
-/* ---- rows that a function writes ---- */
-
-union cell {
-    const char *text;
-    uint64_t number;
-};
-
-static union cell *cells_of(const struct sheet *sheet, size_t row)
-{
-    return (union cell *)sheet->rows.all + row * sheet->rows.size / sizeof(union cell);
+    return sheet->cells + i * sheet->column_count;
 }
 
 /* The first row says how many columns there are. */
 void sheet_row(struct sheet *sheet)
 {
-    struct rows *rows = &sheet->rows;
-    rows->size = rows->count ? rows->column_count * sizeof(union cell) : 0;
-    rows->columns = sheet->columns;
-    rows->column_count = 0;
-    rows->in = 1;
-    rows->count++;
+    sheet->column_count = 0;
+    sheet->count++;
 }
 
 static void put_value(struct sheet *to, struct column column, union cell value)
 {
-    struct rows *rows = &to->rows;
-    union cell *all = rows->all;
-    to->failed |= !column.head || rows->column_count == COLUMNS_MAX ||
-                  !gs_array_reach(&all, &to->cap, to->cells, sizeof(*all));
+    column.at = to->column_count;
+    to->failed |= !column.head || column.at == COLUMNS_MAX ||
+                  !gs_array_reach(&to->cells, &to->cap, to->cell_count, sizeof(*to->cells));
     if (to->failed)
         return;
-    rows->all = all;
-    all[to->cells++] = value;
-    column.in = 1;
-    column.offset = rows->column_count * sizeof(value);
-    to->columns[rows->column_count++] = column;
+    to->cells[to->cell_count++] = value;
+    to->columns[to->column_count++] = column;
 }
 
 void column_text(struct sheet *to, enum column_kind kind, const char *head, const char *key,
                  enum column_when when, const char *text)
 {
-    put_value(to, (struct column){head, key, kind, .when = when},
+    put_value(to, (struct column){head, key, kind, when},
               (union cell){.text = text && text[0] ? text : NULL});
 }
 
 void column_number(struct sheet *to, enum column_kind kind, const char *head, const char *key,
                    enum column_when when, uint64_t number)
 {
-    put_value(to, (struct column){head, key, kind, .when = when}, (union cell){.number = number});
+    put_value(to, (struct column){head, key, kind, when}, (union cell){.number = number});
 }
 
 uint64_t sheet_number(const struct sheet *sheet, size_t row, size_t column)
 {
-    return cells_of(sheet, row)[column].number;
+    return row_of(sheet, row)[column].number;
 }
 
 void sheet_release(struct sheet *sheet)
 {
-    free(sheet->rows.all);
+    free(sheet->cells);
     gs_arena_release(&sheet->texts);
     *sheet = (struct sheet){0};
 }
@@ -132,80 +101,80 @@ static bool is_called(const struct column *column, const char *name, size_t len)
                    (len == strlen(key) && !strncasecmp(key, name, len)));
 }
 
-/* The column that the list names next, which moves on; NULL: the form has none. */
-static const struct column *next_of(const struct rows *rows, const char **list)
+/* The column that the list names next, which moves on; NULL: there is none. */
+static const struct column *next_of(const struct sheet *sheet, const char **list)
 {
     const char *name = *list;
     const size_t len = strcspn(name, ",");
     *list += len + (name[len] == ',');
-    GS_EACH_OF (column, rows->columns, rows->column_count) {
-        if ((column->in & rows->in) && is_called(column, name, len))
+    GS_EACH_OF (column, sheet->columns, sheet->column_count) {
+        if (is_called(column, name, len))
             return column;
     }
     return NULL;
 }
 
-static void check_list(const struct rows *rows, const char *command, const char *list)
+static void check_list(const struct sheet *sheet, const char *command, const char *list)
 {
     for (const char *at = list; at && (*at || at == list);) {
         const char *name = at;
-        if (next_of(rows, &at))
+        if (next_of(sheet, &at))
             continue;
         fprintf(stderr, "%s: there is no column %.*s\n", command, (int)strcspn(name, ","), name);
         exit(2);
     }
 }
 
-void rows_check(const struct rows *rows, const char *command, const struct output *output)
+void sheet_check(struct sheet *sheet, const char *command, const struct output *output)
 {
-    check_list(rows, command, output->columns);
-    check_list(rows, command, output->sort);
+    check_list(sheet, command, output->columns);
+    check_list(sheet, command, output->sort);
+    sheet_release(sheet);
 }
 
-static bool is_shown(const struct rows *rows, const struct column *column,
+static bool is_shown(const struct sheet *sheet, const struct column *column,
                      enum output_format format)
 {
     bool set = !(column->when & COLUMN_IF_SET);
-    if (!(column->in & rows->in))
-        return false;
     if (format >= OUTPUT_JSON)
         return column->key != NULL;
-    for (size_t i = 0; i < rows->count && !set; i++)
-        set = is_known(column, row_at(rows, i)) &&
-              (is_text(column) || number_of(column, row_at(rows, i)));
+    for (size_t i = 0; i < sheet->count && !set; i++) {
+        const union cell cell = row_of(sheet, i)[column->at];
+        set = is_known(column, cell) && (is_text(column) || cell.number);
+    }
     return set && column->when <= (format == OUTPUT_TABLE ? COLUMN_IF_SET : COLUMN_WIDE_IF_SET);
 }
 
-/* Those that the form has not are passed over. */
-static void add_named(struct choice *choice, const struct rows *rows, const char *list)
+/* Those that there are not are passed over. */
+static void add_named(struct choice *choice, const struct sheet *sheet, const char *list)
 {
     while (list && *list && choice->count < COLUMNS_MAX) {
-        const struct column *column = next_of(rows, &list);
+        const struct column *column = next_of(sheet, &list);
         if (column)
             choice->all[choice->count++] = column;
     }
 }
 
-static struct choice choose(const struct rows *rows, const struct output *output)
+static struct choice choose(const struct sheet *sheet, const struct output *output)
 {
+    static const struct output usual;
     struct choice choice = {.count = 0};
-    add_named(&choice, rows, output->columns);
-    for (size_t i = 0; !output->columns && i < rows->column_count; i++) {
-        if (is_shown(rows, &rows->columns[i], output->format))
-            choice.all[choice.count++] = &rows->columns[i];
+    output = output ? output : &usual;
+    add_named(&choice, sheet, output->columns);
+    GS_EACH_OF (column, sheet->columns, output->columns ? 0 : sheet->column_count) {
+        if (is_shown(sheet, column, output->format))
+            choice.all[choice.count++] = column;
     }
     return choice;
 }
 
 /* ---- order ---- */
 
-static int order_by(const struct column *column, const void *a, const void *b)
+static int order_by(const struct column *column, union cell a, union cell b)
 {
-    if (is_text(column)) {
-        const char *x = text_of(column, a), *y = text_of(column, b);
-        return strverscmp(x ? x : "", y ? y : "");
-    }
-    uint64_t x = number_of(column, a), y = number_of(column, b);
+    if (is_text(column))
+        return strverscmp(a.text ? a.text : "", b.text ? b.text : "");
+    const uint64_t x = a.number, y = b.number;
     if (x == y)
         return 0;
     return (x < y || x == COLUMN_UNKNOWN) && y != COLUMN_UNKNOWN ? 1 : -1;
@@ -213,20 +182,22 @@ static int order_by(const struct column *column, const void *a, const void *b)
 
 static int order_rows(const void *a, const void *b, void *ctx)
 {
+    const union cell *x = a, *y = b;
     const struct choice *order = ctx;
     int result = 0;
     for (size_t i = 0; i < order->count && result == 0; i++)
-        result = order_by(order->all[i], a, b);
+        result = order_by(order->all[i], x[order->all[i]->at], y[order->all[i]->at]);
     return result;
 }
 
-void rows_sort(const struct rows *rows, const struct output *output, const char *then)
+void sheet_sort(struct sheet *sheet, const struct output *output, const char *then)
 {
     struct choice order = {.count = 0};
-    add_named(&order, rows, output ? output->sort : NULL);
-    add_named(&order, rows, then);
-    if (rows->count)
-        qsort_r(rows->all, rows->count, rows->size, order_rows, &order);
+    add_named(&order, sheet, output ? output->sort : NULL);
+    add_named(&order, sheet, then);
+    if (sheet->count && !sheet->failed)
+        qsort_r(sheet->cells, sheet->count, sheet->column_count * sizeof(union cell), order_rows,
+                &order);
 }
 
 /* "a, b", of rows in the texts' order; of many the first. */
@@ -243,17 +214,16 @@ static const char *list_texts(struct gs_arena *texts, const char *list, const ch
 
 static void join_cells(struct sheet *sheet, union cell *to, const union cell *from)
 {
-    for (size_t i = 0; i < sheet->rows.column_count; i++) {
-        const struct column *column = &sheet->columns[i];
-        union cell *sum = &to[i];
-        const union cell more = from[i];
+    GS_EACH_OF (column, sheet->columns, sheet->column_count) {
+        union cell *sum = &to[column->at];
+        const union cell more = from[column->at];
         if (column->kind == COLUMN_TEXT)
             sum->text = list_texts(&sheet->texts, sum->text, more.text);
         else if (is_text(column))
             sum->text = sum->text ? sum->text : more.text;
         else if (column->kind != COLUMN_EACH)
             column_add(&sum->number, more.number);
-        else if (!is_known(column, to) || (is_known(column, from) && more.number > sum->number))
+        else if (!is_known(column, *sum) || (is_known(column, more) && more.number > sum->number))
             *sum = more;
     }
 }
@@ -262,32 +232,31 @@ void sheet_join(struct sheet *sheet, const char *columns, const char *then)
 {
     struct choice same = {.count = 0};
     size_t kept = 0;
-    add_named(&same, &sheet->rows, columns);
-    rows_sort(&sheet->rows, &(struct output){.sort = columns}, then);
-    for (size_t i = 0; i < sheet->rows.count && !sheet->failed; i++) {
-        union cell *row = cells_of(sheet, i);
-        if (kept && order_rows(cells_of(sheet, kept - 1), row, &same) == 0)
-            join_cells(sheet, cells_of(sheet, kept - 1), row);
+    add_named(&same, sheet, columns);
+    sheet_sort(sheet, &(struct output){.sort = columns}, then);
+    for (size_t i = 0; i < sheet->count && !sheet->failed; i++) {
+        union cell *row = row_of(sheet, i);
+        if (kept && order_rows(row_of(sheet, kept - 1), row, &same) == 0)
+            join_cells(sheet, row_of(sheet, kept - 1), row);
         else
-            memmove(cells_of(sheet, kept++), row, sheet->rows.size);
+            memmove(row_of(sheet, kept++), row, sheet->column_count * sizeof(*row));
     }
-    sheet->rows.count = kept;
-    sheet->cells = (uint32_t)(kept * sheet->rows.column_count);
+    sheet->count = kept;
+    sheet->cell_count = (uint32_t)(kept * sheet->column_count);
 }
 
-void sheet_total(struct sheet *sheet)
+void sheet_total(struct sheet *sheet, bool add)
 {
-    struct rows *rows = &sheet->rows;
     if (sheet->failed)
         return;
-    union cell *total = cells_of(sheet, --rows->count);
-    for (size_t r = 0; r < rows->count; r++) {
-        for (size_t i = 0; i < rows->column_count; i++) {
-            if (sheet->columns[i].kind == COLUMN_NUMBER || sheet->columns[i].kind == COLUMN_BYTES)
-                column_add(&total[i].number, cells_of(sheet, r)[i].number);
+    union cell *total = row_of(sheet, --sheet->count);
+    for (size_t r = 0; add && r < sheet->count; r++) {
+        GS_EACH_OF (column, sheet->columns, sheet->column_count) {
+            if (column->kind == COLUMN_NUMBER || column->kind == COLUMN_BYTES)
+                column_add(&total[column->at].number, row_of(sheet, r)[column->at].number);
         }
     }
-    rows->total = total;
+    sheet->has_total = true;
 }
 
 /* ---- the table ---- */
@@ -306,18 +275,18 @@ struct room {
     size_t name, prose;
 };
 
-static const char *cell_of(const struct column *column, const void *row, char to[CELL_BYTES])
+static const char *cell_of(const struct column *column, union cell cell, char to[CELL_BYTES])
 {
-    if (!is_known(column, row))
+    if (!is_known(column, cell))
         return "-";
     if (is_text(column))
-        return text_of(column, row)[0] ? text_of(column, row) : "-";
+        return cell.text;
     if (column->kind == COLUMN_BYTES || column->kind == COLUMN_EACH)
-        usage_text(number_of(column, row), GS_UNIT_GIB, to);
+        usage_text(cell.number, GS_UNIT_GIB, to);
     else if (column->kind == COLUMN_GPUS)
-        gs_codec_idx_format(number_of(column, row), to);
+        gs_codec_idx_format(cell.number, to);
     else
-        snprintf(to, CELL_BYTES, "%" PRIu64, number_of(column, row));
+        snprintf(to, CELL_BYTES, "%" PRIu64, cell.number);
     return to;
 }
 
@@ -345,10 +314,10 @@ static char *wrapped(const char *text, size_t width)
 }
 
 static bool put_cell(struct libscols_line *line, size_t at, const struct column *column,
-                     const void *row, const struct room *room)
+                     union cell value, const struct room *room)
 {
     char text[CELL_BYTES], name[NAME_MOST + 1];
-    const char *cell = cell_of(column, row, text);
+    const char *cell = cell_of(column, value, text);
     _cleanup_free_ char *lines =
         column->kind == COLUMN_PROSE && room->prose < SIZE_MAX ? wrapped(cell, room->prose) : NULL;
     if (column->kind == COLUMN_TEXT && room->name < NAME_MOST) {
@@ -414,16 +383,15 @@ static void leave_out(struct choice *choice, size_t *widest)
 }
 
 /* First names are cut, then the last columns are left out; prose has what is left. */
-static void fit(const struct rows *rows, struct choice *choice, struct room *room, size_t width)
+static void fit(const struct sheet *sheet, struct choice *choice, struct room *room, size_t width)
 {
     char text[CELL_BYTES];
     size_t widest[COLUMNS_MAX] = {0};
     for (size_t i = 0; i < choice->count; i++) {
         const struct column *column = choice->all[i];
-        widest[i] = strlen(column->head) + (strstr(column->head, "()") ? strlen(rows->unit) : 0);
-        for (size_t r = 0; r < rows->count + (rows->total != NULL); r++) {
-            const void *row = r < rows->count ? row_at(rows, r) : rows->total;
-            const size_t len = strlen(cell_of(column, row, text));
+        widest[i] = strlen(head_of(column, sheet->unit, text));
+        for (size_t r = 0; r < sheet->count + sheet->has_total; r++) {
+            const size_t len = strlen(cell_of(column, row_of(sheet, r)[column->at], text));
             widest[i] = len > widest[i] ? len : widest[i];
         }
     }
@@ -440,88 +408,93 @@ static void fit(const struct rows *rows, struct choice *choice, struct room *roo
         room->prose++;
 }
 
-static bool put_line(struct libscols_table *table, const struct choice *choice, const void *row,
-                     bool total, const struct room *room)
+static bool put_line(struct libscols_table *table, const struct sheet *sheet,
+                     const struct choice *choice, size_t row, const struct room *room)
 {
     struct libscols_line *line = scols_table_new_line(table, NULL);
     bool fine = line;
-    for (size_t i = 0; i < choice->count && fine; i++)
-        fine = total && is_text(choice->all[i])
+    for (size_t i = 0; i < choice->count && fine; i++) {
+        const struct column *column = choice->all[i];
+        fine = row == sheet->count && is_text(column) /* of the total */
                    ? scols_line_set_data(line, i, i ? "" : "TOTAL") == 0
-                   : put_cell(line, i, choice->all[i], row, room);
+                   : put_cell(line, i, column, row_of(sheet, row)[column->at], room);
+    }
     return fine;
 }
 
 /* libsmartcols leaves the last line without its end. *Caller frees*; NULL: no memory. */
-static char *lay_out(const struct rows *rows, const struct choice *choice, const struct room *room)
+static char *lay_out(const struct sheet *sheet, const struct choice *choice,
+                     const struct room *room)
 {
     struct libscols_table *table = scols_new_table();
     _cleanup_free_ char *lines = NULL;
     char *text = NULL;
     /* the room was found before: no cell is cut */
-    bool fine = table && scols_table_set_column_separator(table, "  ") == 0 &&
+    bool fine = !sheet->failed && table && scols_table_set_column_separator(table, "  ") == 0 &&
                 scols_table_set_termforce(table, SCOLS_TERMFORCE_NEVER) == 0;
     for (size_t i = 0; i < choice->count && fine; i++)
-        fine = put_head(table, choice->all[i], rows->unit);
-    for (size_t r = 0; r < rows->count && fine; r++)
-        fine = put_line(table, choice, row_at(rows, r), false, room);
-    if (fine && rows->total)
-        fine = put_line(table, choice, rows->total, true, room);
-    if (fine && scols_print_table_to_string(table, &lines) == 0 &&
-        asprintf(&text, "%s\n", lines) < 0)
+        fine = put_head(table, choice->all[i], sheet->unit);
+    for (size_t r = 0; r < sheet->count + sheet->has_total && fine; r++)
+        fine = put_line(table, sheet, choice, r, room);
+    if (fine && !sheet->count)
+        text = strdup("");
+    else if (fine && scols_print_table_to_string(table, &lines) == 0 &&
+             asprintf(&text, "%s\n", lines) < 0)
         text = NULL;
     scols_unref_table(table);
     return text;
 }
 
-static int print_table(FILE *out, const struct rows *rows, struct choice *choice,
+char *sheet_text(struct sheet *sheet)
+{
+    const struct choice choice = choose(sheet, NULL);
+    const struct room room = {NAME_MOST, SIZE_MAX};
+    char *text = lay_out(sheet, &choice, &room);
+    sheet_release(sheet);
+    return text;
+}
+
+static int print_table(FILE *out, const struct sheet *sheet, struct choice *choice,
                        const struct terminal *terminal)
 {
     struct room room = {NAME_MOST, SIZE_MAX};
     const size_t all = choice->count;
-    if (terminal->screen && terminal->width)
-        fit(rows, choice, &room, terminal->width);
+    if (terminal && terminal->screen && terminal->width)
+        fit(sheet, choice, &room, terminal->width);
     if (choice->count < all)
         fprintf(stderr, PROGRAM ": this terminal is too narrow for the columns");
     for (size_t i = choice->count; i < all; i++)
         fprintf(stderr, " %.*s%s", (int)strcspn(choice->all[i]->head, "("), choice->all[i]->head,
                 i + 1 < all ? "" : " (see --columns)\n");
-    _cleanup_free_ char *text = lay_out(rows, choice, &room);
+    _cleanup_free_ char *text = lay_out(sheet, choice, &room);
     return text ? fputs(text, out) : -1;
-}
-
-int rows_write(FILE *out, const struct rows *rows, const struct terminal *terminal)
-{
-    static const struct terminal pipe;
-    struct rows plain = *rows;
-    struct choice choice = choose(rows, &(struct output){OUTPUT_TABLE});
-    plain.total = NULL;
-    return rows->count ? print_table(out, &plain, &choice, terminal ? terminal : &pipe) : 0;
 }
 
 /* ---- documents ---- */
 
 static void put_member(struct doc *doc, const struct column *column, const char *key,
-                       const void *row)
+                       union cell cell)
 {
     if (is_text(column))
-        doc_text(doc, key, text_of(column, row));
+        doc_text(doc, key, cell.text);
     else if (column->kind == COLUMN_BOOL)
-        doc_bool(doc, key, number_of(column, row));
+        doc_bool(doc, key, cell.number);
     else if (column->kind == COLUMN_GPUS)
-        doc_gpus(doc, key, number_of(column, row));
+        doc_gpus(doc, key, cell.number);
     else
-        doc_number(doc, key, number_of(column, row));
+        doc_number(doc, key, cell.number);
 }
 
-static void put_members(struct doc *doc, const struct choice *choice, const void *row)
+static void put_members(struct doc *doc, const struct sheet *sheet, const struct choice *choice,
+                        size_t row)
 {
     char open[32] = "";
     for (size_t i = 0; i < choice->count; i++) {
         const struct column *column = choice->all[i];
+        const union cell cell = row_of(sheet, row)[column->at];
         const char *key = column->key, *dot = key ? strchr(key, '.') : NULL;
         const size_t len = dot ? (size_t)(dot - key) : 0;
-        if (!is_known(column, row) || !key)
+        if (!is_known(column, cell) || !key)
             continue;
         if (open[0] && (strlen(open) != len || strncmp(open, key, len) != 0)) {
             doc_end(doc);
@@ -531,176 +504,138 @@ static void put_members(struct doc *doc, const struct choice *choice, const void
             snprintf(open, sizeof(open), "%.*s", (int)len, key);
             doc_object(doc, open);
         }
-        put_member(doc, column, dot ? dot + 1 : key, row);
+        put_member(doc, column, dot ? dot + 1 : key, cell);
     }
     if (open[0])
         doc_end(doc);
 }
 
-void rows_members(struct doc *doc, const struct rows *rows, const struct output *output,
-                  const void *row)
-{
-    const struct choice choice = choose(rows, output ? output : &(struct output){OUTPUT_JSON});
-    put_members(doc, &choice, row);
-}
-
-void rows_list(struct doc *doc, const char *key, const struct rows *rows)
+static void put_list(struct doc *doc, const char *key, const struct sheet *sheet,
+                     const struct choice *choice)
 {
     doc_list(doc, key);
-    for (size_t i = 0; i < rows->count; i++) {
+    for (size_t i = 0; i < sheet->count; i++) {
         doc_object(doc, NULL);
-        rows_members(doc, rows, NULL, row_at(rows, i));
+        put_members(doc, sheet, choice, i);
         doc_end(doc);
     }
     doc_end(doc);
 }
 
-void rows_table(struct doc *doc, const struct table *table, const struct rows *rows, size_t all)
+static const struct output all_keys = {OUTPUT_JSON};
+
+void sheet_members(struct doc *doc, struct sheet *sheet, const struct output *output)
+{
+    const struct choice choice = choose(sheet, output ? output : &all_keys);
+    doc->failed |= sheet->failed;
+    if (!sheet->failed)
+        put_members(doc, sheet, &choice, 0);
+    sheet_release(sheet);
+}
+
+void sheet_list(struct doc *doc, const char *key, struct sheet *sheet)
+{
+    const struct choice choice = choose(sheet, &all_keys);
+    doc->failed |= sheet->failed;
+    if (!sheet->failed)
+        put_list(doc, key, sheet, &choice);
+    sheet_release(sheet);
+}
+
+static void put_page(struct doc *doc, const struct table *table, const struct sheet *sheet,
+                     const struct choice *choice)
 {
     char text[CELL_BYTES];
-    const struct choice choice =
-        choose(rows, &(struct output){OUTPUT_TABLE, .columns = table->columns});
-    doc_object(doc, NULL);
-    doc_text(doc, "id", table->id);
-    doc_text(doc, "title", table->title);
-    doc_number(doc, "count", all);
     doc_list(doc, "columns");
-    for (size_t i = 0; i < choice.count; i++) {
+    for (size_t i = 0; i < choice->count; i++) {
         doc_object(doc, NULL);
-        doc_text(doc, "head", head_of(choice.all[i], rows->unit, text));
-        doc_bool(doc, "number", !is_text(choice.all[i]));
+        doc_text(doc, "head", head_of(choice->all[i], sheet->unit, text));
+        doc_bool(doc, "number", !is_text(choice->all[i]));
         doc_end(doc);
     }
     doc_end(doc);
     doc_list(doc, "rows");
-    for (size_t r = 0; r < rows->count && r < table->most; r++) {
+    for (size_t r = 0; r < sheet->count && r < table->most; r++) {
         doc_list(doc, NULL);
-        for (size_t i = 0; i < choice.count; i++)
-            doc_text(doc, NULL, cell_of(choice.all[i], row_at(rows, r), text));
+        for (size_t i = 0; i < choice->count; i++)
+            doc_text(doc, NULL,
+                     cell_of(choice->all[i], row_of(sheet, r)[choice->all[i]->at], text));
         doc_end(doc);
     }
     doc_end(doc);
-    doc_end(doc);
 }
 
-static int print_document(const struct rows *rows, const struct choice *choice, bool yaml)
+void sheet_table(struct doc *doc, const struct table *table, struct sheet *sheet, size_t all)
+{
+    const struct choice choice = choose(sheet, &(struct output){.columns = table->columns});
+    doc->failed |= sheet->failed;
+    doc_object(doc, NULL);
+    doc_text(doc, "id", table->id);
+    doc_text(doc, "title", table->title);
+    doc_number(doc, "count", all ? all : sheet->count);
+    if (!sheet->failed)
+        put_page(doc, table, sheet, &choice);
+    doc_end(doc);
+    sheet_release(sheet);
+}
+
+static int print_document(FILE *out, const struct sheet *sheet, const struct choice *choice,
+                          bool yaml)
 {
     struct doc doc;
-    doc_open(&doc, stdout, yaml);
-    doc_list(&doc, "items");
-    for (size_t i = 0; i < rows->count; i++) {
-        doc_object(&doc, NULL);
-        put_members(&doc, choice, row_at(rows, i));
-        doc_end(&doc);
-    }
-    doc_end(&doc);
+    doc_open(&doc, out, yaml);
+    put_list(&doc, "items", sheet, choice);
     doc_object(&doc, "total");
-    if (rows->total)
-        put_members(&doc, choice, rows->total);
+    if (sheet->has_total)
+        put_members(&doc, sheet, choice, sheet->count);
     doc_end(&doc);
     return doc_close(&doc);
 }
 
 /* RFC 4180: each text between quotes, of which those in it are doubled. */
-static void put_csv(const struct column *column, const void *row)
+static void put_csv(FILE *out, const struct column *column, union cell cell)
 {
-    if (!is_known(column, row))
+    if (!is_known(column, cell))
         return;
     if (!is_text(column)) {
-        printf("%" PRIu64, number_of(column, row));
+        fprintf(out, "%" PRIu64, cell.number);
         return;
     }
-    putchar('"');
-    for (const char *at = text_of(column, row); *at; at++) {
+    putc('"', out);
+    for (const char *at = cell.text; *at; at++) {
         if (*at == '"')
-            putchar('"');
-        putchar(*at);
+            putc('"', out);
+        putc(*at, out);
     }
-    putchar('"');
+    putc('"', out);
 }
 
-static int print_csv(const struct rows *rows, const struct choice *choice)
+static int print_csv(FILE *out, const struct sheet *sheet, const struct choice *choice)
 {
     for (size_t i = 0; i < choice->count; i++)
-        printf("%s%s", i ? "," : "", choice->all[i]->key ?: choice->all[i]->head);
-    for (size_t r = 0; r < rows->count; r++) {
+        fprintf(out, "%s%s", i ? "," : "", choice->all[i]->key ?: choice->all[i]->head);
+    for (size_t r = 0; r < sheet->count; r++) {
         for (size_t i = 0; i < choice->count; i++) {
-            putchar(i ? ',' : '\n');
-            put_csv(choice->all[i], row_at(rows, r));
+            putc(i ? ',' : '\n', out);
+            put_csv(out, choice->all[i], row_of(sheet, r)[choice->all[i]->at]);
         }
     }
-    putchar('\n');
+    putc('\n', out);
     return 0;
 }
 
-int rows_print(const struct rows *rows, const struct output *output,
-               const struct terminal *terminal)
+int sheet_print(FILE *out, struct sheet *sheet, const struct output *output,
+                const struct terminal *terminal)
 {
-    struct choice choice = choose(rows, output);
-    switch (output->format) {
-    case OUTPUT_JSON:
-    case OUTPUT_YAML:
-        return print_document(rows, &choice, output->format == OUTPUT_YAML);
-    case OUTPUT_CSV:
-        return print_csv(rows, &choice);
-    case OUTPUT_TABLE:
-    case OUTPUT_WIDE:
-        break;
-    }
-    return rows->count ? print_table(stdout, rows, &choice, terminal) : 0;
-}
-
-/* ---- sheets ---- */
-
-void sheet_check(struct sheet *sheet, const char *command, const struct output *output)
-{
-    rows_check(&sheet->rows, command, output);
-    sheet_release(sheet);
-}
-
-int sheet_print(struct sheet *sheet, const struct output *output, const struct terminal *terminal)
-{
-    int result = sheet->failed ? -1 : rows_print(&sheet->rows, output, terminal);
+    const enum output_format format = output ? output->format : OUTPUT_TABLE;
+    struct choice choice = choose(sheet, output);
+    int result = sheet->failed ? -1 : 0;
+    if (result == 0 && format == OUTPUT_CSV)
+        result = print_csv(out, sheet, &choice);
+    else if (result == 0 && format >= OUTPUT_JSON)
+        result = print_document(out, sheet, &choice, format == OUTPUT_YAML);
+    else if (result == 0 && sheet->count)
+        result = print_table(out, sheet, &choice, terminal);
     sheet_release(sheet);
     return result;
-}
-
-char *sheet_text(struct sheet *sheet)
-{
-    const struct choice choice = choose(&sheet->rows, &(struct output){OUTPUT_TABLE});
-    const struct room room = {NAME_MOST, SIZE_MAX};
-    char *text = sheet->failed       ? NULL
-                 : sheet->rows.count ? lay_out(&sheet->rows, &choice, &room)
-                                     : strdup("");
-    sheet_release(sheet);
-    return text;
-}
-
-int sheet_write(FILE *out, struct sheet *sheet, const struct terminal *terminal)
-{
-    int result = sheet->failed ? -1 : rows_write(out, &sheet->rows, terminal);
-    sheet_release(sheet);
-    return result;
-}
-
-void sheet_list(struct doc *doc, const char *key, struct sheet *sheet)
-{
-    doc->failed |= sheet->failed;
-    rows_list(doc, key, &sheet->rows);
-    sheet_release(sheet);
-}
-
-void sheet_table(struct doc *doc, const struct table *table, struct sheet *sheet)
-{
-    doc->failed |= sheet->failed;
-    rows_table(doc, table, &sheet->rows, sheet->rows.count);
-    sheet_release(sheet);
-}
-
-void sheet_members(struct doc *doc, struct sheet *sheet, const struct output *output)
-{
-    doc->failed |= sheet->failed;
-    if (sheet->rows.count)
-        rows_members(doc, &sheet->rows, output, sheet->rows.all);
-    sheet_release(sheet);
 }

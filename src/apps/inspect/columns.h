@@ -8,16 +8,20 @@
 #include "inspect/terminal.h"
 
 /*
- * What is known of one kind of row, a column a line: tables, documents, CSV, --columns and --sort
- * follow from that.
+ * Rows of one kind, which a function writes, a column a line; tables, documents, CSV, --columns and
+ * --sort follow from that. It is called once for each row, with the same columns in the same order.
  *
- *   static const struct column columns[] = {
- *       {"POD", "name", COLUMN_TEXT, offsetof(struct row, name), BY_POD},
- *       {"USED(GiB)", "usedBytes", COLUMN_BYTES, offsetof(struct row, used), BY_POD, COLUMN_WIDE},
- *   };
+ *   struct sheet sheet = {.unit = "GiB"};
+ *   sheet_row(&sheet);
+ *   column_text(&sheet, COLUMN_TEXT, "POD", "name", COLUMN_ALWAYS, pod->name);
+ *   column_number(&sheet, COLUMN_BYTES, "USED(GiB)", "usedBytes", COLUMN_WIDE, used);
+ *   sheet_print(stdout, &sheet, output, terminal);            or another of those that release it
+ *
+ * It stays where it is. Texts are borrowed; `texts` is for those that are made. Without memory it
+ * has failed.
  */
 enum column_kind {
-    COLUMN_TEXT,   /* const char *; NULL: not known. On a narrow terminal its middle is left out */
+    COLUMN_TEXT,   /* NULL or "": not known. On a narrow terminal its middle is left out */
     COLUMN_PROSE,  /* the same, where it wraps between words */
     COLUMN_RIGHT,  /* the same at the right, never cut */
     COLUMN_NUMBER, /* uint64_t */
@@ -42,10 +46,36 @@ struct column {
     const char *key;  /* of documents and CSV; "closest.node": within an object, whose members
                          follow each other; NULL: no document has it */
     enum column_kind kind;
-    size_t offset; /* in a row */
-    unsigned in;   /* bits of the forms that have it */
     enum column_when when;
+    size_t at; /* its place in a row */
 };
+
+union cell {
+    const char *text;
+    uint64_t number;
+};
+
+enum { COLUMNS_MAX = GS_GPUS_MAX + 8 };
+struct sheet {
+    const char *unit; /* of the heads with "()" */
+    struct column columns[COLUMNS_MAX];
+    size_t column_count, count; /* rows; the total is behind them */
+    union cell *cells;
+    uint32_t cell_count, cap;
+    bool has_total;
+    struct gs_arena texts;
+    bool failed;
+};
+void sheet_row(struct sheet *sheet);
+void column_text(struct sheet *to, enum column_kind kind, const char *head, const char *key,
+                 enum column_when when, const char *text);
+void column_number(struct sheet *to, enum column_kind kind, const char *head, const char *key,
+                   enum column_when when, uint64_t number);
+/* The number in that row and column. */
+uint64_t sheet_number(const struct sheet *sheet, size_t row, size_t column);
+
+/* Adds what is known; a sum that is too large stays below COLUMN_UNKNOWN. */
+void column_add(uint64_t *sum, uint64_t number);
 
 /* Names in the lists, between commas, are heads (up to a parenthesis) or keys, in any case. */
 struct output {
@@ -64,93 +94,35 @@ struct output {
                "order of the rows, by columns: largest value first, texts by letter")
 bool output_parse(void *to, const char *text);
 
-struct rows {
-    const struct column *columns;
-    size_t column_count;
-    unsigned in; /* the form */
-    const char *unit;
-    void *all;
-    size_t size, count; /* of one row; rows */
-    const void *total;  /* a row of all; NULL: there is none */
-};
-
-/* Of an array of columns, in its first form, without rows. */
-#define ROWS_OF(array, type)                                                                       \
-    {                                                                                              \
-        .columns = (array), .column_count = sizeof(array) / sizeof((array)[0]), .in = 1,           \
-        .unit = "", .size = sizeof(type)                                                           \
-    }
-
-/*
- * Rows that a function writes, a column a line: it is called once for each row, with the same
- * columns in the same order.
- *
- *   struct sheet sheet = {.rows.unit = "GiB"};
- *   sheet_row(&sheet);
- *   column_text(&sheet, COLUMN_TEXT, "POD", "name", COLUMN_ALWAYS, pod->name);
- *   sheet_write(stdout, &sheet, terminal);                    or another of the last
- *
- * It stays where it is. Texts are borrowed; `texts` is for those that are made. Without memory it
- * has failed, and less rows.
- */
-enum { COLUMNS_MAX = GS_GPUS_MAX + 8 };
-struct sheet {
-    struct rows rows;
-    struct column columns[COLUMNS_MAX];
-    struct gs_arena texts;
-    uint32_t cap, cells; /* of all rows */
-    bool failed;
-};
-void sheet_row(struct sheet *sheet);
-/* text: NULL and "" are not known. */
-void column_text(struct sheet *to, enum column_kind kind, const char *head, const char *key,
-                 enum column_when when, const char *text);
-void column_number(struct sheet *to, enum column_kind kind, const char *head, const char *key,
-                   enum column_when when, uint64_t number);
-/* The number in that row and column. */
-uint64_t sheet_number(const struct sheet *sheet, size_t row, size_t column);
+/* First by output->sort (output NULL: none), then by the list, of which the rows need not have all:
+ * texts by letter (n2 before n10), the largest number first, what is not known last. */
+void sheet_sort(struct sheet *sheet, const struct output *output, const char *then);
 /* Sorts by those columns and then others, and makes one row of those that are equal in the first:
  * numbers are summed up, texts are listed, of prose the first that is known stays. */
 void sheet_join(struct sheet *sheet, const char *columns, const char *then);
-/* The last row becomes the total, to which the others are added. */
-void sheet_total(struct sheet *sheet);
+/* The last row becomes the total; add: the others are added to it. */
+void sheet_total(struct sheet *sheet, bool add);
+
+/* ---- all of the following release it ---- */
+
 void sheet_release(struct sheet *sheet);
 
-/* Adds what is known; a sum that is too large stays below COLUMN_UNKNOWN. */
-void column_add(uint64_t *sum, uint64_t number);
-
-/* Exits (bad usage) where output names a column that the form has not. */
-void rows_check(const struct rows *rows, const char *command, const struct output *output);
-
-/* First by output->sort (output NULL: none), then by the list, of which the form need not have all:
- * texts by letter (n2 before n10), the largest number first, what is not known last. */
-void rows_sort(const struct rows *rows, const struct output *output, const char *then);
-
-/* Onto standard output: a table with the row TOTAL, CSV, or {"items": [...], "total": {...}}. On a
- * terminal a table fits the width: names are cut, prose wraps, and the last other columns are left
- * out, which standard error says. -1: failed. */
-int rows_print(const struct rows *rows, const struct output *output,
-               const struct terminal *terminal);
-
-/* A table without a total, which does not look at rows->total; nothing without rows. terminal NULL:
- * as in a pipe. -1: failed. */
-int rows_write(FILE *out, const struct rows *rows, const struct terminal *terminal);
-
-/* The same of a sheet, which is released then. */
+/* Exits (bad usage) where output names a column that there is not. */
 void sheet_check(struct sheet *sheet, const char *command, const struct output *output);
-int sheet_print(struct sheet *sheet, const struct output *output, const struct terminal *terminal);
-/* The table as in a pipe; *caller frees*; NULL: no memory. */
-char *sheet_text(struct sheet *sheet);
-int sheet_write(FILE *out, struct sheet *sheet, const struct terminal *terminal);
-void sheet_list(struct doc *doc, const char *key, struct sheet *sheet);
-/* Those of its only row; output NULL: all. */
-void sheet_members(struct doc *doc, struct sheet *sheet, const struct output *output);
 
-/* The members of a row, in an object that is open; output NULL: all. */
-void rows_members(struct doc *doc, const struct rows *rows, const struct output *output,
-                  const void *row);
+/* A table with the row TOTAL, nothing without rows; CSV, or {"items": [...], "total": {...}}. On a
+ * terminal a table fits the width: names are cut, prose wraps, and the last other columns are left
+ * out, which standard error says. output NULL: the usual table; terminal NULL: as in a pipe. -1:
+ * failed. */
+int sheet_print(FILE *out, struct sheet *sheet, const struct output *output,
+                const struct terminal *terminal);
+/* The usual table as in a pipe; *caller frees*; NULL: no memory. */
+char *sheet_text(struct sheet *sheet);
+
 /* A list of the rows. */
-void rows_list(struct doc *doc, const char *key, const struct rows *rows);
+void sheet_list(struct doc *doc, const char *key, struct sheet *sheet);
+/* The members of the only row, in an object that is open; output NULL: all. */
+void sheet_members(struct doc *doc, struct sheet *sheet, const struct output *output);
 
 /* A table that the page shows, in a list that is open: the same heads and cells as on a terminal.
  */
@@ -159,9 +131,7 @@ struct table {
     const char *columns; /* as of --columns; NULL: those of a table */
     size_t most;         /* rows */
 };
-/* all: rows that there are, of which these are the first. */
-void rows_table(struct doc *doc, const struct table *table, const struct rows *rows, size_t all);
-/* Of a sheet, which is released then. */
-void sheet_table(struct doc *doc, const struct table *table, struct sheet *sheet);
+/* all: rows that there are; 0: the sheet has them all. */
+void sheet_table(struct doc *doc, const struct table *table, struct sheet *sheet, size_t all);
 
 #endif

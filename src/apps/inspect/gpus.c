@@ -164,7 +164,7 @@ static void write_pods(struct sheet *to, const struct view *view, const struct v
 static void write_both(const struct view *view, const struct view_node *node, gs_gpu_mask gpus,
                        struct sheet *some, struct sheet *pods)
 {
-    some->rows.unit = pods->rows.unit = gs_unit_name(view_unit_of(view, node));
+    some->unit = pods->unit = gs_unit_name(view_unit_of(view, node));
     EACH_GPU (gpu, node) {
         if (gpus & GS_GPU_BIT(gpu->idx))
             write_gpu(some, node, gpu);
@@ -177,8 +177,8 @@ void gpus_tables(struct doc *doc, const struct view *view, const struct view_nod
 {
     struct sheet some = {0}, pods = {0};
     write_both(view, node, gpus, &some, &pods);
-    sheet_table(doc, &(struct table){"gpus", "GPUs", .most = GS_GPUS_MAX}, &some);
-    sheet_table(doc, &(struct table){"pods", "Scheduled pods", .most = SIZE_MAX}, &pods);
+    sheet_table(doc, &(struct table){"gpus", "GPUs", .most = GS_GPUS_MAX}, &some, 0);
+    sheet_table(doc, &(struct table){"pods", "Scheduled pods", .most = SIZE_MAX}, &pods, 0);
 }
 
 int gpus_write(FILE *out, const struct view *view, const struct view_node *node, gs_gpu_mask gpus,
@@ -186,6 +186,6 @@ int gpus_write(FILE *out, const struct view *view, const struct view_node *node,
 {
     struct sheet some = {0}, pods = {0};
     write_both(view, node, gpus, &some, &pods);
-    int result = sheet_write(out, &some, terminal);
-    return sheet_write(out, &pods, terminal) < 0 ? -1 : result;
+    int result = sheet_print(out, &some, NULL, terminal);
+    return sheet_print(out, &pods, NULL, terminal) < 0 ? -1 : result;
 }

@@ -143,7 +143,7 @@ static void write_total(struct sheet *to, const struct view *view)
 
 static void write_rows(struct sheet *to, const struct view *view)
 {
-    to->rows.unit = view->unit;
+    to->unit = view->unit;
     for (size_t i = 0; i < view->node_count; i++)
         write_row(to, &view->nodes[i], i);
 }
@@ -164,9 +164,9 @@ int nodes_sort(struct view *view, const struct output *output)
     write_rows(&sheet, view);
     int result = nodes && !sheet.failed ? 0 : -1;
     if (result == 0) {
-        rows_sort(&sheet.rows, output, "name");
+        sheet_sort(&sheet, output, "name");
         for (size_t i = 0; i < view->node_count; i++)
-            nodes[i] = view->nodes[sheet_number(&sheet, i, sheet.rows.column_count - 1)];
+            nodes[i] = view->nodes[sheet_number(&sheet, i, sheet.column_count - 1)];
         free(view->nodes);
         view->nodes = nodes;
     } else {
@@ -182,22 +182,21 @@ int nodes_print(const struct view *view, const struct output *output,
     struct sheet sheet = {0};
     write_rows(&sheet, view);
     write_total(&sheet, view);
-    if (!sheet.failed)
-        sheet.rows.total = (const char *)sheet.rows.all + --sheet.rows.count * sheet.rows.size;
-    return sheet_print(&sheet, output, terminal);
+    sheet_total(&sheet, false);
+    return sheet_print(stdout, &sheet, output, terminal);
 }
 
 void nodes_members(struct doc *doc, const struct view *view, const struct view_node *node,
                    const struct output *output)
 {
-    struct sheet sheet = {.rows.unit = view->unit};
+    struct sheet sheet = {.unit = view->unit};
     write_row(&sheet, node, COLUMN_UNKNOWN);
     sheet_members(doc, &sheet, output);
 }
 
 void nodes_total(struct doc *doc, const struct view *view)
 {
-    struct sheet sheet = {.rows.unit = view->unit};
+    struct sheet sheet = {.unit = view->unit};
     write_total(&sheet, view);
     sheet_members(doc, &sheet, NULL);
 }

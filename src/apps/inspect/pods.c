@@ -160,20 +160,20 @@ static void write_rows(struct sheet *to, const struct view *view,
                                          [PODS_BY_NODE] = "node",
                                          [PODS_BY_POD] = NULL};
     EACH_ROW (node, view) {
-        const size_t before = to->rows.count;
+        const size_t before = to->count;
         EACH_CLAIM (claim, node) {
             if (view_means(view, node, claim) && (!options->over || is_over(view, claim)))
                 write_row(to, options->by, view, node, claim);
         }
-        if (options->by == PODS_BY_NODE && (!options->over || to->rows.count > before))
+        if (options->by == PODS_BY_NODE && (!options->over || to->count > before))
             write_row(to, options->by, view, node, NULL);
     }
     if (joined[options->by])
         sheet_join(to, joined[options->by], NULL);
     write_row(to, options->by, view, NULL, NULL);
-    sheet_total(to);
+    sheet_total(to, true);
     /* what is over, then what wastes most */
-    rows_sort(&to->rows, output, "excess,peak-excess,unused,namespace,owner,name,node");
+    sheet_sort(to, output, "excess,peak-excess,unused,namespace,owner,name,node");
 }
 
 void pods_check(const struct pods_options *options, const char *command,
@@ -207,7 +207,7 @@ void pods_table(struct doc *doc, const struct table *table, const struct view *v
 {
     struct sheet sheet = {0};
     write_rows(&sheet, view, options, NULL);
-    sheet_table(doc, table, &sheet);
+    sheet_table(doc, table, &sheet, 0);
 }
 
 int pods_print(const struct view *view, const struct pods_options *options,
@@ -215,6 +215,6 @@ int pods_print(const struct view *view, const struct pods_options *options,
 {
     struct sheet sheet = {0};
     write_rows(&sheet, view, options, output);
-    say_missing(view, sheet.rows.count, options->over);
-    return sheet_print(&sheet, output, terminal);
+    say_missing(view, sheet.count, options->over);
+    return sheet_print(stdout, &sheet, output, terminal);
 }

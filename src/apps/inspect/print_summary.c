@@ -50,7 +50,7 @@ static void write_node(struct sheet *to, const struct view *view, const struct v
 static char *table_of(const struct view *view)
 {
     const uint32_t columns = most_columns(view);
-    struct sheet sheet = {.rows.unit = view->unit};
+    struct sheet sheet = {.unit = view->unit};
     EACH_ROW (node, view)
         write_node(&sheet, view, node, columns);
     return sheet_text(&sheet);

@@ -65,14 +65,14 @@ static void write_places(struct sheet *to, const struct order *order)
 
 static int print_owners(const struct what_if *run, enum order_kind kind)
 {
-    struct sheet sheet = {.rows.unit = verdict_unit(&run->on.snapshot)};
+    struct sheet sheet = {.unit = verdict_unit(&run->on.snapshot)};
     GS_EACH_OF (order, run->on.orders.all, run->on.orders.count) {
         if (order->kind == kind)
             write_order(&sheet, order);
     }
     sheet_join(&sheet, "namespace,owner,request", "node");
-    rows_sort(&sheet.rows, NULL, "unplaced,namespace,owner"); /* first what does not fit */
-    return sheet_write(stdout, &sheet, &run->common.app->terminal);
+    sheet_sort(&sheet, NULL, "unplaced,namespace,owner"); /* first what does not fit */
+    return sheet_print(stdout, &sheet, NULL, &run->common.app->terminal);
 }
 
 static const char *ending(uint64_t count)
@@ -144,7 +144,7 @@ static int print_order(const struct order *order, const struct what_if *run)
         printf("on %" PRIu32 " GPUs or sets of GPUs (-o json names them)\n", order->place_count);
     else
         write_places(&places, order);
-    if (sheet_write(stdout, &places, terminal) < 0)
+    if (sheet_print(stdout, &places, NULL, terminal) < 0)
         return -1;
     if (order->placed == order->replicas)
         return 0;

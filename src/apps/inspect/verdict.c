@@ -216,14 +216,14 @@ static void write_rows(struct sheet *to, const struct verdict *verdict)
         write_row(to, &verdict->gpu[i], gs_reason_text(i));
     for (enum gs_obstacle i = 0; i < GS_OBSTACLE_NONE; i++)
         write_row(to, &verdict->other[i], obstacles[i].text);
-    rows_sort(&to->rows, NULL, "nodes,reason");
+    sheet_sort(to, NULL, "nodes,reason");
 }
 
 int verdict_write(FILE *out, const struct verdict *verdict, const struct terminal *terminal)
 {
     struct sheet sheet = {0};
     write_rows(&sheet, verdict);
-    return sheet_write(out, &sheet, terminal);
+    return sheet_print(out, &sheet, NULL, terminal);
 }
 
 void verdict_document(struct doc *doc, const struct verdict *verdict)

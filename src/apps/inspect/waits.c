@@ -324,7 +324,7 @@ static size_t write_rows(struct sheet *to, const struct waits *waits, bool all, 
 {
     size_t count;
     _cleanup_free_ struct group *groups = group_of(waits, all, &count);
-    to->rows.unit = waits->unit;
+    to->unit = waits->unit;
     to->failed = !groups;
     for (size_t i = 0; i < count && i < most; i++)
         write_row(to, groups[i].first, groups[i].pods, now_s);
@@ -345,9 +345,7 @@ void waits_table(struct doc *doc, const struct table *table, const struct waits 
 {
     struct sheet sheet = {0};
     const size_t count = write_rows(&sheet, waits, all, table->most, now_s);
-    doc->failed |= sheet.failed;
-    rows_table(doc, table, &sheet.rows, count);
-    sheet_release(&sheet);
+    sheet_table(doc, table, &sheet, count);
 }
 
 int waits_print(const struct waits *waits, const struct output *output, bool all,
@@ -359,8 +357,8 @@ int waits_print(const struct waits *waits, const struct output *output, bool all
         return 0;
     write_rows(&sheet, waits, all || output->format == OUTPUT_CSV, SIZE_MAX, now_s);
     if (output->sort) /* else the oldest first */
-        rows_sort(&sheet.rows, output, NULL);
-    if (sheet_print(&sheet, output, terminal) < 0)
+        sheet_sort(&sheet, output, NULL);
+    if (sheet_print(stdout, &sheet, output, terminal) < 0)
         return -1;
     waits_sum(waits, sum);
     if (output->format != OUTPUT_CSV)

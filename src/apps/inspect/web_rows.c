@@ -120,7 +120,7 @@ static void put_top(struct doc *doc, const char *id, const char *title, const st
         column_text(&sheet, COLUMN_TEXT, "NAMESPACE", "namespace", COLUMN_ALWAYS, top[i].claim->ns);
         column_number(&sheet, COLUMN_BYTES, "GiB", "bytes", COLUMN_ALWAYS, top[i].bytes);
     }
-    sheet_table(doc, &(struct table){id, title, .most = TOP}, &sheet);
+    sheet_table(doc, &(struct table){id, title, .most = TOP}, &sheet, 0);
 }
 
 static void put_tops(struct doc *doc, const struct view *view)
