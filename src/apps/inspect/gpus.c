@@ -11,16 +11,6 @@ static uint64_t unless_zero(uint64_t number)
     return number ? number : COLUMN_UNKNOWN;
 }
 
-static const char *state_of(struct sheet *to, const struct view_gpu *gpu)
-{
-    const char *word;
-    char text[64] = "";
-    size_t len = 0;
-    for (uint32_t nth = 0; (word = view_gpu_word(gpu->gpu, gpu->overfull, nth)) != NULL; nth++)
-        len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", len ? "," : "", word);
-    return gs_arena_strdup(&to->texts, text);
-}
-
 static const char *why_not(enum gs_enforced enforced, const char *reason)
 {
     return gs_enforced_lacks(enforced) ? reason : NULL;
@@ -32,6 +22,8 @@ static void write_gpu(struct sheet *to, const struct view_node *node, const stru
     const enum gs_enforced enforced = what->enforced;
     const bool measured = node->usage && (node->usage->known & GS_GPU_BIT(gpu->idx));
     const uint32_t pods = node->state->gpus[gpu - node->gpus].pods;
+    char words[VIEW_WORDS_BYTES];
+    view_gpu_words(gpu, ",", words);
     sheet_row(to);
     column_number(to, COLUMN_NUMBER, "GPU", "id", COLUMN_ALWAYS, gpu->idx);
     column_number(to, COLUMN_NUMBER, "ALLOCATED()", "usedGPU", COLUMN_ALWAYS, gpu->used_units);
@@ -49,7 +41,8 @@ static void write_gpu(struct sheet *to, const struct view_node *node, const stru
                   what->max_pods ? pods : COLUMN_UNKNOWN);
     column_number(to, COLUMN_NUMBER, "MAX-PODS", "maxPods", COLUMN_IF_SET,
                   unless_zero(what->max_pods));
-    column_text(to, COLUMN_TEXT, "STATE", NULL, COLUMN_IF_SET, state_of(to, gpu));
+    column_text(to, COLUMN_TEXT, "STATE", NULL, COLUMN_IF_SET,
+                gs_arena_strdup(&to->texts, words + (words[0] == ',')));
     column_text(to, COLUMN_TEXT, "LIMITED", "enforced", COLUMN_IF_SET,
                 enforced != GS_ENFORCED_UNKNOWN ? gs_enforced_by(enforced) : NULL);
     column_text(to, COLUMN_TEXT, "MODEL", "model", COLUMN_IF_SET, what->model);

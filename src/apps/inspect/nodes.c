@@ -45,17 +45,16 @@ enum { TEXT_BYTES = 1280 };
 
 static const char *state_of(struct sheet *to, const struct view_node *node)
 {
-    char text[TEXT_BYTES] = ",ok";
-    const char *word;
-    size_t len = 0;
-    for (uint32_t nth = 0; (word = view_node_word(node->node, nth)) != NULL; nth++)
-        len += (size_t)snprintf(text + len, sizeof(text) - len, ",%s", word);
-    for (uint32_t i = 0; i < node->gpu_count && len < sizeof(text) - 32; i++) {
-        const struct view_gpu *gpu = &node->gpus[i];
-        for (uint32_t nth = 0; (word = view_gpu_word(gpu->gpu, gpu->overfull, nth)) != NULL; nth++)
-            len += (size_t)snprintf(text + len, sizeof(text) - len, ",GPU%u:%s", gpu->idx, word);
+    char text[TEXT_BYTES], words[VIEW_WORDS_BYTES], before[16];
+    size_t len =
+        (size_t)snprintf(text, sizeof(text), "%s", view_node_words(node->node, ",", words));
+    EACH_GPU (gpu, node) {
+        snprintf(before, sizeof(before), ",GPU%u:", gpu->idx);
+        if (len + sizeof(words) < sizeof(text))
+            len += (size_t)snprintf(text + len, sizeof(text) - len, "%s",
+                                    view_gpu_words(gpu, before, words));
     }
-    return gs_arena_strdup(&to->texts, text + 1);
+    return len ? gs_arena_strdup(&to->texts, text + 1) : "ok";
 }
 
 static const char *gpus_of(struct sheet *to, const struct view_node *node)

@@ -39,7 +39,8 @@ static uint64_t end_of(const struct map *map, uint64_t units)
     return (units * map->bar + map->largest_units / 2) / map->largest_units;
 }
 
-static void put_bar(const struct map *map, const struct view_node *node, const struct view_gpu *gpu)
+static void put_bar(const struct map *map, const struct view_node *node, const struct view_gpu *gpu,
+                    bool ends)
 {
     uint64_t length = end_of(map, gpu->total_units), at = 0, units = 0;
     length = length ? length : 1;
@@ -56,7 +57,7 @@ static void put_bar(const struct map *map, const struct view_node *node, const s
     for (; at < length; at++)
         putchar(gpu->usable ? '.' : 'x');
     putchar(']');
-    if (units || view_gpu_word(gpu->gpu, gpu->overfull, 0)) /* something follows */
+    if (units || !ends) /* something follows */
         printf("%*s", (int)(map->bar - length), "");
 }
 
@@ -78,25 +79,22 @@ static void put_names(const struct map *map, const struct view_node *node,
 
 static void put_gpu(const struct map *map, const struct view_node *node, const struct view_gpu *gpu)
 {
-    const char *word;
+    char words[VIEW_WORDS_BYTES];
+    view_gpu_words(gpu, " ", words);
     int column = printf("  GPU%-2" PRIu32 " %*" PRIu64 "/%-*" PRIu64 " ", gpu->idx, map->digits,
                         gpu->used_units, map->digits, gpu->total_units);
-    put_bar(map, node, gpu);
-    column += (int)map->bar + 2;
-    for (uint32_t i = 0; (word = view_gpu_word(gpu->gpu, gpu->overfull, i)) != NULL; i++)
-        column += printf(" %s", word);
+    put_bar(map, node, gpu, !words[0]);
+    column += (int)map->bar + 2 + printf("%s", words);
     put_names(map, node, gpu, column);
 }
 
 static void put_node(const struct map *map, const struct view_node *node)
 {
     const char *model = view_node_model(node);
-    const char *word;
-    printf("%s: %" PRIu64 " of %" PRIu64 " %s%s%s", node->node->name, node->used_units,
-           node->total_units, map->view->unit, model[0] ? ", " : "", model);
-    for (uint32_t i = 0; (word = view_node_word(node->node, i)) != NULL; i++)
-        printf(", %s", word);
-    putchar('\n');
+    char words[VIEW_WORDS_BYTES];
+    printf("%s: %" PRIu64 " of %" PRIu64 " %s%s%s%s\n", node->node->name, node->used_units,
+           node->total_units, map->view->unit, model[0] ? ", " : "", model,
+           view_node_words(node->node, ", ", words));
     EACH_GPU (gpu, node)
         put_gpu(map, node, gpu);
     if (node->pending_pods)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "inspect/view.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,13 +13,32 @@ uint64_t view_percent(uint64_t used, uint64_t total)
     return total ? (uint64_t)((double)used / (double)total * 100) : 0;
 }
 
-static const char *nth_of(const char *const *words, const bool *is, size_t count, uint32_t nth)
+static const char *put_words(const char *const *words, const bool *is, size_t count,
+                             const char *before, char to[VIEW_WORDS_BYTES])
 {
+    size_t len = 0;
+    to[0] = '\0';
     for (size_t i = 0; i < count; i++) {
-        if (is[i] && nth-- == 0)
-            return words[i];
+        if (is[i])
+            len += (size_t)snprintf(to + len, VIEW_WORDS_BYTES - len, "%s%s", before, words[i]);
     }
-    return NULL;
+    return to;
+}
+
+const char *view_gpu_words(const struct view_gpu *gpu, const char *before,
+                           char to[VIEW_WORDS_BYTES])
+{
+    static const char *const words[] = {"unhealthy", "cordoned", "overfull"};
+    const bool is[] = {!gpu->gpu->healthy, !gpu->gpu->schedulable, gpu->overfull};
+    return put_words(words, is, sizeof(is), before, to);
+}
+
+const char *view_node_words(const struct snap_node *node, const char *before,
+                            char to[VIEW_WORDS_BYTES])
+{
+    static const char *const words[] = {"NotReady", "SchedulingDisabled"};
+    const bool is[] = {!node->ready, node->unschedulable};
+    return put_words(words, is, sizeof(is), before, to);
 }
 
 const char *view_limits(enum gs_enforced enforced)
@@ -32,20 +52,6 @@ const char *view_limits(enum gs_enforced enforced)
             "a preloaded library limits the calls that it intercepts: hook (cooperative)",
     };
     return limits[enforced];
-}
-
-const char *view_gpu_word(const struct gs_gpu *gpu, bool overfull, uint32_t nth)
-{
-    static const char *const words[] = {"unhealthy", "cordoned", "overfull"};
-    const bool is[] = {!gpu->healthy, !gpu->schedulable, overfull};
-    return nth_of(words, is, sizeof(is), nth);
-}
-
-const char *view_node_word(const struct snap_node *node, uint32_t nth)
-{
-    static const char *const words[] = {"NotReady", "SchedulingDisabled"};
-    const bool is[] = {!node->ready, node->unschedulable};
-    return nth_of(words, is, sizeof(is), nth);
 }
 
 enum gs_unit view_unit(const char *word)

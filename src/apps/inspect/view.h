@@ -113,9 +113,13 @@ void view_release(struct view *view);
 /* Its GPU with that index; NULL: it has none. */
 const struct view_gpu *view_gpu_at(const struct view_node *node, uint32_t idx);
 
-/* What is to be known of a GPU or a node, one word after the other; NULL behind the last. */
-const char *view_gpu_word(const struct gs_gpu *gpu, bool overfull, uint32_t nth);
-const char *view_node_word(const struct snap_node *node, uint32_t nth);
+/* What is to be known of a GPU or a node, with a text before each word; "" when nothing is. Both
+ * return `to`. */
+enum { VIEW_WORDS_BYTES = 64 };
+const char *view_gpu_words(const struct view_gpu *gpu, const char *before,
+                           char to[VIEW_WORDS_BYTES]);
+const char *view_node_words(const struct snap_node *node, const char *before,
+                            char to[VIEW_WORDS_BYTES]);
 /* Of its GPUs: "A100", "mixed GPUs", "" when it is not known. */
 const char *view_node_model(const struct view_node *node);
 

@@ -39,6 +39,15 @@ function h(what, ...parts) {
 }
 
 const copyOf = (id) => document.getElementById(id).content.cloneNode(true);
+
+// A copy of the template in which "{name}" is that value, as text; an element with data-if is there where that one is set.
+function fill(id, values) {
+  const made = copyOf(id), texts = document.createTreeWalker(made, NodeFilter.SHOW_TEXT);
+  made.querySelectorAll("[data-if]").forEach((one) => { if (!values[one.dataset.if]) one.remove(); });
+  while (texts.nextNode()) texts.currentNode.data = texts.currentNode.data.replace(/{(\w+)}/g, (_, name) => values[name].toLocaleString("en"));
+  return made;
+}
+
 const address = (fields) => "?" + new URLSearchParams(fields);
 const link = (to, text) => h("a", { href: address(to) }, text);
 const toNode = (name) => link({ node: name }, name);
@@ -55,10 +64,6 @@ function wide(element, share) {
 }
 
 const more = (all, shown) => all > shown && h("p", "and " + count(all - shown) + " more");
-
-function figure(number, unit, words, bad) {
-  return h(bad ? "div.fig.bad" : "div.fig", h("b", number), " " + unit + " ", h("span", words));
-}
 
 // --- tables, as the command prints them ---
 
@@ -90,24 +95,13 @@ function hue({ namespace }) {
 
 // --- sums ---
 
-const MEMORY = { freeGPU: "free", unusableGPU: "not usable", largestFreeGPU: "largest free", strandedGPU: "stranded" };
-const COUNTS = { nodeCount: "nodes", gpuCount: "GPUs", podCount: "pods" };
-const BAD = { unusableGPUCount: "GPUs not usable", overcommittedGPUCount: "GPUs overcommitted" };
-
-function figures(names, unit, bad) {
-  return Object.entries(names).map(([key, words]) => rows.total[key] !== undefined && (rows.total[key] || !bad) &&
-    figure(count(rows.total[key]), unit, words, bad));
-}
-
-// With a filter these are of the pods that match: other pods of their nodes are not in it.
-function usedFigures() {
-  const { total, meant, askedCount, answeredCount } = rows, silent = askedCount - answeredCount;
-  if (rows.narrowed) {
-    return [figure(count(meant.usedGPU), rows.unit, rows.kind === "all" ? "of pods that match" : "allocated"), meant.podCount > 0 &&
-      figure(memory(meant.usedBytes), "GiB", "used, by " + count(meant.podCount) + " of these pods")];
-  }
-  return total.usedBytes !== undefined &&
-    figure(memory(total.usedBytes), "GiB", "used" + (silent ? "; " + silent + " of " + askedCount + " nodes do not say" : ""));
+// For the templates. With a filter what is used is of the pods that match: other pods of their nodes are not in it.
+function sums() {
+  const { total, meant, narrowed, unit, askedCount, answeredCount } = rows, silent = askedCount - answeredCount;
+  return { ...total, unit, percent: Math.floor(100 * total.usedGPU / (total.totalGPU || 1)), which: narrowed ? ", of the nodes that match" : "",
+    stranded: total.strandedGPU !== undefined && count(total.strandedGPU), matching: narrowed && count(meant.usedGPU),
+    used: narrowed ? meant.podCount > 0 && memory(meant.usedBytes) : total.usedBytes !== undefined && memory(total.usedBytes),
+    users: narrowed ? ", by " + count(meant.podCount) + " of these pods" : silent ? "; " + silent + " of " + askedCount + " nodes do not say" : "" };
 }
 
 function share(space) {
@@ -115,12 +109,9 @@ function share(space) {
 }
 
 function drawTotals() {
-  const { total, unit, shares, shareCount } = rows, percent = 100 * total.usedGPU / (total.totalGPU || 1);
-  return h("section", { "aria-label": "Totals" }, h("div.figs",
-    h("div.fig.wide", h("b", count(total.usedGPU)), " of " + count(total.totalGPU) + " " + unit,
-      h("span", "allocated, " + Math.floor(percent) + "%" + (rows.narrowed ? ", of the nodes that match" : "")),
-      h("div.total", wide(h("i"), percent / 100))),
-    usedFigures(), figures(MEMORY, unit), figures(COUNTS, ""), figures(BAD, "", true)),
+  const { total, unit, shares, shareCount } = rows, figures = fill("sums", sums());
+  wide(figures.querySelector(".total i"), total.usedGPU / (total.totalGPU || 1));
+  return h("section", { "aria-label": "Totals" }, figures,
   total.wouldFit.length > 0 && h("div.fits", h("span", "Would fit now, on one GPU each"),
     total.wouldFit.map((fit) => h("div", h("b", count(fit.podCount)), " of " + fit.requestedGPU + " " + unit))),
   shares.length > 0 && h("div.fits", h("span", "By namespace"), shares.slice(0, HUES).map(share), shareCount > HUES &&
@@ -239,19 +230,6 @@ function drawLegend([nodes]) {
 
 // --- views of one thing ---
 
-const command = (text) => h("p.cmd", h("code", text), " ", h("button.copy", { type: "button" }, "copy"));
-
-// A command has an owner's name only where a shell takes it as it stands: it is its author's.
-const COMMANDS = {
-  node: ({ name }) => ["kubectl describe node " + name,
-    "kubectl get events --all-namespaces --field-selector involvedObject.name=" + name,
-    "kubectl inspect gpushare what-if --without-node " + name],
-  namespace: ({ name }) => ["kubectl inspect gpushare -n " + name, "kubectl inspect gpushare pods -n " + name],
-  owner: ({ name, namespace }) => (/^[\w.:/-]+$/.test(name) ? ["kubectl -n " + namespace + " describe " + name] : []),
-  pod: ({ name, namespace }) => ["kubectl inspect gpushare why " + namespace + "/" + name, "kubectl -n " + namespace + " describe pod " + name,
-    "kubectl -n " + namespace + " logs " + name + " --all-containers"],
-};
-
 // Whose it is, and where.
 function placeIn({ kind, namespace, owner, nodes: [node] }) {
   if (kind === "node") return [node.address, !node.ready && "the kubelet does not respond", node.unschedulable && "no new pods"].filter(Boolean).join("; ");
@@ -259,13 +237,12 @@ function placeIn({ kind, namespace, owner, nodes: [node] }) {
     kind === "pod" && node && [", on node ", toNode(node.name)]];
 }
 
+// A command has a name only where a shell takes it as it stands: an owner's is its author's.
 function drawView() {
   const { kind, name, gpu, why, events } = rows;
   return h("section", h("p", link({}, "Whole cluster")), h("h2", kind[0].toUpperCase() + kind.slice(1) + " " + name), h("p", placeIn(rows)),
     gpu !== undefined && h("h3", "GPU" + gpu + " of ", toNode(name)),
-    rows.total && h("div.figs", usedFigures(), figure(count(rows.total.podCount), "", "scheduled pods")), why && h("pre", why),
-    COMMANDS[kind](rows).map(command), kind === "namespace" && [h("p", "Its bill of 30 days in GiB-hours, where Prometheus records it:"),
-      command("sum(sum_over_time(gpushare:namespace_allocated_gib_hours:sum1h{namespace=\"" + name + "\"}[30d]))")],
+    rows.total && fill("sums-of-view", sums()), why && h("pre", why), /^[\w.:/-]+$/.test(name) && fill("commands-" + kind, rows),
     events && [h("h3", "Events of gpushare"), h("pre.events", events)]);
 }
 
