@@ -158,7 +158,7 @@ static void print_commands(const struct run *run, const struct gs_defrag_plan *p
 static const struct {
     const char *word, *sentence;
 } results[] = {
-    [GS_DEFRAG_FOUND] = {"moves", "fits"},
+    [GS_DEFRAG_FOUND] = {"moves", "fits after these moves"},
     [GS_DEFRAG_FITS] = {"fits", "fits now"},
     [GS_DEFRAG_NO_SUM] = {"insufficientMemory",
                           "needs more than the GPUs that it may use have free in total; moving "
@@ -168,47 +168,60 @@ static const struct {
                                                 "limit; a smaller --max-moves may find one"},
 };
 
-static bool is_placed(const struct entry *entry)
-{
-    return entry->result == GS_DEFRAG_FOUND || entry->result == GS_DEFRAG_FITS;
-}
-
-static int print_entry(const struct run *run, const struct entry *entry)
+static void write_entry(struct sheet *to, const struct run *run, const struct entry *entry)
 {
     const struct gs_defrag_plan *plan = &entry->plan;
-    struct sheet moves = {0};
-    char list[GS_IDX_TEXT_BYTES], asks[WAIT_SHORT_BYTES];
+    const bool placed = entry->result == GS_DEFRAG_FOUND || entry->result == GS_DEFRAG_FITS;
+    const char *never = entry->never ? gs_reason_text(entry->never) : NULL;
+    char asks[WAIT_SHORT_BYTES];
     waits_asks(&entry->waiting->pod, asks);
-    printf("%s/%s (%s %s) ", entry->waiting->pod.ns, entry->waiting->pod.name, asks,
-           verdict_unit(&run->snapshot));
-    if (entry->never)
-        printf("does not fit any GPU of this cluster: %s", gs_reason_text(entry->never));
-    else
-        fputs(results[entry->result].sentence, stdout);
-    if (is_placed(entry))
-        printf(" on %s, GPU %s", node_name(run, plan->slot), gs_codec_idx_format(plan->gpus, list));
-    if (plan->count)
-        printf(", after %" PRIu32 " move%s", plan->count, plan->count == 1 ? "" : "s");
-    putchar('\n');
-    write_moves(&moves, run, plan);
-    if (sheet_print(stdout, &moves, NULL, &run->common.app->terminal) < 0)
-        return -1;
-    if (plan->count)
-        print_commands(run, plan);
-    return 0;
+    to->unit = verdict_unit(&run->snapshot);
+    sheet_row(to);
+    column_text(to, COLUMN_TEXT, "NAMESPACE", "namespace", COLUMN_ALWAYS, entry->waiting->pod.ns);
+    column_text(to, COLUMN_TEXT, "POD", "name", COLUMN_ALWAYS, entry->waiting->pod.name);
+    column_text(to, COLUMN_PROSE, "REQUEST()", NULL, COLUMN_ALWAYS,
+                gs_arena_strdup(&to->texts, asks));
+    column_number(to, COLUMN_NUMBER, "UNITS", "requestedGPU", COLUMN_DOCUMENT,
+                  entry->waiting->charge.units);
+    column_number(to, COLUMN_NUMBER, "GPUS", "gpuCount", COLUMN_DOCUMENT,
+                  entry->waiting->charge.gpu_count);
+    column_text(to, COLUMN_TEXT, "WORD", "result", COLUMN_DOCUMENT,
+                never ? "unresolvable" : results[entry->result].word);
+    column_text(to, COLUMN_PROSE, "MESSAGE", "message", COLUMN_DOCUMENT, never);
+    column_text(to, COLUMN_TEXT, "NODE", "node", COLUMN_ALWAYS,
+                placed ? node_name(run, plan->slot) : NULL);
+    column_number(to, COLUMN_GPUS, "GPU", "gpus", COLUMN_ALWAYS, placed ? plan->gpus : 0);
+    column_number(to, COLUMN_NUMBER, "MOVES", NULL, COLUMN_ALWAYS, plan->count);
+    column_number(to, COLUMN_BOOL, "CORDON", "cordon", COLUMN_DOCUMENT,
+                  plan->count ? plan->cordon : COLUMN_UNKNOWN);
+    column_text(to, COLUMN_PROSE, "RESULT", NULL, COLUMN_ALWAYS,
+                never ? gs_arena_printf(&to->texts, "fits on no GPU of this cluster: %s", never)
+                      : results[entry->result].sentence);
+}
+
+static int print_plan(const struct run *run, const struct entry *entry)
+{
+    struct sheet moves = {0};
+    printf("\n%s/%s:\n", entry->waiting->pod.ns, entry->waiting->pod.name);
+    write_moves(&moves, run, &entry->plan);
+    int result = sheet_print(stdout, &moves, NULL, &run->common.app->terminal);
+    print_commands(run, &entry->plan);
+    return result;
 }
 
 static int print_text(const struct run *run)
 {
+    struct sheet sheet = {0};
     bool moves = false;
     if (!run->entry_count)
         puts("No pod with GPU memory is pending.");
-    for (uint32_t i = 0; i < run->entry_count; i++) {
-        moves = moves || run->entries[i].plan.count;
-        if (i)
-            putchar('\n');
-        if (print_entry(run, &run->entries[i]) < 0)
-            return -1;
+    GS_EACH_OF (entry, run->entries, run->entry_count)
+        write_entry(&sheet, run, entry);
+    int result = sheet_print(stdout, &sheet, NULL, &run->common.app->terminal);
+    GS_EACH_OF (entry, run->entries, run->entry_count) {
+        moves |= entry->plan.count > 0;
+        if (result >= 0 && entry->plan.count)
+            result = print_plan(run, entry);
     }
     if (run->left_out)
         printf("\n%" PRIu32 " more pending pods were not considered: carry out these moves first\n",
@@ -217,33 +230,10 @@ static int print_text(const struct run *run)
         puts("\nThe nodes of new pods are those that the extender would choose now. Affinities "
              "between pods and\nPodDisruptionBudgets were not considered: the API server rejects "
              "an eviction that a budget forbids.");
-    return 0;
+    return result;
 }
 
 /* ---- for programs ---- */
-
-static void put_entry(struct doc *doc, const struct run *run, const struct entry *entry)
-{
-    struct sheet moves = {0};
-    doc_object(doc, NULL);
-    doc_text(doc, "namespace", entry->waiting->pod.ns);
-    doc_text(doc, "name", entry->waiting->pod.name);
-    doc_number(doc, "requestedGPU", entry->waiting->charge.units);
-    doc_number(doc, "gpuCount", entry->waiting->charge.gpu_count);
-    doc_text(doc, "result", entry->never ? "unresolvable" : results[entry->result].word);
-    if (entry->never)
-        doc_text(doc, "message", gs_reason_text(entry->never));
-    if (is_placed(entry)) {
-        doc_text(doc, "node", node_name(run, entry->plan.slot));
-        doc_gpus(doc, "gpus", entry->plan.gpus);
-    }
-    if (entry->plan.count) {
-        write_moves(&moves, run, &entry->plan);
-        sheet_list(doc, "moves", &moves);
-        doc_bool(doc, "cordon", entry->plan.cordon);
-    }
-    doc_end(doc);
-}
 
 static int print_document(const struct run *run)
 {
@@ -251,8 +241,15 @@ static int print_document(const struct run *run)
     doc_open(&doc, stdout, run->format == OUTPUT_YAML);
     doc_text(&doc, "unit", verdict_unit(&run->snapshot));
     doc_list(&doc, "items");
-    for (uint32_t i = 0; i < run->entry_count; i++)
-        put_entry(&doc, run, &run->entries[i]);
+    GS_EACH_OF (entry, run->entries, run->entry_count) {
+        struct sheet sheet = {0}, moves = {0};
+        doc_object(&doc, NULL);
+        write_entry(&sheet, run, entry);
+        sheet_members(&doc, &sheet, NULL);
+        write_moves(&moves, run, &entry->plan);
+        sheet_list(&doc, "moves", &moves);
+        doc_end(&doc);
+    }
     doc_end(&doc);
     doc_number(&doc, "skippedPodCount", run->left_out);
     return doc_close(&doc);

@@ -32,8 +32,9 @@ static bool is_text(const struct column *column)
 
 static bool is_known(const struct column *column, union cell cell)
 {
-    return is_text(column) ? cell.text != NULL
-                           : cell.number != COLUMN_UNKNOWN || column->kind == COLUMN_GPUS;
+    return is_text(column)               ? cell.text != NULL
+           : column->kind == COLUMN_GPUS ? cell.number != 0
+                                         : cell.number != COLUMN_UNKNOWN;
 }
 
 static union cell *row_of(const struct sheet *sheet, size_t i)

@@ -28,7 +28,7 @@ enum column_kind {
     COLUMN_BYTES,  /* the same; tables show GiB */
     COLUMN_EACH,   /* the same, of one pod: the most where rows are joined, in no total */
     COLUMN_BOOL,   /* the same, 0 or 1 */
-    COLUMN_GPUS,   /* gs_gpu_mask */
+    COLUMN_GPUS,   /* gs_gpu_mask; 0: not known */
 };
 #define COLUMN_UNKNOWN UINT64_MAX
 

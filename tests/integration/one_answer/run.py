@@ -276,7 +276,7 @@ def ask_about_pods(world, programs, names, judge):
     if queue:
         first = queue[0]["metadata"]["name"]
         told = programs.inspect("defrag", "--max-moves", "1")
-        judge(f"defrag, {first} first: it fits now", bool(re.search(rf"^team/{first} \([^)]*\) fits now", told, re.M)),
+        judge(f"defrag, {first} first: it fits now", bool(re.search(rf"^team +{first} .* fits now$", told, re.M)),
               answers[first] > 0)
 
 
