@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "inspect/gpus.h"
 
-#include <string.h>
+#include "inspect/pods.h"
 
 /* Keys of the extender's inspect answer (id, totalGPU, usedGPU, pods, name), and more: docs/cli.md
  * describes them. */
@@ -9,11 +9,6 @@
 static uint64_t unless_zero(uint64_t number)
 {
     return number ? number : COLUMN_UNKNOWN;
-}
-
-static const char *why_not(enum gs_enforced enforced, const char *reason)
-{
-    return gs_enforced_lacks(enforced) ? reason : NULL;
 }
 
 static void write_gpu(struct sheet *to, const struct view_node *node, const struct view_gpu *gpu)
@@ -53,45 +48,7 @@ static void write_gpu(struct sheet *to, const struct view_node *node, const stru
     column_number(to, COLUMN_BOOL, "OVERCOMMITTED", "overcommitted", COLUMN_DOCUMENT,
                   gpu->overfull);
     column_text(to, COLUMN_PROSE, "WHY-NOT-LIMITED", "enforcedMessage", COLUMN_IF_SET,
-                why_not(enforced, gs_enforced_reason(enforced)));
-}
-
-/* gpu NULL: of a pod that names none. */
-static void write_pod(struct sheet *to, const struct view *view, const struct view_node *node,
-                      const struct gs_claim *claim, const struct view_gpu *gpu)
-{
-    const struct usage_pod *pod = usage_pod_find(view->usage, claim->node, claim->uid);
-    const struct usage_gpu *use = gpu ? usage_gpu_find(pod, gpu->idx) : NULL;
-    char text[LIMITS_TEXT_BYTES];
-    const char *why_block = limits_hold(node, claim, view->usage, text);
-    const int64_t created_s = snapshot_since(view->snapshot, claim->uid);
-    sheet_row(to);
-    column_text(to, COLUMN_TEXT, "NAMESPACE", "namespace", COLUMN_ALWAYS, claim->ns);
-    column_text(to, COLUMN_TEXT, "POD", "name", COLUMN_ALWAYS, claim->name);
-    column_text(to, COLUMN_TEXT, "UID", "uid", COLUMN_DOCUMENT, claim->uid);
-    column_number(to, COLUMN_NUMBER, "GPU", NULL, COLUMN_ALWAYS, gpu ? gpu->idx : COLUMN_UNKNOWN);
-    column_number(to, COLUMN_NUMBER, "ALLOCATED()", "usedGPU", COLUMN_ALWAYS, claim->units);
-    column_number(to, COLUMN_NUMBER, "COMPUTE", "corePercentage", COLUMN_IF_SET,
-                  unless_zero(claim->cores_pct));
-    column_number(to, COLUMN_NUMBER, "GPUS", "gpuCount", COLUMN_DOCUMENT,
-                  !gpu || claim->gpu_count > 1 ? claim->gpu_count : COLUMN_UNKNOWN);
-    column_number(to, COLUMN_BYTES, "USED(GiB)", "usedBytes", COLUMN_IF_SET,
-                  use ? use->used_bytes : COLUMN_UNKNOWN);
-    column_number(to, COLUMN_BYTES, "PEAK", "peakBytes", COLUMN_IF_SET,
-                  use ? use->peak_bytes : COLUMN_UNKNOWN);
-    column_number(to, COLUMN_BYTES, "EXCESS", "excessBytes", COLUMN_DOCUMENT,
-                  use ? unless_zero(limits_over(pod, use->used_bytes)) : COLUMN_UNKNOWN);
-    column_number(to, COLUMN_NUMBER, "CREATED", "createdUnix", COLUMN_DOCUMENT,
-                  created_s > 0 ? (uint64_t)created_s : COLUMN_UNKNOWN);
-    column_number(to, COLUMN_BOOL, "MATCHES", "matches", COLUMN_DOCUMENT,
-                  view->filter ? view_means(view, node, claim) : COLUMN_UNKNOWN);
-    column_text(to, COLUMN_TEXT, "OWNER", "owner", COLUMN_DOCUMENT, pod ? pod->owner : NULL);
-    column_text(to, COLUMN_TEXT, "LIMITED", "enforced", COLUMN_IF_SET,
-                pod ? gs_enforced_by(pod->enforced) : NULL);
-    column_text(to, COLUMN_PROSE, "WHY-NOT-LIMITED", "enforcedMessage", COLUMN_DOCUMENT,
-                pod ? why_not(pod->enforced, pod->reason) : NULL);
-    column_text(to, COLUMN_PROSE, "WHY-BLOCK", "wouldBlockMessage", COLUMN_DOCUMENT,
-                why_block ? gs_arena_strdup(&to->texts, why_block) : NULL);
+                gs_enforced_lacks(enforced) ? gs_enforced_reason(enforced) : NULL);
 }
 
 void gpus_members(struct doc *doc, const struct view_node *node, const struct view_gpu *gpu)
@@ -105,7 +62,7 @@ static void put_pod(struct doc *doc, const struct view *view, const struct view_
                     const struct gs_claim *claim, const struct view_gpu *gpu)
 {
     struct sheet sheet = {0};
-    write_pod(&sheet, view, node, claim, gpu);
+    pods_row(&sheet, PODS_ON_GPU, view, node, claim, gpu);
     doc_object(doc, NULL);
     sheet_members(doc, &sheet, NULL);
     doc_end(doc);
@@ -146,10 +103,10 @@ static void write_pods(struct sheet *to, const struct view *view, const struct v
 {
     EACH_CLAIM (claim, node) {
         if (!claim_recorded(claim) && (claim->charged & gpus))
-            write_pod(to, view, node, claim, NULL);
+            pods_row(to, PODS_ON_GPU, view, node, claim, NULL);
         EACH_GPU (gpu, node) {
             if (claim_on(claim, gpu->idx) && (gpus & GS_GPU_BIT(gpu->idx)))
-                write_pod(to, view, node, claim, gpu);
+                pods_row(to, PODS_ON_GPU, view, node, claim, gpu);
         }
     }
 }

@@ -92,11 +92,10 @@ void usage_release(struct usage *usage);
 /* On standard error, how many did not answer; nothing when all did. */
 void usage_say_missing(const struct usage *usage);
 
-/* NULL: not known. usage NULL: nothing is; of a GPU: the kernel does not count there. */
+/* NULL: not known. usage NULL: nothing is. */
 const struct usage_node *usage_node_find(const struct usage *usage, const char *name);
 const struct usage_pod *usage_pod_find(const struct usage *usage, const char *node,
                                        const char *uid);
-const struct usage_gpu *usage_gpu_find(const struct usage_pod *pod, uint32_t idx);
 
 /* Allocated to it and unused, of all its GPUs where the kernel counts. */
 uint64_t usage_never_used(const struct usage_pod *pod);

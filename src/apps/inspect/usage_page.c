@@ -261,15 +261,6 @@ const struct usage_pod *usage_pod_find(const struct usage *usage, const char *no
     return pod;
 }
 
-const struct usage_gpu *usage_gpu_find(const struct usage_pod *pod, uint32_t idx)
-{
-    for (uint32_t i = 0; pod && i < pod->gpu_count; i++) {
-        if (pod->gpus[i].idx == idx && pod->gpus[i].known)
-            return &pod->gpus[i];
-    }
-    return NULL;
-}
-
 uint64_t usage_never_used(const struct usage_pod *pod)
 {
     uint64_t bytes = 0;
