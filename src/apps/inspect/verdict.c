@@ -147,15 +147,13 @@ int verdict_order(const struct gs_ask *left, const struct gs_ask *right)
     return x && y ? strcmp(x, y) : 0;
 }
 
-const char *verdict_closest(const struct verdict_group *group, char to[VERDICT_CLOSEST_BYTES])
+const char *verdict_closest(struct gs_arena *arena, const struct verdict_group *group)
 {
-    if (group->missing_units)
-        snprintf(to, VERDICT_CLOSEST_BYTES,
-                 "%s GPU%" PRIu32 ": %" PRIu32 " free, %" PRIu32 " missing", group->nearest,
-                 group->nearest_gpu, group->nearest_free_units, group->missing_units);
-    else
-        snprintf(to, VERDICT_CLOSEST_BYTES, "%s", group->nearest ? group->nearest : "");
-    return to;
+    if (!group->missing_units)
+        return group->nearest;
+    return gs_arena_printf(arena, "%s GPU%" PRIu32 ": %" PRIu32 " free, %" PRIu32 " missing",
+                           group->nearest, group->nearest_gpu, group->nearest_free_units,
+                           group->missing_units);
 }
 
 const char *verdict_own(const struct gs_pod *pod)
@@ -167,19 +165,16 @@ const char *verdict_own(const struct gs_pod *pod)
     return NULL;
 }
 
-const char *verdict_taint(const struct verdict_group *group, char to[VERDICT_TAINT_BYTES])
+const char *verdict_reason(struct gs_arena *arena, enum gs_obstacle obstacle, enum gs_reason reason,
+                           const struct verdict_group *group)
 {
-    size_t len = 0;
-    to[0] = '\0';
-    for (int i = 0; i < VERDICT_TAINTS && group->taints[i]; i++) {
+    const char *text = verdict_text(obstacle, reason);
+    for (int i = 0; text && i < VERDICT_TAINTS && group->taints[i]; i++) {
         const struct gs_taint *taint = group->taints[i];
-        len += (size_t)snprintf(to + len, VERDICT_TAINT_BYTES - len, "%s%.100s%s%.63s:%.20s",
-                                i ? ", " : " (", taint->key, taint->value[0] ? "=" : "",
-                                taint->value, taint->effect);
+        text = gs_arena_printf(arena, "%s%s%s%s%s:%s", text, i ? ", " : " (", taint->key,
+                               taint->value[0] ? "=" : "", taint->value, taint->effect);
     }
-    if (len)
-        snprintf(to + len, VERDICT_TAINT_BYTES - len, ")");
-    return to;
+    return text && group->taints[0] ? gs_arena_printf(arena, "%s)", text) : text;
 }
 
 void verdict_closest_columns(struct sheet *to, const struct verdict_group *group)
@@ -196,26 +191,26 @@ void verdict_closest_columns(struct sheet *to, const struct verdict_group *group
 }
 
 /* The groups with a node as rows, most nodes first; those that fit are left out. */
-static void write_row(struct sheet *to, const struct verdict_group *group, const char *words)
+static void write_row(struct sheet *to, const struct verdict_group *group,
+                      enum gs_obstacle obstacle, enum gs_reason reason)
 {
-    char taint[VERDICT_TAINT_BYTES], closest[VERDICT_CLOSEST_BYTES];
     if (!group->nodes)
         return;
     sheet_row(to);
     column_number(to, COLUMN_NUMBER, "NODES", "nodeCount", COLUMN_ALWAYS, group->nodes);
     column_text(to, COLUMN_PROSE, "REASON", "message", COLUMN_ALWAYS,
-                gs_arena_printf(&to->texts, "%s%s", words, verdict_taint(group, taint)));
+                verdict_reason(&to->texts, obstacle, reason, group));
     column_text(to, COLUMN_PROSE, "CLOSEST", NULL, COLUMN_IF_SET,
-                gs_arena_strdup(&to->texts, verdict_closest(group, closest)));
+                verdict_closest(&to->texts, group));
     verdict_closest_columns(to, group);
 }
 
 static void write_rows(struct sheet *to, const struct verdict *verdict)
 {
     for (enum gs_reason i = 0; i < GS_REASONS; i++)
-        write_row(to, &verdict->gpu[i], gs_reason_text(i));
+        write_row(to, &verdict->gpu[i], GS_OBSTACLE_GPU, i);
     for (enum gs_obstacle i = 0; i < GS_OBSTACLE_NONE; i++)
-        write_row(to, &verdict->other[i], obstacles[i].text);
+        write_row(to, &verdict->other[i], i, GS_FITS);
     sheet_sort(to, NULL, "nodes,reason");
 }
 

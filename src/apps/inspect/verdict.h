@@ -10,7 +10,7 @@
  * that comes nearest to it. The verdict is core/place.h's, the reasons are those of
  * kube-scheduler's messages.
  */
-enum { VERDICT_TAINTS = 6, VERDICT_TAINT_BYTES = 1280 };
+enum { VERDICT_TAINTS = 6 };
 struct verdict_group {
     uint32_t nodes;
     /* the closest candidate; NULL when the GPUs tell nothing, or none of these nodes could take it
@@ -30,12 +30,11 @@ const char *verdict_label(enum gs_obstacle obstacle, enum gs_reason reason);
 /* What keeps the pod from every node, by its own object; NULL: nothing. Static. */
 const char *verdict_own(const struct gs_pod *pod);
 
-/* " (key=value:effect, …)" of its taints; "" without one. Returns to. */
-const char *verdict_taint(const struct verdict_group *group, char to[VERDICT_TAINT_BYTES]);
-/* "large GPU3: 35 free, 15 missing", a node's name, or "". */
-enum { VERDICT_CLOSEST_BYTES = 400 };
-const char *verdict_closest(const struct verdict_group *group, char to[VERDICT_CLOSEST_BYTES]);
-
+/* That text with the group's taints, " (key=value:effect, …)". NULL: out of memory. */
+const char *verdict_reason(struct gs_arena *arena, enum gs_obstacle obstacle, enum gs_reason reason,
+                           const struct verdict_group *group);
+/* "large GPU3: 35 free, 15 missing", a node's name, or NULL. */
+const char *verdict_closest(struct gs_arena *arena, const struct verdict_group *group);
 /* The closest candidate as columns of documents. */
 void verdict_closest_columns(struct sheet *to, const struct verdict_group *group);
 

@@ -80,13 +80,12 @@ static const char *reason_of(struct gs_arena *texts, const struct waits *waits,
     const struct gs_pod *pod = &wait->waiting->pod;
     const char *scheduler = snapshot_scheduler_of(pod), *own = verdict_own(pod);
     const char *has = wait->fits == 1 ? "node has" : "nodes have";
-    char taint[VERDICT_TAINT_BYTES];
     if (own)
         return own;
     if (wait->obstacle != GS_OBSTACLE_NONE)
         return gs_arena_printf(
-            texts, "%s%s%s", wait->never && !wait->broken ? "fits on no GPU of this cluster: " : "",
-            verdict_text(wait->obstacle, wait->reason), verdict_taint(&wait->group, taint));
+            texts, "%s%s", wait->never && !wait->broken ? "fits on no GPU of this cluster: " : "",
+            verdict_reason(texts, wait->obstacle, wait->reason, &wait->group));
     if (wait->other_scheduler)
         return gs_arena_printf(texts,
                                "its schedulerName is %s; pods with GPU memory are scheduled by %s",
@@ -103,13 +102,13 @@ static const char *reason_of(struct gs_arena *texts, const struct waits *waits,
 
 static void word(struct waits *waits, struct wait *wait)
 {
-    char request[WAIT_SHORT_BYTES], closest[VERDICT_CLOSEST_BYTES];
+    char request[WAIT_SHORT_BYTES];
+    const char *closest = verdict_closest(&waits->texts, &wait->group);
     waits_asks(&wait->waiting->pod, request);
-    verdict_closest(&wait->group, closest);
     wait->request = gs_arena_strdup(&waits->texts, request);
-    wait->message = reason_of(&waits->texts, waits, wait);
-    wait->words = gs_arena_printf(&waits->texts, "%s%s%s", wait->message ? wait->message : "",
-                                  closest[0] ? "; closest: " : "", closest);
+    wait->message = wait->words = reason_of(&waits->texts, waits, wait);
+    if (closest)
+        wait->words = gs_arena_printf(&waits->texts, "%s; closest: %s", wait->message, closest);
 }
 
 /* ---- all of them, or some ---- */
