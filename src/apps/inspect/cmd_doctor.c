@@ -36,44 +36,39 @@ static void read_options(struct doctor *doctor, int argc, char **argv)
 
 /* ---- findings ---- */
 
-static struct finding *find_line(const struct doctor *doctor, const struct finding *like)
-{
-    GS_EACH_OF (finding, doctor->findings, doctor->count) {
-        if (finding->count && finding->level == like->level &&
-            strcmp(finding->topic, like->topic) == 0 && strcmp(finding->what, like->what) == 0)
-            return finding;
-    }
-    return NULL;
-}
-
-/* After those of its topic. */
-static struct finding *add_line(struct doctor *doctor, const struct finding *finding)
+/* Its line, which follows those of its topic; NULL: out of memory. */
+static struct finding *line_of(struct doctor *doctor, const struct finding *like, bool named)
 {
     uint32_t at = doctor->count;
-    if (!gs_array_reach(&doctor->findings, &doctor->cap, doctor->count, sizeof(*finding))) {
+    for (uint32_t i = 0; i < doctor->count; i++) {
+        struct finding *line = &doctor->findings[i];
+        if (strcmp(line->topic, like->topic) != 0)
+            continue;
+        at = i + 1;
+        if (named && line->count && line->level == like->level &&
+            strcmp(line->what, like->what) == 0)
+            return line;
+    }
+    if (!gs_array_reach(&doctor->findings, &doctor->cap, doctor->count, sizeof(*like))) {
         doctor->failed = true;
         return NULL;
     }
-    while (at && strcmp(doctor->findings[at - 1].topic, finding->topic) != 0)
-        at--;
-    at = at ? at : doctor->count;
     memmove(&doctor->findings[at + 1], &doctor->findings[at],
-            (doctor->count++ - at) * sizeof(*finding));
-    doctor->findings[at] = *finding;
+            (doctor->count++ - at) * sizeof(*like));
+    doctor->findings[at] = *like;
     return &doctor->findings[at];
 }
 
 void doctor_say_of(struct doctor *doctor, enum level level, const char *topic, const char *name,
                    const char *fmt, ...)
 {
-    struct finding finding = {.level = level, .topic = topic}, *line;
+    struct finding finding = {.level = level, .topic = topic};
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(finding.what, sizeof(finding.what), fmt, ap);
     va_end(ap);
     gs_utf8_calm(finding.what);
-    if (!name || !(line = find_line(doctor, &finding)))
-        line = add_line(doctor, &finding);
+    struct finding *line = line_of(doctor, &finding, name != NULL);
     if (!name || !line || line->count++ > NAMED)
         return;
     const size_t len = strlen(line->names);

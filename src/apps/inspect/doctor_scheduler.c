@@ -421,44 +421,34 @@ static void read_config(struct doctor *doctor, const char *where, const char *te
                    err.msg[0] ? err.msg : "the file is empty");
 }
 
-static json_t *get_in_system(struct doctor *doctor, const char *api, const char *kind,
-                             const char *name, struct gs_error *err)
-{
-    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
-    gs_buf_puts(&path, api);
-    gs_url_escape(&path, doctor->common.system_ns);
-    gs_buf_puts(&path, kind);
-    gs_url_escape(&path, name);
-    return gs_buf_failed(&path) ? NULL : lookup_json(&doctor->common.source, path.data, NULL, err);
-}
-
 /* The ConfigMap that the second scheduler's pods mount: kustomize ends its name in a hash, the
  * chart calls it gpushare-scheduler. */
 static const char *mounted_config(const json_t *deployment)
 {
     const json_t *spec = json_object_get(json_object_get(deployment, "spec"), "template");
-    const json_t *volumes = json_object_get(json_object_get(spec, "spec"), "volumes");
-    const char *name = "";
-    size_t i = 0;
-    const json_t *volume = NULL;
+    const json_t *volumes = json_object_get(json_object_get(spec, "spec"), "volumes"), *volume;
+    size_t i;
     json_array_foreach(volumes, i, volume)
     {
-        if (!name[0])
-            name = lookup_text(volume, "configMap", "name", NULL);
+        const char *name = lookup_text(volume, "configMap", "name", NULL);
+        if (name[0])
+            return name;
     }
-    return name[0] ? name : "gpushare-scheduler";
+    return "gpushare-scheduler";
 }
 
 /* The second scheduler's (manifests/overlays/second-scheduler). */
 static void read_config_map(struct doctor *doctor)
 {
-    struct gs_error err = {0};
-    char where[320];
-    json_auto_t *deployment = get_in_system(doctor, "/apis/apps/v1/namespaces/", "/deployments/",
-                                            "gpushare-scheduler", &err);
+    const char *ns = doctor->common.system_ns;
+    struct gs_error ignored = {0}, err = {0};
+    char path[1024], where[320];
+    snprintf(path, sizeof(path), "/apis/apps/v1/namespaces/%.200s/deployments/gpushare-scheduler",
+             ns);
+    json_auto_t *deployment = lookup_json(&doctor->common.source, path, NULL, &ignored);
     const char *name = mounted_config(deployment);
-    err = (struct gs_error){0};
-    json_auto_t *map = get_in_system(doctor, "/api/v1/namespaces/", "/configmaps/", name, &err);
+    snprintf(path, sizeof(path), "/api/v1/namespaces/%.200s/configmaps/%.253s", ns, name);
+    json_auto_t *map = lookup_json(&doctor->common.source, path, NULL, &err);
     const char *text = lookup_text(map, "data", "config.yaml", NULL);
     snprintf(where, sizeof where, "ConfigMap %s", name);
     if (text[0])

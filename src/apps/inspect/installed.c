@@ -26,10 +26,11 @@ json_t *installed_extenders(const struct common *common, const struct installed_
         gs_fail_nomem(err);
         return NULL;
     }
-    json_t *list = lookup_json(&common->source, path.data,
-                               "labelSelector=app.kubernetes.io%2Fname%20in%20%28gpushare-extender%2C"
-                               "gpushare-scheduler%29",
-                               err);
+    json_t *list =
+        lookup_json(&common->source, path.data,
+                    "labelSelector=app.kubernetes.io%2Fname%20in%20%28gpushare-extender%2C"
+                    "gpushare-scheduler%29",
+                    err);
     const json_t *first = json_array_get(json_object_get(list, "items"), 0);
     const char *name = lookup_text(first, "metadata", "labels", "app.kubernetes.io/name", NULL);
     if (strcmp(name, installed_layouts[1].name) == 0)
