@@ -6,15 +6,7 @@
 #include "common/gpu_slices.h"
 #include "inspect/amount.h"
 #include "inspect/doctor.h"
-#include "inspect/nodes.h"
 #include "inspect/view.h"
-
-/* Of all nodes. */
-struct totals {
-    uint32_t advertise, gpus;
-    uint32_t units[GS_UNIT_GIB + 1]; /* nodes of a unit */
-    uint32_t enforced[GS_ENFORCED_COUNT];
-};
 
 static int by_name(const struct snap_node *a, const struct snap_node *b)
 {
@@ -86,19 +78,22 @@ static void check_gpu(struct doctor *doctor, const struct snap_node *node, const
     else if (!gpu->schedulable)
         doctor_say_of(doctor, FINDING_WARN, "gpus", name,
                       "cordoned; to uncordon it, remove it from the node's annotation gpu-cordon");
+    if (gs_enforced_holds(gpu->enforced))
+        doctor_say_of(doctor, FINDING_OK, "limits", name, "%s", view_limits(gpu->enforced));
+    else if (gs_enforced_lacks(gpu->enforced)) /* docs/limits.md */
+        doctor_say_of(doctor, FINDING_WARN, "limits", name, "pods are not limited: %s",
+                      gs_enforced_reason(gpu->enforced));
 }
 
 /* The inventory is the device plugin's, the capacity the kubelet's, the label anybody's. */
 static void check_view(struct doctor *doctor, const struct snap_node *node,
-                       const struct gs_node_view *view, struct totals *totals)
+                       const struct gs_node_view *view)
 {
     bool all = view->gpu_count > 0;
     for (uint32_t i = 0; i < view->gpu_count; i++) {
-        totals->enforced[view->inventory[i].enforced]++;
         all = all && view->inventory[i].enforced == GS_ENFORCED_DMEM;
         check_gpu(doctor, node, &view->inventory[i], &view->gpus[i]);
     }
-    totals->gpus += view->gpu_count;
     if (node->says_enforced && !all)
         doctor_say_of(doctor, FINDING_WARN, "limits", node->name,
                       "label %s is dmem, but the inventory is not: the device plugin did not set "
@@ -138,66 +133,27 @@ static void check_slices(struct doctor *doctor)
     }
 }
 
-static void check_units(struct doctor *doctor, const uint32_t nodes[GS_UNIT_GIB + 1])
-{
-    uint32_t kinds = 0;
-    char words[256] = "";
-    for (int unit = GS_UNIT_MIB; unit <= GS_UNIT_GIB; unit++) {
-        size_t len = strlen(words);
-        if (nodes[unit])
-            snprintf(words + len, sizeof(words) - len, "%s%s on %" PRIu32 " node%s",
-                     kinds++ ? ", " : "", gs_unit_name((enum gs_unit)unit), nodes[unit],
-                     nodes[unit] == 1 ? "" : "s");
-    }
-    if (kinds > 1)
-        doctor_say(doctor, FINDING_FAIL, "unit",
-                   "nodes use different units (%s), so a pod's request means another amount on "
-                   "each; start every device plugin with the same --memory-unit",
-                   words);
-    else if (kinds == 1)
-        doctor_say(doctor, FINDING_OK, "unit", "%s", words);
-}
-
 static void check_stranded(struct doctor *doctor)
 {
     const struct view_options options = {0};
-    const struct output by_stranded = {.sort = "stranded"};
     struct gs_error ignored = {0};
+    char stranded[AMOUNT_TEXT_BYTES], all[AMOUNT_TEXT_BYTES];
     struct view view;
-    if (view_build(&doctor->snapshot, &options, &view, &ignored) == 0 && view.node_count &&
-        nodes_sort(&view, &by_stranded) == 0) {
-        const struct gs_fragmentation *sum = &view.sum.fragmentation;
-        char stranded[AMOUNT_TEXT_BYTES], all[AMOUNT_TEXT_BYTES];
-        const char *why = nodes_why_stranded(&view.nodes[0]);
-        if (why)
-            doctor_say(
-                doctor, sum->stranded_units > sum->free_units / 2 ? FINDING_WARN : FINDING_OK,
-                "stranded",
-                "%s of %s free memory is stranded, most of it on %s: %s; see kubectl "
-                "inspect gpushare -o wide --sort stranded",
-                amount_text(sum->stranded_units, stranded),
-                amount_of_memory(sum->free_units, view.unit, all), view.nodes[0].node->name, why);
-    }
+    const int result = view_build(&doctor->snapshot, &options, &view, &ignored);
+    const struct gs_fragmentation *sum = &view.sum.fragmentation;
+    if (result == 0 && sum->known && sum->stranded_units)
+        doctor_say(doctor, sum->stranded_units > sum->free_units / 2 ? FINDING_WARN : FINDING_OK,
+                   "stranded",
+                   "%s of %s free memory is stranded; see kubectl inspect gpushare -o wide --sort "
+                   "stranded",
+                   amount_text(sum->stranded_units, stranded),
+                   amount_of_memory(sum->free_units, view.unit, all));
     view_release(&view);
-}
-
-/* A line for each way of limiting, and one for each reason why nothing does (docs/limits.md). */
-static void check_limits(struct doctor *doctor, const uint32_t gpus[GS_ENFORCED_COUNT])
-{
-    for (enum gs_enforced i = 0; i < GS_ENFORCED_COUNT; i++) {
-        if (gpus[i] && gs_enforced_holds(i))
-            doctor_say(doctor, FINDING_OK, "limits", "%" PRIu32 " GPUs: %s", gpus[i],
-                       view_limits(i));
-        else if (gpus[i] && gs_enforced_lacks(i))
-            doctor_say(doctor, FINDING_WARN, "limits",
-                       "pods are not limited on %" PRIu32 " GPUs: %s", gpus[i],
-                       gs_enforced_reason(i));
-    }
 }
 
 void doctor_check_nodes(struct doctor *doctor)
 {
-    struct totals totals = {0};
+    uint32_t advertise = 0, gpus = 0, units = 0;
     HASH_SORT(doctor->snapshot.nodes, by_name);
     if (doctor->broken)
         doctor_say(doctor, FINDING_WARN, "objects",
@@ -207,13 +163,16 @@ void doctor_check_nodes(struct doctor *doctor)
         check_plugin(doctor, node);
         check_state(doctor, node);
         if (view)
-            check_view(doctor, node, view, &totals);
-        totals.advertise += node->allocatable_units > 0;
-        totals.units[node->unit]++;
+            check_view(doctor, node, view);
+        gpus += view ? view->gpu_count : 0;
+        advertise += node->allocatable_units > 0;
+        units |= node->unit ? 1u << node->unit : 0;
+        if (node->unit)
+            doctor_say_of(doctor, FINDING_OK, "unit", node->name, "%s", gs_unit_name(node->unit));
     }
-    if (totals.advertise)
-        doctor_say(doctor, FINDING_OK, "device plugin", "%" PRIu32 " %s %s", totals.advertise,
-                   totals.advertise == 1 ? "node advertises" : "nodes advertise",
+    if (advertise)
+        doctor_say(doctor, FINDING_OK, "device plugin", "%" PRIu32 " %s %s", advertise,
+                   advertise == 1 ? "node advertises" : "nodes advertise",
                    doctor->common.names.gpu_mem);
     else
         doctor_say(doctor, FINDING_FAIL, "device plugin",
@@ -221,12 +180,14 @@ void doctor_check_nodes(struct doctor *doctor)
                    "=true and apply manifests/base/device-plugin",
                    doctor->common.names.gpu_mem);
     check_slices(doctor);
-    check_units(doctor, totals.units);
+    if (units & (units - 1))
+        doctor_say(doctor, FINDING_FAIL, "unit",
+                   "nodes use different units, so a pod's request means another amount on each; "
+                   "start every device plugin with the same --memory-unit");
     if (doctor_is_ok(doctor, "capacity"))
         doctor_say(doctor, FINDING_OK, "capacity", "inventories and capacities match");
-    if (totals.gpus && doctor_is_ok(doctor, "gpus"))
+    if (gpus && doctor_is_ok(doctor, "gpus"))
         doctor_say(doctor, FINDING_OK, "gpus", "%" PRIu32 " GPU%s, none overcommitted, all healthy",
-                   totals.gpus, totals.gpus == 1 ? "" : "s");
+                   gpus, gpus == 1 ? "" : "s");
     check_stranded(doctor);
-    check_limits(doctor, totals.enforced);
 }

@@ -9,15 +9,14 @@
 #include "gpushare/base/utf8.h"
 #include "inspect/calm.h"
 
-static int locked(struct watcher *watcher, bool node, int result)
+static int locked(struct watcher *watcher, int result)
 {
     watcher->changed = true;
-    watcher->nodes_changed |= node;
     pthread_mutex_unlock(&watcher->lock);
     return result;
 }
 
-#define FORWARD(name, kind, is_node)                                                               \
+#define FORWARD(name, kind)                                                                        \
     static int on_##name(void *ctx, const struct gs_##kind *from)                                  \
     {                                                                                              \
         struct watcher *watcher = ctx;                                                             \
@@ -25,18 +24,18 @@ static int locked(struct watcher *watcher, bool node, int result)
         _cleanup_(gs_arena_release) struct gs_arena arena = {0};                                   \
         calm_##kind(&arena, &calm);                                                                \
         pthread_mutex_lock(&watcher->lock);                                                        \
-        return locked(watcher, is_node, watcher->inner.name(watcher->inner.ctx, &calm));           \
+        return locked(watcher, watcher->inner.name(watcher->inner.ctx, &calm));                    \
     }
-FORWARD(node, node, true)
-FORWARD(node_gone, node, true)
-FORWARD(pod, pod, false)
-FORWARD(pod_gone, pod, false)
+FORWARD(node, node)
+FORWARD(node_gone, node)
+FORWARD(pod, pod)
+FORWARD(pod_gone, pod)
 
 static int on_list_begin(void *ctx, enum gs_kind kind)
 {
     struct watcher *watcher = ctx;
     pthread_mutex_lock(&watcher->lock);
-    return locked(watcher, false, watcher->inner.list_begin(watcher->inner.ctx, kind));
+    return locked(watcher, watcher->inner.list_begin(watcher->inner.ctx, kind));
 }
 
 static int on_list_end(void *ctx, enum gs_kind kind)
@@ -44,7 +43,7 @@ static int on_list_end(void *ctx, enum gs_kind kind)
     struct watcher *watcher = ctx;
     pthread_mutex_lock(&watcher->lock);
     watcher->listed[kind] = true;
-    return locked(watcher, kind == GS_KIND_NODE, watcher->inner.list_end(watcher->inner.ctx, kind));
+    return locked(watcher, watcher->inner.list_end(watcher->inner.ctx, kind));
 }
 
 static void on_live(void *ctx, enum gs_kind kind, bool live, const char *why)

@@ -35,7 +35,6 @@ struct watcher {
     struct snapshot snapshot;
     bool listed[2];
     bool changed;
-    bool nodes_changed;
     char lost[256]; /* why a watch is not live; "" when both are */
 };
 
