@@ -62,13 +62,10 @@ static void check_version(struct doctor *doctor, const char *name)
         return;
     }
     const char *text = body.data ? body.data : "";
-    doctor_say(doctor, is_near(text) ? FINDING_OK : FINDING_WARN, "extender", "%s runs %.*s%s",
-               name, (int)strcspn(text, "\n"), text,
-               !is_near(text) ? "; this program is " GS_VERSION
-                                ": use releases that are at most one minor version apart"
-               : strstr(text, GS_VERSION) ? ""
-                                          : "; this program is " GS_VERSION
-                                            ", which is compatible");
+    const bool near = is_near(text);
+    doctor_say(doctor, near ? FINDING_OK : FINDING_WARN, "extender",
+               "%s runs %.*s; this program is " GS_VERSION "%s", name, (int)strcspn(text, "\n"),
+               text, near ? "" : ": use releases that are at most one minor version apart");
 }
 
 /* Counters of all replicas together, since they started: kube-scheduler is configured by hand, and

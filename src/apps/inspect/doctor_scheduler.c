@@ -233,16 +233,13 @@ static void check_verbs(struct config *config)
 {
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
         const char *is = lookup_text(config->entry, wanted[i].key, NULL);
-        if (!is[0])
-            say_config(config, wanted[i].level, "add %s: %s; without it %s", wanted[i].key,
+        if (strcmp(is, wanted[i].value) != 0)
+            say_config(config, wanted[i].level, "set %s: %s; otherwise %s", wanted[i].key,
                        wanted[i].value, wanted[i].without);
-        else if (strcmp(is, wanted[i].value) != 0)
-            say_config(config, wanted[i].level, "%s is \"%.60s\", set it to %s; otherwise %s",
-                       wanted[i].key, is, wanted[i].value, wanted[i].without);
     }
     if (!is_set(config->entry, "nodeCacheCapable"))
         say_config(config, FINDING_WARN,
-                   "add nodeCacheCapable: true; without it every request carries whole Node "
+                   "set nodeCacheCapable: true; otherwise every request carries whole Node "
                    "objects");
     if (is_set(config->entry, "ignorable"))
         say_config(config, FINDING_WARN,

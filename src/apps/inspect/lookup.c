@@ -65,13 +65,18 @@ static char *review_of(const struct lookup_right *right, const char *account)
 int lookup_allowed(const struct source *source, const struct lookup_right *right,
                    const char *account, int64_t timeout_ns, struct gs_error *err)
 {
-    const char *path = account ? "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-                               : "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(1 << 20);
     _cleanup_free_ char *review = review_of(right, account);
+    const struct gs_kube_request request = {
+        .method = "POST",
+        .path = account ? "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+                        : "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+        .body = review,
+        .body_len = review ? strlen(review) : 0,
+        .timeout_ns = timeout_ns};
     if (!review)
         return gs_fail_nomem(err);
-    if (source_post(source, path, review, timeout_ns, &answer, err) < 0)
+    if (source_ask(source, &request, &answer, err) < 0)
         return -1;
     json_auto_t *tree = lookup_parse(&answer);
     return json_is_true(json_object_get(json_object_get(tree, "status"), "allowed"));
@@ -89,21 +94,14 @@ const char *lookup_text(const json_t *object, ...)
     return text ? text : "";
 }
 
-/* The entry of status.conditions whose type is that; NULL without one. */
-static const json_t *find_condition(const json_t *status, const char *type)
+bool lookup_is_ready(const json_t *pod)
 {
     size_t i;
     json_t *condition;
-    json_array_foreach(json_object_get(status, "conditions"), i, condition)
+    json_array_foreach(json_object_get(json_object_get(pod, "status"), "conditions"), i, condition)
     {
-        if (strcmp(lookup_text(condition, "type", NULL), type) == 0)
-            return condition;
+        if (strcmp(lookup_text(condition, "type", NULL), "Ready") == 0)
+            return strcmp(lookup_text(condition, "status", NULL), "True") == 0;
     }
-    return NULL;
-}
-
-bool lookup_is_ready(const json_t *pod)
-{
-    const json_t *ready = find_condition(json_object_get(pod, "status"), "Ready");
-    return strcmp(lookup_text(ready, "status", NULL), "True") == 0;
+    return false;
 }

@@ -28,17 +28,6 @@ int source_get(const struct source *source, const char *path, const char *query,
     return source_ask(source, &request, body, err);
 }
 
-int source_post(const struct source *source, const char *path, const char *json, int64_t timeout_ns,
-                struct gs_buf *body, struct gs_error *err)
-{
-    const struct gs_kube_request request = {.method = "POST",
-                                            .path = path,
-                                            .body = json,
-                                            .body_len = strlen(json),
-                                            .timeout_ns = timeout_ns};
-    return source_ask(source, &request, body, err);
-}
-
 void source_pods(struct gs_buf *out, const char *ns, const char *name)
 {
     gs_buf_puts(out, "/api/v1/namespaces/");

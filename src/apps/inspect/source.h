@@ -39,10 +39,6 @@ int source_ask(const struct source *source, const struct gs_kube_request *reques
 int source_get(const struct source *source, const char *path, const char *query,
                struct gs_buf *body, struct gs_error *err);
 
-/* Of a JSON body. timeout_ns 0: --request-timeout. */
-int source_post(const struct source *source, const char *path, const char *json, int64_t timeout_ns,
-                struct gs_buf *body, struct gs_error *err);
-
 /* A list, page by page (kube/pages.h, whose ask, sizes and limits are filled in). */
 int source_list(const struct source *source, struct gs_pages pages, struct gs_error *err);
 

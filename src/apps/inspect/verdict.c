@@ -228,14 +228,6 @@ void verdict_document(struct doc *doc, const struct verdict *verdict)
     sheet_list(doc, "reasons", &sheet);
 }
 
-void verdict_ask_document(struct doc *doc, const struct gs_ask *ask)
-{
-    doc_number(doc, "requestedGPU", ask->units);
-    if (ask->cores_pct)
-        doc_number(doc, "requestedCorePercentage", ask->cores_pct);
-    doc_number(doc, "gpuCount", ask->gpu_count);
-}
-
 const char *verdict_unit(const struct snapshot *snapshot)
 {
     enum gs_unit unit = GS_UNIT_UNKNOWN;

@@ -62,8 +62,6 @@ int verdict_order(const struct gs_ask *left, const struct gs_ask *right);
 int verdict_write(FILE *out, const struct verdict *verdict, const struct terminal *terminal);
 /* The same as the member "reasons". */
 void verdict_document(struct doc *doc, const struct verdict *verdict);
-/* What is asked for. */
-void verdict_ask_document(struct doc *doc, const struct gs_ask *ask);
 
 /* "GiB", or "units" when no inventory tells or nodes differ. */
 const char *verdict_unit(const struct snapshot *snapshot);

@@ -296,7 +296,10 @@ void why_tell(const struct why *why, FILE *out)
 
 static void put_waiting(struct doc *doc, const struct why *why)
 {
-    verdict_ask_document(doc, &why->ask);
+    doc_number(doc, "requestedGPU", why->ask.units);
+    if (why->ask.cores_pct)
+        doc_number(doc, "requestedCorePercentage", why->ask.cores_pct);
+    doc_number(doc, "gpuCount", why->ask.gpu_count);
     doc_text(doc, "schedulerName", snapshot_scheduler_of(&why->pod));
     if (why->scheduler)
         doc_text(doc, "expectedSchedulerName", why->scheduler);
