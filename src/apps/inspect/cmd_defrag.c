@@ -115,8 +115,8 @@ static void write_moves(struct sheet *to, const struct run *run, const struct gs
     to->unit = verdict_unit(&run->snapshot);
     GS_EACH_OF (move, plan->moves, plan->count) {
         const struct gs_defrag_pod *pod = &run->pods[move->pod];
-        char ran[WAIT_SHORT_BYTES];
-        waits_since(run->bound[move->pod].created_s, common_now_s(&run->common), ran);
+        const char *ran =
+            waits_age(&to->texts, run->bound[move->pod].created_s, common_now_s(&run->common));
         sheet_row(to);
         column_text(to, COLUMN_TEXT, "NAMESPACE", "namespace", COLUMN_ALWAYS, pod->ns);
         column_text(to, COLUMN_TEXT, "POD", "name", COLUMN_ALWAYS, pod->name);
@@ -125,7 +125,7 @@ static void write_moves(struct sheet *to, const struct run *run, const struct gs
         column_number(to, COLUMN_NUMBER, "GIVES()", NULL, COLUMN_ALWAYS,
                       (uint64_t)pod->ask.units * pod->ask.gpu_count);
         column_number(to, COLUMN_NUMBER, "UNITS", "usedGPU", COLUMN_DOCUMENT, pod->ask.units);
-        column_text(to, COLUMN_TEXT, "RAN", NULL, COLUMN_ALWAYS, gs_arena_strdup(&to->texts, ran));
+        column_text(to, COLUMN_TEXT, "RAN", NULL, COLUMN_ALWAYS, ran);
         column_number(to, COLUMN_NUMBER, "SECONDS", "runningSeconds", COLUMN_DOCUMENT,
                       pod->age_s > 0 ? (uint64_t)pod->age_s : 0);
         column_text(to, COLUMN_TEXT, "TO", "to", COLUMN_ALWAYS, node_name(run, move->slot));
@@ -173,14 +173,12 @@ static void write_entry(struct sheet *to, const struct run *run, const struct en
     const struct gs_defrag_plan *plan = &entry->plan;
     const bool placed = entry->result == GS_DEFRAG_FOUND || entry->result == GS_DEFRAG_FITS;
     const char *never = entry->never ? gs_reason_text(entry->never) : NULL;
-    char asks[WAIT_SHORT_BYTES];
-    waits_asks(&entry->waiting->pod, asks);
     to->unit = verdict_unit(&run->snapshot);
     sheet_row(to);
     column_text(to, COLUMN_TEXT, "NAMESPACE", "namespace", COLUMN_ALWAYS, entry->waiting->pod.ns);
     column_text(to, COLUMN_TEXT, "POD", "name", COLUMN_ALWAYS, entry->waiting->pod.name);
     column_text(to, COLUMN_PROSE, "REQUEST()", NULL, COLUMN_ALWAYS,
-                gs_arena_strdup(&to->texts, asks));
+                waits_request(&to->texts, &entry->waiting->pod));
     column_number(to, COLUMN_NUMBER, "UNITS", "requestedGPU", COLUMN_DOCUMENT,
                   entry->waiting->charge.units);
     column_number(to, COLUMN_NUMBER, "GPUS", "gpuCount", COLUMN_DOCUMENT,

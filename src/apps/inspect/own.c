@@ -20,25 +20,25 @@ static int on_list_begin(void *ctx, enum gs_kind kind)
     return 0;
 }
 
+static void put(struct sheet *to, enum column_kind kind, const char *head, const char *text)
+{
+    column_text(to, kind, head, NULL, COLUMN_ALWAYS, text ? gs_arena_strdup(&to->texts, text) : "");
+}
+
 static int on_pod(void *ctx, const struct gs_pod *pod)
 {
     struct own *own = ctx;
     struct sheet *to = &own->sheet;
-    struct gs_arena *texts = &to->texts;
-    char asks[WAIT_SHORT_BYTES], since[WAIT_SHORT_BYTES], gpus[GS_IDX_TEXT_BYTES];
+    char gpus[GS_IDX_TEXT_BYTES];
     if (!gs_pod_wants_gpu(pod) || gs_pod_terminal(pod) || (own->pending && pod->node_name[0]))
         return 0;
-    waits_asks(pod, asks);
-    waits_since(pod->created_s, common_now_s(own->common), since);
-    gs_codec_idx_format(gs_pod_recorded(pod), gpus);
     sheet_row(to);
-    column_text(to, COLUMN_TEXT, "NAMESPACE", NULL, COLUMN_ALWAYS, gs_arena_strdup(texts, pod->ns));
-    column_text(to, COLUMN_TEXT, "POD", NULL, COLUMN_ALWAYS, gs_arena_strdup(texts, pod->name));
-    column_text(to, COLUMN_RIGHT, "REQUEST", NULL, COLUMN_ALWAYS, gs_arena_strdup(texts, asks));
-    column_text(to, COLUMN_RIGHT, "AGE", NULL, COLUMN_ALWAYS, gs_arena_strdup(texts, since));
-    column_text(to, COLUMN_TEXT, "NODE", NULL, COLUMN_ALWAYS,
-                gs_arena_strdup(texts, pod->node_name));
-    column_text(to, COLUMN_TEXT, "GPU", NULL, COLUMN_ALWAYS, gs_arena_strdup(texts, gpus));
+    put(to, COLUMN_TEXT, "NAMESPACE", pod->ns);
+    put(to, COLUMN_TEXT, "POD", pod->name);
+    put(to, COLUMN_RIGHT, "REQUEST", waits_request(&to->texts, pod));
+    put(to, COLUMN_RIGHT, "AGE", waits_age(&to->texts, pod->created_s, common_now_s(own->common)));
+    put(to, COLUMN_TEXT, "NODE", pod->node_name);
+    put(to, COLUMN_TEXT, "GPU", gs_codec_idx_format(gs_pod_recorded(pod), gpus));
     return 0;
 }
 

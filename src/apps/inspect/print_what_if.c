@@ -25,9 +25,6 @@ static void write_order(struct sheet *to, const struct order *order)
 {
     const bool asked = order->kind == ORDER_ASKED;
     const struct gs_pod *pod = &order->pod;
-    char asks[WAIT_SHORT_BYTES] = "";
-    if (!asked)
-        waits_asks(pod, asks);
     sheet_row(to);
     column_text(to, COLUMN_TEXT, "NAMESPACE", "namespace", COLUMN_ALWAYS, asked ? NULL : pod->ns);
     column_text(to, COLUMN_PROSE, "POD", "name", COLUMN_DOCUMENT, asked ? order->title : pod->name);
@@ -37,7 +34,7 @@ static void write_order(struct sheet *to, const struct order *order)
                                 : pod->name);
     column_text(to, COLUMN_TEXT, "OWNER", "owner", COLUMN_DOCUMENT, pod->owner);
     column_text(to, COLUMN_TEXT, "REQUEST()", NULL, COLUMN_ALWAYS,
-                gs_arena_strdup(&to->texts, asks));
+                asked ? NULL : waits_request(&to->texts, pod));
     column_number(to, COLUMN_NUMBER, "UNITS", "requestedGPU", COLUMN_DOCUMENT, order->ask.units);
     column_number(to, COLUMN_NUMBER, "COMPUTE", "requestedCorePercentage", COLUMN_DOCUMENT,
                   order->ask.cores_pct ? order->ask.cores_pct : COLUMN_UNKNOWN);

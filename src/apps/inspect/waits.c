@@ -102,10 +102,8 @@ static const char *reason_of(struct gs_arena *texts, const struct waits *waits,
 
 static void word(struct waits *waits, struct wait *wait)
 {
-    char request[WAIT_SHORT_BYTES];
     const char *closest = verdict_closest(&waits->texts, &wait->group);
-    waits_asks(&wait->waiting->pod, request);
-    wait->request = gs_arena_strdup(&waits->texts, request);
+    wait->request = waits_request(&waits->texts, &wait->waiting->pod);
     wait->message = wait->words = reason_of(&waits->texts, waits, wait);
     if (closest)
         wait->words = gs_arena_printf(&waits->texts, "%s; closest: %s", wait->message, closest);
@@ -180,23 +178,22 @@ int waits_narrow(const struct waits *waits, bool (*means)(const void *ctx, const
     return ret->all ? 0 : -1;
 }
 
-void waits_asks(const struct gs_pod *pod, char to[WAIT_SHORT_BYTES])
+const char *waits_request(struct gs_arena *arena, const struct gs_pod *pod)
 {
     struct gs_ask ask;
     gs_ask_of_pod(&ask, pod);
     if (pod->gpu_units_overflow)
-        snprintf(to, WAIT_SHORT_BYTES, "too many");
-    else if (ask.broken && !pod->node_name[0])
-        snprintf(to, WAIT_SHORT_BYTES, "%" PRIu32 " total", gs_pod_total_units(pod));
-    else if (ask.gpu_count > 1)
-        snprintf(to, WAIT_SHORT_BYTES, "%" PRIu32 " x%" PRIu32, ask.units, ask.gpu_count);
-    else if (ask.cores_pct)
-        snprintf(to, WAIT_SHORT_BYTES, "%" PRIu32 ", %" PRIu32 "%%", ask.units, ask.cores_pct);
-    else
-        snprintf(to, WAIT_SHORT_BYTES, "%" PRIu32, ask.units);
+        return "too many";
+    if (ask.broken && !pod->node_name[0])
+        return gs_arena_printf(arena, "%" PRIu32 " total", gs_pod_total_units(pod));
+    if (ask.gpu_count > 1)
+        return gs_arena_printf(arena, "%" PRIu32 " x%" PRIu32, ask.units, ask.gpu_count);
+    if (ask.cores_pct)
+        return gs_arena_printf(arena, "%" PRIu32 ", %" PRIu32 "%%", ask.units, ask.cores_pct);
+    return gs_arena_printf(arena, "%" PRIu32, ask.units);
 }
 
-void waits_since(int64_t from_s, int64_t now_s, char to[WAIT_SHORT_BYTES])
+const char *waits_age(struct gs_arena *arena, int64_t from_s, int64_t now_s)
 {
     static const struct {
         int64_t below_s, of_s;
@@ -206,10 +203,8 @@ void waits_since(int64_t from_s, int64_t now_s, char to[WAIT_SHORT_BYTES])
     size_t i = 0;
     while (steps[i].below_s && age_s >= steps[i].below_s)
         i++;
-    if (from_s)
-        snprintf(to, WAIT_SHORT_BYTES, "%" PRId64 "%c", age_s / steps[i].of_s, steps[i].letter);
-    else
-        snprintf(to, WAIT_SHORT_BYTES, "-");
+    return from_s ? gs_arena_printf(arena, "%" PRId64 "%c", age_s / steps[i].of_s, steps[i].letter)
+                  : NULL;
 }
 
 void waits_sum(const struct waits *waits, char to[WAIT_TEXT_BYTES])
@@ -288,8 +283,6 @@ static void write_row(struct sheet *to, const struct wait *wait, uint64_t pods, 
     const struct gs_pod *pod = &wait->waiting->pod;
     const struct verdict_group *near = &wait->group;
     const uint64_t unknown = COLUMN_UNKNOWN;
-    char since[WAIT_SHORT_BYTES];
-    waits_since(pod->created_s, now_s, since);
     sheet_row(to);
     column_text(to, COLUMN_TEXT, "NAMESPACE", "namespace", COLUMN_ALWAYS, pod->ns);
     column_text(to, COLUMN_TEXT, "POD", "name", COLUMN_ALWAYS, pods > 1 ? pod->owner : pod->name);
@@ -303,7 +296,8 @@ static void write_row(struct sheet *to, const struct wait *wait, uint64_t pods, 
     column_number(to, COLUMN_NUMBER, "GPUS", "gpuCount", COLUMN_DOCUMENT, wait->ask.gpu_count);
     column_number(to, COLUMN_NUMBER, "CREATED", "createdUnix", COLUMN_DOCUMENT,
                   pod->created_s > 0 ? (uint64_t)pod->created_s : unknown);
-    column_text(to, COLUMN_TEXT, "AGE", NULL, COLUMN_ALWAYS, gs_arena_strdup(&to->texts, since));
+    column_text(to, COLUMN_TEXT, "AGE", NULL, COLUMN_ALWAYS,
+                waits_age(&to->texts, pod->created_s, now_s));
     column_text(to, COLUMN_TEXT, "SCHEDULER", "schedulerName", COLUMN_WIDE,
                 snapshot_scheduler_of(pod));
     column_text(to, COLUMN_PROSE, "REASON", NULL, COLUMN_ALWAYS, wait->words);

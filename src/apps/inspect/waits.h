@@ -21,7 +21,7 @@ struct wait {
     bool never;                 /* no GPU of this cluster could ever take it */
     struct verdict_group group; /* the nodes of that reason, and the nearest unless it is broken */
     bool other_scheduler;       /* it names another scheduler than all that have their GPU */
-    const char *request;        /* waits_asks() */
+    const char *request;        /* waits_request() */
     const char *message;        /* the reason, one sentence */
     const char *words;          /* with the closest candidate */
 };
@@ -36,7 +36,7 @@ struct waits {
     struct gs_arena texts;
 };
 
-enum { WAIT_TEXT_BYTES = 1280, WAIT_SHORT_BYTES = 64 };
+enum { WAIT_TEXT_BYTES = 1280 };
 
 /* How many, and their sum, in that unit; none of them by itself. ns NULL: of all namespaces. */
 void waits_count(const struct snapshot *snapshot, const char *ns, const char *unit,
@@ -54,11 +54,12 @@ int waits_narrow(const struct waits *waits, bool (*means)(const void *ctx, const
 /* The order of creation, then by name. */
 int waits_order(const struct gs_pod *a, const struct gs_pod *b);
 
-/* "35", "15 x2", "8, 50%", "30 in all" of one that asks for what there cannot be. */
-void waits_asks(const struct gs_pod *pod, char to[WAIT_SHORT_BYTES]);
+/* "35", "15 x2", "8, 50%", "30 total" of one that requests what there cannot be. NULL: no memory.
+ */
+const char *waits_request(struct gs_arena *arena, const struct gs_pod *pod);
 
-/* "5m", since Unix second from; "-" when from is 0. */
-void waits_since(int64_t from_s, int64_t now_s, char to[WAIT_SHORT_BYTES]);
+/* "5m", since Unix second from; NULL when that is 0. */
+const char *waits_age(struct gs_arena *arena, int64_t from_s, int64_t now_s);
 
 /* "5 pods wait for 560 GiB, 2 of them fit no GPU of this cluster" */
 void waits_sum(const struct waits *waits, char to[WAIT_TEXT_BYTES]);
