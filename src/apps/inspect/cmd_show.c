@@ -83,7 +83,6 @@ static void read_pods_options(struct show *show, struct common *common, int argc
         PODS_OPTIONS(show, common),
     };
     show->what = SHOW_PODS;
-    show->fetch.keeps_since = true;
     show->fetch.node = common_parse(
         argc, argv, "[NODE]",
         "Compares the GPU memory that pods requested with what they use now and used at their "

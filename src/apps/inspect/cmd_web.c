@@ -128,7 +128,7 @@ int cmd_web(const struct app *app, int argc, char **argv)
                 argv[0]);
         return 2;
     }
-    const struct fetch fetch = {.common = &set.common, .keeps_since = true};
+    const struct fetch fetch = {.common = &set.common};
     int result = common_connect(&set.common, app, &err);
     if (result == 0) {
         web.common = &set.common;

@@ -201,14 +201,21 @@ void sheet_sort(struct sheet *sheet, const struct output *output, const char *th
                 &order);
 }
 
+/* The list ends with that text. */
+static bool ends_with(const char *list, const char *text)
+{
+    const size_t all = strlen(list), len = strlen(text);
+    return all >= len && strcmp(list + all - len, text) == 0 &&
+           (all == len || list[all - len - 1] == ' ');
+}
+
 /* "a, b", of rows in the texts' order; of many the first. */
 static const char *list_texts(struct gs_arena *texts, const char *list, const char *more)
 {
     enum { LIST_MOST = 120 };
-    const char *last = list ? strrchr(list, ' ') : NULL;
-    if (list && more && strlen(list) > LIST_MOST)
+    if (list && more && strchr(list, ',') && strlen(list) > LIST_MOST)
         more = "...";
-    if (!list || !more || strcmp(last ? last + 1 : list, more) == 0)
+    if (!list || !more || ends_with(list, more))
         return list ? list : more;
     return gs_arena_printf(texts, "%s, %s", list, more);
 }

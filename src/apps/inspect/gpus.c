@@ -45,56 +45,39 @@ static void write_gpu(struct sheet *to, const struct view_node *node, const stru
     column_number(to, COLUMN_BOOL, "HEALTHY", "healthy", COLUMN_DOCUMENT, what->healthy);
     column_number(to, COLUMN_BOOL, "SCHEDULABLE", "schedulable", COLUMN_DOCUMENT,
                   what->schedulable);
+    column_number(to, COLUMN_BOOL, "USABLE", "usable", COLUMN_DOCUMENT, gpu->usable);
     column_number(to, COLUMN_BOOL, "OVERCOMMITTED", "overcommitted", COLUMN_DOCUMENT,
                   gpu->overfull);
     column_text(to, COLUMN_PROSE, "WHY-NOT-LIMITED", "enforcedMessage", COLUMN_IF_SET,
                 gs_enforced_lacks(enforced) ? gs_enforced_reason(enforced) : NULL);
 }
 
-void gpus_members(struct doc *doc, const struct view_node *node, const struct view_gpu *gpu)
+void gpus_pods(struct doc *doc, const char *key, const struct view *view,
+               const struct view_node *node, const struct view_gpu *gpu)
 {
     struct sheet sheet = {0};
-    write_gpu(&sheet, node, gpu);
-    sheet_members(doc, &sheet, NULL);
-}
-
-static void put_pod(struct doc *doc, const struct view *view, const struct view_node *node,
-                    const struct gs_claim *claim, const struct view_gpu *gpu)
-{
-    struct sheet sheet = {0};
-    pods_row(&sheet, PODS_ON_GPU, view, node, claim, gpu);
-    doc_object(doc, NULL);
-    sheet_members(doc, &sheet, NULL);
-    doc_end(doc);
-}
-
-void gpus_document_stray(struct doc *doc, const char *key, const struct view *view,
-                         const struct view_node *node)
-{
-    doc_list(doc, key);
     EACH_CLAIM (claim, node) {
-        if (!claim_recorded(claim))
-            put_pod(doc, view, node, claim, NULL);
+        if (gpu ? claim_on(claim, gpu->idx) : !claim_recorded(claim))
+            pods_row(&sheet, PODS_ON_GPU, view, node, claim, gpu);
     }
-    doc_end(doc);
+    sheet_list(doc, key, &sheet);
 }
 
 void gpus_document(struct doc *doc, const struct view *view, const struct view_node *node,
                    gs_gpu_mask gpus)
 {
+    doc_list(doc, "devs");
     EACH_GPU (gpu, node) {
+        struct sheet sheet = {0};
         if (!(gpus & GS_GPU_BIT(gpu->idx)))
             continue;
         doc_object(doc, NULL);
-        gpus_members(doc, node, gpu);
-        doc_list(doc, "pods");
-        EACH_CLAIM (claim, node) {
-            if (claim_on(claim, gpu->idx))
-                put_pod(doc, view, node, claim, gpu);
-        }
-        doc_end(doc);
+        write_gpu(&sheet, node, gpu);
+        sheet_members(doc, &sheet, NULL);
+        gpus_pods(doc, "pods", view, node, gpu);
         doc_end(doc);
     }
+    doc_end(doc);
 }
 
 /* A pod is a row on each of these GPUs; one that names none, and may be there, is one. */

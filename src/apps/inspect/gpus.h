@@ -7,15 +7,12 @@
 
 /* GPUs of a node, and pods on a GPU, as rows. */
 
-/* The members of one, in an object that is open. */
-void gpus_members(struct doc *doc, const struct view_node *node, const struct view_gpu *gpu);
-
-/* Entries of a list that is open: those of the node's GPUs, each with the list "pods". */
+/* The list "devs" of the node's GPUs among these, each with the list "pods". */
 void gpus_document(struct doc *doc, const struct view *view, const struct view_node *node,
                    gs_gpu_mask gpus);
-/* The list of its pods that name no GPU. */
-void gpus_document_stray(struct doc *doc, const char *key, const struct view *view,
-                         const struct view_node *node);
+/* The list of its pods on the GPU; NULL: of those that name none. */
+void gpus_pods(struct doc *doc, const char *key, const struct view *view,
+               const struct view_node *node, const struct view_gpu *gpu);
 
 /* Tables of these GPUs, and of the pods that are charged to one of them, for the page. */
 void gpus_tables(struct doc *doc, const struct view *view, const struct view_node *node,

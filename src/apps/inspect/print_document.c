@@ -12,13 +12,13 @@
 void document_node(struct doc *doc, const struct view *view, const struct view_node *node,
                    gs_gpu_mask gpus, const struct output *output)
 {
+    doc_object(doc, NULL);
     nodes_members(doc, view, node, output);
-    if (output->columns)
-        return;
-    doc_list(doc, "devs");
-    gpus_document(doc, view, node, gpus);
+    if (!output->columns) {
+        gpus_document(doc, view, node, gpus);
+        gpus_pods(doc, "invalidIndexPods", view, node, NULL);
+    }
     doc_end(doc);
-    gpus_document_stray(doc, "invalidIndexPods", view, node);
 }
 
 void document_cluster(struct doc *doc, const char *key, const struct view *view)
@@ -69,11 +69,8 @@ int print_document(const struct view *view, const struct output *output)
     doc_open(&doc, stdout, output->format == OUTPUT_YAML);
     doc_text(&doc, "unit", view->unit);
     doc_list(&doc, "nodes");
-    EACH_ROW (node, view) {
-        doc_object(&doc, NULL);
+    EACH_ROW (node, view)
         document_node(&doc, view, node, UINT64_MAX, output);
-        doc_end(&doc);
-    }
     doc_end(&doc);
     if (!output->columns)
         put_sums(&doc, view);

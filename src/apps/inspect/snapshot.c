@@ -56,7 +56,7 @@ const char *snapshot_owner(const struct snapshot *snapshot, const char *uid)
 
 static int put_since(struct snapshot *snapshot, const struct gs_pod *pod)
 {
-    if (!snapshot->keeps_since || find_since(snapshot, pod->uid))
+    if (find_since(snapshot, pod->uid))
         return 0;
     const size_t uid = strlen(pod->uid) + 1, owner = strlen(pod->owner) + 1;
     struct snap_since *made = malloc(sizeof(*made) + uid + owner);

@@ -60,7 +60,6 @@ struct snapshot {
     struct gs_cluster cluster;
     struct snap_node *nodes;
     struct snap_waiting *waiting;
-    bool keeps_since; /* set it after snapshot_init() */
     struct snap_since *since;
     uint32_t round; /* lists of pods begun */
     struct snap_scheduler schedulers[SCHEDULERS_MAX];
@@ -85,9 +84,9 @@ static inline const struct gs_node_view *snapshot_view(const struct snapshot *sn
     return gs_ledger_view_at(snapshot->cluster.ledger, node->slot);
 }
 
-/* Unix seconds; 0: not known, or not kept. */
+/* Unix seconds; 0: not known. */
 int64_t snapshot_since(const struct snapshot *snapshot, const char *uid);
-/* "Deployment/web"; "": it has none, or that is not known, or not kept. */
+/* "Deployment/web"; "": it has none, or that is not known. */
 const char *snapshot_owner(const struct snapshot *snapshot, const char *uid);
 
 /* Who places pods with GPU memory here: the scheduler under whose name most of those were bound

@@ -103,7 +103,6 @@ int watcher_start(struct watcher *watcher, const struct fetch *fetch, struct gs_
     }
     if (result == 0)
         result = snapshot_init(&watcher->snapshot, err);
-    watcher->snapshot.keeps_since = fetch->keeps_since;
     for (int i = 0; result == 0 && i < 2; i++) {
         struct watcher_thread *thread = &watcher->threads[i];
         *thread = (struct watcher_thread){

@@ -21,19 +21,7 @@ enum {
 
 /* ---- nodes ---- */
 
-/* As -o json has it, and which of its GPUs take no new pods. */
-static void put_node(struct doc *doc, const struct view *view, const struct view_node *node,
-                     gs_gpu_mask gpus)
-{
-    static const struct output all = {OUTPUT_JSON};
-    gs_gpu_mask unusable = 0;
-    EACH_GPU (gpu, node)
-        unusable |= gpu->usable ? 0 : GS_GPU_BIT(gpu->idx);
-    doc_object(doc, NULL);
-    document_node(doc, view, node, gpus, &all);
-    doc_gpus(doc, "unusableGPUs", unusable);
-    doc_end(doc);
-}
+static const struct output all = {OUTPUT_JSON};
 
 /* Nodes may have gone since somebody sent the address: then the last page. */
 static void put_nodes(struct doc *doc, const struct view *view, uint32_t asked)
@@ -44,7 +32,7 @@ static void put_nodes(struct doc *doc, const struct view *view, uint32_t asked)
     doc_number(doc, "pages", last + 1);
     doc_list(doc, "nodes");
     for (size_t i = first; i < view->node_count && i < first + NODES_MAX; i++)
-        put_node(doc, view, &view->nodes[i], UINT64_MAX);
+        document_node(doc, view, &view->nodes[i], UINT64_MAX, &all);
     doc_end(doc);
 }
 
@@ -363,7 +351,7 @@ static bool put_one(struct web *web, struct doc *doc, const struct web_query *qu
         return false;
     doc_list(doc, "nodes");
     if (found.node)
-        put_node(doc, &web->view, found.node, gpus);
+        document_node(doc, &web->view, found.node, gpus, &all);
     doc_end(doc);
     doc_list(doc, "tables");
     if (query->view == WEB_NODE)

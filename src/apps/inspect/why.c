@@ -313,6 +313,7 @@ static void put_waiting(struct doc *doc, const struct why *why)
 
 static void put_bound(struct doc *doc, const struct why *why)
 {
+    static const struct view_node gone;
     const struct gs_claim *own = &why->own;
     doc_text(doc, "node", why->pod.node_name);
     if (!why->charged)
@@ -323,10 +324,7 @@ static void put_bound(struct doc *doc, const struct why *why)
     doc_number(doc, "gpuCount", own->gpu_count);
     doc_bool(doc, "gpuIndexValid", claim_recorded(own));
     doc_gpus(doc, "gpus", own->gpus);
-    doc_list(doc, "devs");
-    if (why->node)
-        gpus_document(doc, why->view, why->node, own->charged);
-    doc_end(doc);
+    gpus_document(doc, why->view, why->node ? why->node : &gone, own->charged);
 }
 
 int why_document(const struct why *why, bool yaml)

@@ -129,7 +129,7 @@ int memory_connect(const struct connection *connection, struct source *ret, stru
 {
     struct memory_source *memory = &memory_source;
     const struct gs_sim_api_options options = {.token = memory->token};
-    if (gs_sim_cluster_new(&(struct gs_sim_options){0}, &memory->cluster, err) < 0 ||
+    if (gs_sim_cluster_new(&(struct gs_sim_options){memory->clock}, &memory->cluster, err) < 0 ||
         gs_manifest_read(memory->cluster_file, gs_sim_load_object, memory->cluster, err) < 0 ||
         gs_sim_api_new(memory->cluster, &options, &memory->api, err) < 0 ||
         gs_sim_port_new(memory->cluster, connection->names, &memory->port, err) < 0)

@@ -15,8 +15,9 @@
  */
 struct memory_source {
     const char *cluster_file; /* Kubernetes objects */
-    json_t *answers;          /* NULL: none */
-    const char *token;        /* what the server wants; NULL: nothing. The client has none */
+    const struct gs_clock *clock;
+    json_t *answers;   /* NULL: none */
+    const char *token; /* what the server wants; NULL: nothing. The client has none */
     struct gs_names names;
     struct gs_sim_cluster *cluster;
     struct gs_sim_api *api;

@@ -102,6 +102,7 @@ static void run_child(const char *folder, const char *out, const char *errors)
     set_terminal(&app.terminal, terminal);
     snprintf(cluster_file, sizeof(cluster_file), CLUSTERS "/%s.json", cluster ? cluster : "");
     memory_source.cluster_file = cluster_file;
+    memory_source.clock = &fixed;
     memory_source.token = read_text(folder, "token");
     memory_source.answers = answers ? json_loads(answers, 0, NULL) : NULL;
     int count = split(args, words);

@@ -231,7 +231,7 @@ class Judge:
         self.same(where + "sums", [card[key] for key in ("usedGPU", "totalGPU", "freeGPU", "unusableGPU", "ready", "unschedulable")],
                   [node.used, node.total, node.free, node.unusable, node.ready, node.cordoned])
         gpus = [gpu] if gpu else node.gpus
-        self.same(where + "GPUs", [[one["id"] not in card["unusableGPUs"], *(one[key] for key in ("id", "usedGPU", "totalGPU", "freeGPU", "healthy", "schedulable", "overcommitted"))]
+        self.same(where + "GPUs", [[one[key] for key in ("usable", "id", "usedGPU", "totalGPU", "freeGPU", "healthy", "schedulable", "overcommitted")]
                                    for one in card["devs"]],
                   [[one.usable, one.idx, one.used, one.mem, one.free, one.healthy, one.schedulable, one.charged > one.mem] for one in gpus])
         self.same(where + "what GPUs are", [(one.get("model", ""), one.get("uuid", "")) for one in card["devs"]],

@@ -176,7 +176,6 @@ const drawMapLegend = (perNode) => h("p.legend", copyOf(perNode ? "cells-of-node
 
 const unitOf = (node) => node.unit || rows.unit;
 const unitMiBOf = (node) => (unitOf(node).endsWith("MiB") ? parseInt(unitOf(node)) || 1 : 1024);
-const isUsable = (node, gpu) => !node.unusableGPUs.includes(gpu.id);
 
 function tip(node, pod) {
   const size = unitMiBOf(node);
@@ -204,7 +203,7 @@ function bar(node, gpu) {
     gpu.overcommitted && h("em.bad", "overcommitted"), !isAlike(node) && limitOf(gpu)].filter(Boolean);
   const used = gpu.usedBytes === undefined ? "" : memory(gpu.usedBytes, unitMiBOf(node)) + " " + unitOf(node) + " in use";
   return h("div.g", h("b", link({ node: node.name, gpu: gpu.id }, "GPU" + gpu.id)),
-    h(isUsable(node, gpu) ? "div.bar" : "div.bar.off", { title: [gpu.model, used].filter(Boolean).join(", ") },
+    h(gpu.usable ? "div.bar" : "div.bar.off", { title: [gpu.model, used].filter(Boolean).join(", ") },
       gpu.pods.map((pod) => block(node, pod, pod.usedGPU / whole))),
     h("span", ratio(gpu)), words.length > 0 && h("div.words", words));
 }
@@ -225,7 +224,7 @@ function drawLegend([nodes]) {
   const limits = [...new Set(gpus.map(isLimited))].filter(Boolean);
   return h("p.legend", "A block is a pod, as wide as its memory, in its namespace's colour",
     gpus.some((gpu) => gpu.pods.some((pod) => pod.usedBytes !== undefined)) && copyOf("uses"),
-    nodes.some((node) => node.unusableGPUs.length) && copyOf("takes-none"), limits.map((text) => "; " + text));
+    gpus.some((gpu) => !gpu.usable) && copyOf("takes-none"), limits.map((text) => "; " + text));
 }
 
 // --- views of one thing ---
