@@ -7,7 +7,6 @@
 #include "gpushare/base/array.h"
 #include "gpushare/base/num.h"
 #include "gpushare/codec/annotation.h"
-#include "gpushare/codec/pod.h"
 #include "gpushare/core/defrag.h"
 #include "inspect/columns.h"
 #include "inspect/fetch.h"
@@ -31,6 +30,7 @@ struct run {
     uint32_t max_moves;
     uint32_t gpu_mem; /* room for a pod of so many units instead; 0: for those that wait */
     struct snap_waiting wanted;
+    struct gs_container container; /* its */
     enum gs_placement policy;
     enum output_format format;
     struct snapshot snapshot;
@@ -299,16 +299,17 @@ static int plan_for_all(struct run *run, struct gs_defrag *defrag, const struct 
 }
 
 /* A pod of --gpu-mem, for which any other may move. */
-static int write_wanted(struct run *run, struct gs_error *err)
+static void write_wanted(struct run *run)
 {
-    char text[1024];
-    snprintf(text, sizeof(text),
-             "{\"metadata\":{\"namespace\":\"new\",\"name\":\"pod\",\"uid\":\"new\"},"
-             "\"spec\":{\"priority\":%d,\"containers\":[{\"resources\":{\"limits\":{\"%s\":%" PRIu32
-             "}}}]}}",
-             INT32_MAX, run->common.names.gpu_mem, run->gpu_mem);
+    struct gs_pod *pod = &run->wanted.pod;
+    gs_pod_reset(pod);
+    pod->ns = pod->uid = "new";
+    pod->name = "pod";
+    pod->priority = INT32_MAX;
+    run->container.gpu_units = run->gpu_mem;
+    pod->containers = &run->container;
+    pod->container_count = 1;
     run->wanted.charge = (struct gs_charge){.units = run->gpu_mem, .gpu_count = 1};
-    return gs_codec_pod(&run->common.names, gs_slice_of(text), &run->wanted.pod, err);
 }
 
 static int plan(struct run *run, struct gs_error *err)
@@ -320,7 +321,7 @@ static int plan(struct run *run, struct gs_error *err)
     _cleanup_free_ struct gs_defrag_pod *asks = calloc(queue.count + 1u, sizeof(*asks));
     run->entries = calloc(queue.count + 1u, sizeof(*run->entries));
     if (result == 0 && run->gpu_mem) {
-        result = write_wanted(run, err);
+        write_wanted(run);
         queue.all[0] = &run->wanted;
         queue.count = 1;
     }

@@ -154,6 +154,7 @@ struct view_space {
     const char *ns;
     uint32_t pods;
     uint64_t units;
+    UT_hash_handle hh; /* while they are summed up */
 };
 
 /* For view_build(): sums and namespaces of the nodes that are there; -1: GS_ENOMEM. */

@@ -84,41 +84,34 @@ static void find_unit(struct view *view)
 
 /* ---- namespaces ---- */
 
-static int order_spaces(const void *a, const void *b)
-{
-    const struct view_space *x = a, *y = b;
-    return strcmp(x->ns, y->ns);
-}
-
 static int order_most(const void *a, const void *b)
 {
     const struct view_space *x = a, *y = b;
-    return x->units != y->units ? (x->units < y->units ? 1 : -1) : order_spaces(a, b);
+    return x->units != y->units ? (x->units < y->units ? 1 : -1) : strcmp(x->ns, y->ns);
 }
 
 static int sum_spaces(struct view *view)
 {
-    size_t count = 0;
-    struct view_space *all = view->namespaces = calloc(view->sum.pods + 1, sizeof(*all));
-    if (!all)
+    struct view_space *known = NULL, *space;
+    view->namespaces = calloc(view->sum.pods + 1, sizeof(*space));
+    if (!view->namespaces)
         return -1;
     EACH_ROW (node, view) {
         EACH_CLAIM (claim, node) {
-            if (view_means(view, node, claim))
-                all[count++] = (struct view_space){claim->ns, 1, claim_units(claim)};
+            if (!view_means(view, node, claim))
+                continue;
+            HASH_FIND_STR(known, claim->ns, space);
+            if (!space) {
+                space = &view->namespaces[view->ns_count++];
+                space->ns = claim->ns;
+                HASH_ADD_KEYPTR(hh, known, space->ns, strlen(space->ns), space);
+            }
+            space->pods++;
+            space->units += claim_units(claim);
         }
     }
-    qsort(all, count, sizeof(*all), order_spaces);
-    for (size_t i = 0; i < count; i++) {
-        struct view_space *last = view->ns_count ? &all[view->ns_count - 1] : NULL;
-        if (last && strcmp(last->ns, all[i].ns) == 0) {
-            last->pods++;
-            last->units += all[i].units;
-        } else {
-            all[view->ns_count++] = all[i];
-        }
-    }
-    qsort(all, view->ns_count, sizeof(*all), order_most);
+    HASH_CLEAR(hh, known);
+    qsort(view->namespaces, view->ns_count, sizeof(*space), order_most);
     return 0;
 }
 
