@@ -82,49 +82,36 @@ static void put_waits_table(struct doc *doc, const struct view *view, const stru
 
 /* ---- five of each ---- */
 
-struct top {
-    const struct gs_claim *claim;
-    uint64_t bytes;
-};
-
-static void keep(struct top top[TOP], const struct gs_claim *claim, uint64_t bytes)
+static void add_top(struct sheet *to, const struct gs_claim *claim, uint64_t bytes)
 {
-    for (int i = 0; i < TOP && bytes; i++) {
-        if (bytes <= top[i].bytes)
-            continue;
-        const struct top next = top[i];
-        top[i] = (struct top){claim, bytes};
-        claim = next.claim;
-        bytes = next.bytes;
-    }
+    if (!bytes)
+        return;
+    sheet_row(to);
+    column_text(to, COLUMN_TEXT, "POD", "name", COLUMN_ALWAYS, claim->name);
+    column_text(to, COLUMN_TEXT, "NAMESPACE", "namespace", COLUMN_ALWAYS, claim->ns);
+    column_number(to, COLUMN_BYTES, "GiB", "bytes", COLUMN_ALWAYS, bytes);
 }
 
-static void put_top(struct doc *doc, const char *id, const char *title, const struct top top[TOP])
+static void put_top(struct doc *doc, const char *id, const char *title, struct sheet *pods)
 {
-    struct sheet sheet = {0};
-    for (int i = 0; i < TOP && top[i].bytes; i++) {
-        sheet_row(&sheet);
-        column_text(&sheet, COLUMN_TEXT, "POD", "name", COLUMN_ALWAYS, top[i].claim->name);
-        column_text(&sheet, COLUMN_TEXT, "NAMESPACE", "namespace", COLUMN_ALWAYS, top[i].claim->ns);
-        column_number(&sheet, COLUMN_BYTES, "GiB", "bytes", COLUMN_ALWAYS, top[i].bytes);
-    }
-    sheet_table(doc, &(struct table){id, title, .most = TOP}, &sheet, 0);
+    sheet_sort(pods, NULL, "bytes");
+    sheet_table(doc, &(struct table){id, title, .most = TOP}, pods, 0);
 }
 
 static void put_tops(struct doc *doc, const struct view *view)
 {
-    struct top waste[TOP] = {0}, over[TOP] = {0};
+    struct sheet unused = {0}, excess = {0};
     EACH_ROW (node, view) {
         EACH_CLAIM (claim, node) {
             const struct usage_pod *pod = usage_pod_find(view->usage, claim->node, claim->uid);
             if (!pod || !pod->known || !view_means(view, node, claim))
                 continue;
-            keep(waste, claim, usage_never_used(pod));
-            keep(over, claim, limits_over(pod, pod->used_bytes));
+            add_top(&unused, claim, usage_never_used(pod));
+            add_top(&excess, claim, limits_over(pod, pod->used_bytes));
         }
     }
-    put_top(doc, "top-unused", "Most unused memory", waste);
-    put_top(doc, "top-excess", "Over their request", over);
+    put_top(doc, "top-unused", "Most unused memory", &unused);
+    put_top(doc, "top-excess", "Over their request", &excess);
     waits_table(doc, &(struct table){"top-pending", "Longest pending", "pod,namespace,age", TOP},
                 &view->waits, true, view->now_s);
 }

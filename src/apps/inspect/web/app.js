@@ -247,8 +247,8 @@ function drawView() {
 
 function drawMissing() {
   const { kind, name, namespace } = rows, words = { node: "node, or no such GPU on it,", owner: "pod with GPU memory of owner" };
-  return h("section", { role: "status" }, h("h2", "There is no " + (words[kind] ?? kind + " with GPU memory") + " " + name,
-    ["owner", "pod"].includes(kind) && " in namespace " + namespace), h("p", "It may have ended. ", link({}, "Whole cluster")));
+  return h("section", { role: "status" }, fill("missing", { name, what: words[kind] ?? kind + " with GPU memory",
+    where: ["owner", "pod"].includes(kind) ? " in namespace " + namespace : "" }));
 }
 
 // --- around them ---
