@@ -30,18 +30,6 @@ static int order_since(const void *left, const void *right)
                        &((const struct wait *)right)->waiting->pod);
 }
 
-/* Equal: the verdict about one is that about the other. Replicas of a Deployment are, and so are
- * most pods of a cluster. A pod with a hold is alone: its own does not stand in its way. NULL: out
- * of memory. */
-static const char *key_of(struct gs_arena *arena, const struct wait *wait)
-{
-    const struct gs_pod *pod = &wait->waiting->pod;
-    const char *key = verdict_key(arena, &wait->ask);
-    return key ? gs_arena_printf(arena, "%s %" PRIx64 " %s", key, gs_pod_rules_hash(&pod->rules),
-                                 pod->nominated_node[0] ? pod->uid : "")
-               : NULL;
-}
-
 /* ---- why ---- */
 
 static void judge(const struct snapshot *snapshot, struct wait *wait)
@@ -141,8 +129,10 @@ int waits_find(const struct snapshot *snapshot, const char *ns, struct waits *re
         return gs_fail_nomem(err);
     waits_count(snapshot, ns, verdict_unit(snapshot), ret);
     GS_EACH_OF (wait, ret->all, ret->count) {
-        gs_ask_of_pod(&wait->ask, &wait->waiting->pod);
-        wait->key = key_of(&ret->texts, wait);
+        const struct gs_pod *pod = &wait->waiting->pod;
+        gs_ask_of_pod(&wait->ask, pod);
+        wait->key = verdict_key(&ret->texts, &wait->ask, gs_pod_rules_hash(&pod->rules),
+                                pod->nominated_node[0] ? pod->uid : "");
         if (!wait->key)
             return gs_fail_nomem(err);
     }
