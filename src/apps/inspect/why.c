@@ -47,12 +47,19 @@ static void read_words(struct why *why, const json_t *status)
     gs_utf8_calm(why->trouble);
 }
 
+struct asked {
+    struct why *why;
+    const char *name;
+    bool found;
+};
+
 /* The pod as an item of a list; a file, which knows no selector, answers with others, too. */
 static int take(void *ctx, struct gs_scan *scan, struct gs_error *err)
 {
-    struct why *why = ctx;
+    struct asked *asked = ctx;
+    struct why *why = asked->why;
     json_auto_t *tree = lookup_item(scan, SOURCE_BODY_MAX, err);
-    if (strcmp(lookup_text(tree, "metadata", "name", NULL), why->name) != 0)
+    if (strcmp(lookup_text(tree, "metadata", "name", NULL), asked->name) != 0)
         return tree || scan->failed ? 0 : -1;
     _cleanup_free_ char *text = json_dumps(tree, JSON_COMPACT);
     if (!text)
@@ -60,6 +67,7 @@ static int take(void *ctx, struct gs_scan *scan, struct gs_error *err)
     read_words(why, json_object_get(tree, "status"));
     if (gs_codec_pod(&why->common->names, gs_slice_of(text), &why->pod, err) < 0)
         return -1;
+    asked->found = true;
     calm_pod(&why->pod.arena, &why->pod);
     gs_ask_of_pod(&why->ask, &why->pod);
     why->state = !gs_pod_wants_gpu(&why->pod) ? WHY_NO_GPU
@@ -78,16 +86,16 @@ int why_fetch(struct why *why, const char *ns, const char *name, int64_t timeout
     gs_url_escape(&query, name);
     if (gs_buf_failed(&path) || gs_buf_failed(&query))
         return gs_fail(err, GS_EINVAL, "the pod name is too long");
+    struct asked asked = {why, name};
     const struct gs_pages pages = {.path = path.data,
                                    .query = query.data,
                                    .page_timeout_ns = timeout_ns,
                                    .item = take,
-                                   .ctx = why};
-    why->name = name;
+                                   .ctx = &asked};
     why->unit = "units";
     if (source_list(&why->common->source, pages, err) < 0)
         return -1;
-    if (!why->pod.uid)
+    if (!asked.found)
         return gs_fail(err, GS_ENOENT, "pod %.100s not found in namespace %.100s (use -n)", name,
                        ns);
     return 0;

@@ -17,7 +17,6 @@
  */
 struct why {
     const struct common *common;
-    const char *name; /* asked for */
     struct gs_pod pod;
     struct gs_ask ask; /* its */
     enum why_state { WHY_NO_GPU, WHY_ENDED, WHY_BOUND, WHY_WAITING } state;
