@@ -89,7 +89,7 @@ static void print_finding(const struct finding *finding, struct doc *doc)
 {
     static const char *const levels[] = {"ok", "skip", "warn", "fail"};
     static const char *const words[] = {"ok  ", "skip", "warn", "FAIL"};
-    char line[sizeof(*finding)], total[32] = ": ";
+    char line[sizeof(*finding) + 64], total[32] = ": ";
     if (finding->count > NAMED)
         snprintf(total, sizeof(total), " (%" PRIu32 " total): ", finding->count);
     snprintf(line, sizeof(line), "%s%s%s", finding->names, finding->count ? total : "",
