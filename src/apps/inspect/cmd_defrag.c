@@ -122,10 +122,10 @@ static void write_moves(struct sheet *to, const struct run *run, const struct gs
         column_text(to, COLUMN_TEXT, "POD", "name", COLUMN_ALWAYS, pod->name);
         column_text(to, COLUMN_TEXT, "FROM", "from", COLUMN_ALWAYS, node_name(run, plan->slot));
         column_number(to, COLUMN_GPUS, "GPU", "fromGPUs", COLUMN_ALWAYS, move->from);
-        column_number(to, COLUMN_NUMBER, "GIVES()", NULL, COLUMN_ALWAYS,
+        column_number(to, COLUMN_NUMBER, "FREES()", NULL, COLUMN_ALWAYS,
                       (uint64_t)pod->ask.units * pod->ask.gpu_count);
         column_number(to, COLUMN_NUMBER, "UNITS", "usedGPU", COLUMN_DOCUMENT, pod->ask.units);
-        column_text(to, COLUMN_TEXT, "RAN", NULL, COLUMN_ALWAYS, ran);
+        column_text(to, COLUMN_TEXT, "AGE", NULL, COLUMN_ALWAYS, ran);
         column_number(to, COLUMN_NUMBER, "SECONDS", "runningSeconds", COLUMN_DOCUMENT,
                       pod->age_s > 0 ? (uint64_t)pod->age_s : 0);
         column_text(to, COLUMN_TEXT, "TO", "to", COLUMN_ALWAYS, node_name(run, move->slot));
