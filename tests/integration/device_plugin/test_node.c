@@ -809,6 +809,24 @@ static void a_unit_is_in_force_when_the_kubelet_was_told(void **state)
     node_free(&node);
 }
 
+/* It starts while a change of the unit waits for the last pod to end. */
+static void a_pod_that_was_not_shown_keeps_its_unit(void **state)
+{
+    struct node node;
+    node_make(&node);
+    node_start(&node);
+    struct node_pod *last = node_pod(&node, "last", 8, 0);
+    node.settings.unit = GS_UNIT_MIB;
+    restart(&node);
+    node_end(&node, last);
+    node.pods_away = node.node_away = true;
+    struct node_pod *unknown = node_bind(&node, "unknown", 4, GS_GPU_BIT(0), 0);
+    assert_true(node_admit(&node, unknown));
+    node_run(&node, 15);
+    assert_int_equal(plugin.devices.unit, GS_UNIT_GIB);
+    node_free(&node);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -816,6 +834,7 @@ int main(void)
         cmocka_unit_test(without_a_card_the_node_has_no_label),
         cmocka_unit_test(a_pod_that_was_not_taken_in_yet_says_nothing),
         cmocka_unit_test(a_unit_is_in_force_when_the_kubelet_was_told),
+        cmocka_unit_test(a_pod_that_was_not_shown_keeps_its_unit),
         cmocka_unit_test(a_reserve_is_taken_off_every_gpu),
         cmocka_unit_test(overhead_changes_no_unit),
         cmocka_unit_test(who_was_not_placed_goes_to_no_cordoned_gpu),
