@@ -67,7 +67,7 @@ def body():
         for layout in LAYOUTS:
             every = os.path.join(ROOT, "tests/charts/every-value.yaml")
             accept(cluster, known, layout, rendered(helm, layout))
-            for one in ("hook.library=", "mps.enabled=false"):  # not both
+            for one in ("hook.library=", "mps.enabled=false,mps.byLabel=false"):  # not both
                 accept(cluster, known, layout, rendered(helm, layout, "--values", every, "--set", one))
 
 
