@@ -96,8 +96,9 @@ def let_go_of_driver(cluster, operator):
 def sizes(operator):
     """{owner: (pods, GiB asked for, GiB used)} of the command's table; the plugin is read through the
     API server."""
-    rows = [line.split() for line in operator.run("kubectl inspect gpushare pods").splitlines()]
-    return {row[1]: (int(row[2]), float(row[3]), row[4]) for row in rows[1:] if len(row) == 8 and row[2].isdigit()}
+    head, *lines = [line.split() for line in operator.run("kubectl inspect gpushare pods").splitlines()]
+    rows = [dict(zip(head, line)) for line in lines if len(line) == len(head)]
+    return {row["OWNER"]: (int(row["PODS"]), float(row["REQUEST(GiB)"]), row["USED"]) for row in rows}
 
 
 def what_pods_use(operator):
