@@ -74,8 +74,8 @@ static const struct gs_member pod_members[] = {
         GS_MEMBERS(
             GS_POD_MEMBER("name", pod.name), GS_POD_MEMBER("namespace", pod.ns),
             GS_POD_MEMBER("uid", pod.uid), GS_POD_MEMBER("resourceVersion", pod.resource_version),
-            GS_POD_MEMBER("creationTimestamp", created), GS_POD_MEMBER("deletionTimestamp", deleted),
-            GS_CALL("labels", read_labels),
+            GS_POD_MEMBER("creationTimestamp", created),
+            GS_POD_MEMBER("deletionTimestamp", deleted), GS_CALL("labels", read_labels),
             GS_OBJECT(
                 "annotations",
                 GS_MEMBERS(NAMED(idx, idx), GS_POD_MEMBER(GS_ALLOCATION_KEY, allocation),

@@ -36,8 +36,8 @@
  *   (a retry, the next of several placements that are tried, a dry run; _asked()). And once one was
  *   refused, GS_GANG_RESERVATION_REFUSED_NS after the last filter, since a group may begin with
  *   fewer than all (minCount). And when this replica answers no more.
- * - The ledger alone says what is reserved for whom. What ends here frees memory: pending pods are
- *   compared, but for those of the group that were refused beside it, and the member's own
+ * - The ledger alone says which pod has what reserved. What ends here frees memory: pending pods
+ *   are compared, but for those of the group that were refused beside it, and the member's own
  *   nomination has its reservation again.
  * - What is reserved and never bound stays for GS_GANG_RESERVATION_NS after each filter. Entries
  *   are GS_GANG_RESERVATIONS_MAX at most, of all tenants: members beyond that are answered like

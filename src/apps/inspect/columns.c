@@ -1,21 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "inspect/columns.h"
-
 #include <inttypes.h>
-#include <libsmartcols/libsmartcols.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "common/wrap.h"
 #include "gpushare/base/array.h"
 #include "gpushare/base/cleanup.h"
-#include "gpushare/codec/annotation.h"
-
-struct choice {
-    const struct column *all[COLUMNS_MAX];
-    size_t count;
-};
+#include "inspect/columns_private.h"
 
 bool output_parse(void *to, const char *text)
 {
@@ -24,23 +15,6 @@ bool output_parse(void *to, const char *text)
 }
 
 /* ---- values ---- */
-
-static bool is_text(const struct column *column)
-{
-    return column->kind <= COLUMN_RIGHT;
-}
-
-static bool is_known(const struct column *column, union cell cell)
-{
-    return is_text(column)               ? cell.text != NULL
-           : column->kind == COLUMN_GPUS ? cell.number != 0
-                                         : cell.number != COLUMN_UNKNOWN;
-}
-
-static union cell *row_of(const struct sheet *sheet, size_t i)
-{
-    return sheet->cells + i * sheet->column_count;
-}
 
 /* The first row says how many columns there are. */
 void sheet_row(struct sheet *sheet)
@@ -75,7 +49,7 @@ void column_number(struct sheet *to, enum column_kind kind, const char *head, co
 
 uint64_t sheet_number(const struct sheet *sheet, size_t row, size_t column)
 {
-    return row_of(sheet, row)[column].number;
+    return sheet_cells(sheet, row)[column].number;
 }
 
 void sheet_release(struct sheet *sheet)
@@ -140,8 +114,8 @@ static bool is_shown(const struct sheet *sheet, const struct column *column,
     if (format >= OUTPUT_JSON)
         return column->key != NULL;
     for (size_t i = 0; i < sheet->count && !set; i++) {
-        const union cell cell = row_of(sheet, i)[column->at];
-        set = is_known(column, cell) && (is_text(column) || cell.number);
+        const union cell cell = sheet_cells(sheet, i)[column->at];
+        set = column_is_known(column, cell) && (column_is_text(column) || cell.number);
     }
     return set && column->when <= (format == OUTPUT_TABLE ? COLUMN_IF_SET : COLUMN_WIDE_IF_SET);
 }
@@ -173,7 +147,7 @@ static struct choice choose(const struct sheet *sheet, const struct output *outp
 
 static int order_by(const struct column *column, union cell a, union cell b)
 {
-    if (is_text(column))
+    if (column_is_text(column))
         return strverscmp(a.text ? a.text : "", b.text ? b.text : "");
     const uint64_t x = a.number, y = b.number;
     if (x == y)
@@ -227,11 +201,12 @@ static void join_cells(struct sheet *sheet, union cell *to, const union cell *fr
         const union cell more = from[column->at];
         if (column->kind == COLUMN_TEXT)
             sum->text = list_texts(&sheet->texts, sum->text, more.text);
-        else if (is_text(column))
+        else if (column_is_text(column))
             sum->text = sum->text ? sum->text : more.text;
         else if (column->kind != COLUMN_EACH)
             column_add(&sum->number, more.number);
-        else if (!is_known(column, *sum) || (is_known(column, more) && more.number > sum->number))
+        else if (!column_is_known(column, *sum) ||
+                 (column_is_known(column, more) && more.number > sum->number))
             *sum = more;
     }
 }
@@ -243,11 +218,11 @@ void sheet_join(struct sheet *sheet, const char *columns, const char *then)
     add_named(&same, sheet, columns);
     sheet_sort(sheet, &(struct output){.sort = columns}, then);
     for (size_t i = 0; i < sheet->count && !sheet->failed; i++) {
-        union cell *row = row_of(sheet, i);
-        if (kept && order_rows(row_of(sheet, kept - 1), row, &same) == 0)
-            join_cells(sheet, row_of(sheet, kept - 1), row);
+        union cell *row = sheet_cells(sheet, i);
+        if (kept && order_rows(sheet_cells(sheet, kept - 1), row, &same) == 0)
+            join_cells(sheet, sheet_cells(sheet, kept - 1), row);
         else
-            memmove(row_of(sheet, kept++), row, sheet->column_count * sizeof(*row));
+            memmove(sheet_cells(sheet, kept++), row, sheet->column_count * sizeof(*row));
     }
     sheet->count = kept;
     sheet->cell_count = (uint32_t)(kept * sheet->column_count);
@@ -257,225 +232,24 @@ void sheet_total(struct sheet *sheet, bool add)
 {
     if (sheet->failed)
         return;
-    union cell *total = row_of(sheet, --sheet->count);
+    union cell *total = sheet_cells(sheet, --sheet->count);
     for (size_t r = 0; add && r < sheet->count; r++) {
         GS_EACH_OF (column, sheet->columns, sheet->column_count) {
             if (column->kind == COLUMN_NUMBER || column->kind == COLUMN_BYTES)
-                column_add(&total[column->at].number, row_of(sheet, r)[column->at].number);
+                column_add(&total[column->at].number, sheet_cells(sheet, r)[column->at].number);
         }
     }
     sheet->has_total = true;
 }
 
-/* ---- the table ---- */
-
-/* Columns of a name, and of prose, on a narrow terminal. */
-enum {
-    CELL_BYTES = GS_IDX_TEXT_BYTES,
-    NAME_LEAST = 9,
-    NAME_MOST = 320,
-    PROSE_LEAST = 18,
-    PROSE_USUAL = 24
-};
-
-/* How long texts may be. */
-struct room {
-    size_t name, prose;
-};
-
-static const char *cell_of(const struct column *column, union cell cell, char to[CELL_BYTES])
-{
-    if (!is_known(column, cell))
-        return "-";
-    if (is_text(column))
-        return cell.text;
-    if (column->kind == COLUMN_BYTES || column->kind == COLUMN_EACH)
-        usage_text(cell.number, GS_UNIT_GIB, to);
-    else if (column->kind == COLUMN_GPUS)
-        gs_codec_idx_format(cell.number, to);
-    else
-        snprintf(to, CELL_BYTES, "%" PRIu64, cell.number);
-    return to;
-}
-
-/* In lines of so many columns; longer words are cut. *Caller frees*; NULL: out of memory. */
-static char *wrapped(const char *text, size_t width)
-{
-    char *to = NULL, word[NAME_MOST + 1], word_to[NAME_MOST + 1];
-    _cleanup_(gs_buf_release) struct gs_buf words = GS_BUF(1 << 16);
-    size_t size = 0;
-    FILE *out = open_memstream(&to, &size);
-    if (!out)
-        return NULL;
-    for (size_t len; *text; text += len + (text[len] == ' ')) {
-        len = strcspn(text, " ");
-        snprintf(word, sizeof(word), "%.*s", (int)len, text);
-        gs_buf_putc(&words, ' ');
-        wrap_shorten(word, word_to, width < NAME_MOST ? width + 1 : sizeof(word));
-        gs_buf_puts(&words, word_to);
-    }
-    if (words.len)
-        wrap_words(out, 0, 0, (int)width, words.data + 1, words.len - 1);
-    if (fclose(out) == 0 && size)
-        to[size - 1] = '\0';
-    return to;
-}
-
-static bool put_cell(struct libscols_line *line, size_t at, const struct column *column,
-                     union cell value, const struct room *room)
-{
-    char text[CELL_BYTES], name[NAME_MOST + 1];
-    const char *cell = cell_of(column, value, text);
-    _cleanup_free_ char *lines =
-        column->kind == COLUMN_PROSE && room->prose < SIZE_MAX ? wrapped(cell, room->prose) : NULL;
-    if (column->kind == COLUMN_TEXT && room->name < NAME_MOST) {
-        wrap_shorten(cell, name, room->name + 1);
-        cell = name;
-    }
-    return scols_line_set_data(line, at, lines ? lines : cell) == 0;
-}
-
-/* With the rows' unit. */
-static const char *head_of(const struct column *column, const char *unit, char to[CELL_BYTES])
-{
-    const char *unit_at = strstr(column->head, "()");
-    if (!unit_at)
-        return column->head;
-    snprintf(to, CELL_BYTES, "%.*s(%s)", (int)(unit_at - column->head), column->head, unit);
-    return to;
-}
-
-static bool put_head(struct libscols_table *table, const struct column *column, const char *unit)
-{
-    const bool wraps = column->kind == COLUMN_PROSE;
-    char text[CELL_BYTES];
-    const int flags = wraps ? SCOLS_FL_WRAP : column->kind == COLUMN_TEXT ? 0 : SCOLS_FL_RIGHT;
-    struct libscols_column *made =
-        scols_table_new_column(table, head_of(column, unit, text), 0, flags);
-    return made && (!wraps || (scols_column_set_safechars(made, "\n") == 0 &&
-                               scols_column_set_wrapfunc(made, scols_wrapnl_chunksize,
-                                                         scols_wrapnl_nextchunk, NULL) == 0));
-}
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Columns that a table takes in so much room. */
-static size_t width_of(const struct choice *choice, const size_t *widest, struct room room)
-{
-    size_t width = 0;
-    for (size_t i = 0; i < choice->count; i++) {
-        const enum column_kind kind = choice->all[i]->kind;
-        width += (i ? 2 : 0) + (kind == COLUMN_TEXT    ? least(widest[i], room.name)
-                                : kind == COLUMN_PROSE ? least(widest[i], room.prose)
-                                                       : widest[i]);
-    }
-    return width;
-}
-
-/* The last column that is no prose, which says why, goes to the end, which ends before it. */
-static void leave_out(struct choice *choice, size_t *widest)
-{
-    size_t at = --choice->count;
-    while (at && choice->all[at]->kind == COLUMN_PROSE)
-        at--;
-    at = at ? at : choice->count;
-    const struct column *left = choice->all[at];
-    for (; at < choice->count; at++) {
-        choice->all[at] = choice->all[at + 1];
-        widest[at] = widest[at + 1];
-    }
-    choice->all[at] = left;
-}
-
-/* First names are cut, then the last columns are left out; prose has what is left. */
-static void fit(const struct sheet *sheet, struct choice *choice, struct room *room, size_t width)
-{
-    char text[CELL_BYTES];
-    size_t widest[COLUMNS_MAX] = {0};
-    for (size_t i = 0; i < choice->count; i++) {
-        const struct column *column = choice->all[i];
-        widest[i] = strlen(head_of(column, sheet->unit, text));
-        for (size_t r = 0; r < sheet->count + sheet->has_total; r++) {
-            const size_t len = strlen(cell_of(column, row_of(sheet, r)[column->at], text));
-            widest[i] = len > widest[i] ? len : widest[i];
-        }
-    }
-    if (width_of(choice, widest, *room) <= width)
-        return;
-    room->prose = PROSE_USUAL;
-    while (room->name > NAME_LEAST && width_of(choice, widest, *room) > width)
-        room->name--;
-    while (room->prose > PROSE_LEAST && width_of(choice, widest, *room) > width)
-        room->prose--;
-    while (choice->count > 1 && width_of(choice, widest, *room) > width)
-        leave_out(choice, widest);
-    while (room->prose < width && width_of(choice, widest, *room) < width)
-        room->prose++;
-}
-
-static bool put_line(struct libscols_table *table, const struct sheet *sheet,
-                     const struct choice *choice, size_t row, const struct room *room)
-{
-    struct libscols_line *line = scols_table_new_line(table, NULL);
-    bool fine = line;
-    for (size_t i = 0; i < choice->count && fine; i++) {
-        const struct column *column = choice->all[i];
-        fine = row == sheet->count && is_text(column) /* of the total */
-                   ? scols_line_set_data(line, i, i ? "" : "TOTAL") == 0
-                   : put_cell(line, i, column, row_of(sheet, row)[column->at], room);
-    }
-    return fine;
-}
-
-/* libsmartcols leaves the last line without its end. *Caller frees*; NULL: no memory. */
-static char *lay_out(const struct sheet *sheet, const struct choice *choice,
-                     const struct room *room)
-{
-    struct libscols_table *table = scols_new_table();
-    _cleanup_free_ char *lines = NULL;
-    char *text = NULL;
-    /* the room was found before: no cell is cut */
-    bool fine = !sheet->failed && table && scols_table_set_column_separator(table, "  ") == 0 &&
-                scols_table_set_termforce(table, SCOLS_TERMFORCE_NEVER) == 0;
-    for (size_t i = 0; i < choice->count && fine; i++)
-        fine = put_head(table, choice->all[i], sheet->unit);
-    for (size_t r = 0; r < sheet->count + sheet->has_total && fine; r++)
-        fine = put_line(table, sheet, choice, r, room);
-    if (fine && !sheet->count)
-        text = strdup("");
-    else if (fine && scols_print_table_to_string(table, &lines) == 0 &&
-             asprintf(&text, "%s\n", lines) < 0)
-        text = NULL;
-    scols_unref_table(table);
-    return text;
-}
+/* ---- tables ---- */
 
 char *sheet_text(struct sheet *sheet)
 {
     const struct choice choice = choose(sheet, NULL);
-    const struct room room = {NAME_MOST, SIZE_MAX};
-    char *text = lay_out(sheet, &choice, &room);
+    char *text = table_text(sheet, &choice);
     sheet_release(sheet);
     return text;
-}
-
-static int print_table(FILE *out, const struct sheet *sheet, struct choice *choice,
-                       const struct terminal *terminal)
-{
-    struct room room = {NAME_MOST, SIZE_MAX};
-    const size_t all = choice->count;
-    if (terminal && terminal->screen && terminal->width)
-        fit(sheet, choice, &room, terminal->width);
-    if (choice->count < all)
-        fprintf(stderr, PROGRAM ": this terminal is too narrow for the columns");
-    for (size_t i = choice->count; i < all; i++)
-        fprintf(stderr, " %.*s%s", (int)strcspn(choice->all[i]->head, "("), choice->all[i]->head,
-                i + 1 < all ? "" : " (see --columns)\n");
-    _cleanup_free_ char *text = lay_out(sheet, choice, &room);
-    return text ? fputs(text, out) : -1;
 }
 
 /* ---- documents ---- */
@@ -483,7 +257,7 @@ static int print_table(FILE *out, const struct sheet *sheet, struct choice *choi
 static void put_member(struct doc *doc, const struct column *column, const char *key,
                        union cell cell)
 {
-    if (is_text(column))
+    if (column_is_text(column))
         doc_text(doc, key, cell.text);
     else if (column->kind == COLUMN_BOOL)
         doc_bool(doc, key, cell.number);
@@ -499,10 +273,10 @@ static void put_members(struct doc *doc, const struct sheet *sheet, const struct
     char open[32] = "";
     for (size_t i = 0; i < choice->count; i++) {
         const struct column *column = choice->all[i];
-        const union cell cell = row_of(sheet, row)[column->at];
+        const union cell cell = sheet_cells(sheet, row)[column->at];
         const char *key = column->key, *dot = key ? strchr(key, '.') : NULL;
         const size_t len = dot ? (size_t)(dot - key) : 0;
-        if (!is_known(column, cell) || !key)
+        if (!column_is_known(column, cell) || !key)
             continue;
         if (open[0] && (strlen(open) != len || strncmp(open, key, len) != 0)) {
             doc_end(doc);
@@ -557,8 +331,8 @@ static void put_page(struct doc *doc, const struct table *table, const struct sh
     doc_list(doc, "columns");
     for (size_t i = 0; i < choice->count; i++) {
         doc_object(doc, NULL);
-        doc_text(doc, "head", head_of(choice->all[i], sheet->unit, text));
-        doc_bool(doc, "number", !is_text(choice->all[i]));
+        doc_text(doc, "head", column_head(choice->all[i], sheet->unit, text));
+        doc_bool(doc, "number", !column_is_text(choice->all[i]));
         doc_end(doc);
     }
     doc_end(doc);
@@ -567,7 +341,7 @@ static void put_page(struct doc *doc, const struct table *table, const struct sh
         doc_list(doc, NULL);
         for (size_t i = 0; i < choice->count; i++)
             doc_text(doc, NULL,
-                     cell_of(choice->all[i], row_of(sheet, r)[choice->all[i]->at], text));
+                     column_cell(choice->all[i], sheet_cells(sheet, r)[choice->all[i]->at], text));
         doc_end(doc);
     }
     doc_end(doc);
@@ -603,9 +377,9 @@ static int print_document(FILE *out, const struct sheet *sheet, const struct cho
 /* RFC 4180: each text between quotes, of which those in it are doubled. */
 static void put_csv(FILE *out, const struct column *column, union cell cell)
 {
-    if (!is_known(column, cell))
+    if (!column_is_known(column, cell))
         return;
-    if (!is_text(column)) {
+    if (!column_is_text(column)) {
         fprintf(out, "%" PRIu64, cell.number);
         return;
     }
@@ -625,7 +399,7 @@ static int print_csv(FILE *out, const struct sheet *sheet, const struct choice *
     for (size_t r = 0; r < sheet->count; r++) {
         for (size_t i = 0; i < choice->count; i++) {
             putc(i ? ',' : '\n', out);
-            put_csv(out, choice->all[i], row_of(sheet, r)[choice->all[i]->at]);
+            put_csv(out, choice->all[i], sheet_cells(sheet, r)[choice->all[i]->at]);
         }
     }
     putc('\n', out);
@@ -643,7 +417,7 @@ int sheet_print(FILE *out, struct sheet *sheet, const struct output *output,
     else if (result == 0 && format >= OUTPUT_JSON)
         result = print_document(out, sheet, &choice, format == OUTPUT_YAML);
     else if (result == 0 && sheet->count)
-        result = print_table(out, sheet, &choice, terminal);
+        result = table_print(out, sheet, &choice, terminal);
     sheet_release(sheet);
     return result;
 }

@@ -16,6 +16,7 @@ enum level {
     FINDING_FAIL,
 };
 
+enum { FINDING_NAMED = 5 }; /* objects */
 struct finding {
     enum level level;
     const char *topic;
@@ -42,7 +43,7 @@ struct doctor {
     bool failed; /* out of memory */
 };
 
-/* Adds "FAIL  topic: …". */
+/* findings.c: adds "FAIL  topic: …". */
 #define doctor_say(doctor, level, topic, ...) doctor_say_of(doctor, level, topic, NULL, __VA_ARGS__)
 
 /* The same of an object: objects of which the same is said share a line, "a, b, … (7 total): …". */

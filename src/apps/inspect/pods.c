@@ -88,79 +88,96 @@ static uint64_t requested(const struct view *view, const struct view_node *node,
                                                   << 20);
 }
 
-/* A pod; without a claim what is of the node itself, without a node of neither. On a GPU, which may
- * be none, in units. */
-void pods_row(struct sheet *to, enum pods_by by, const struct view *view,
-              const struct view_node *node, const struct gs_claim *claim,
-              const struct view_gpu *gpu)
+/* What a row is of. */
+struct subject {
+    enum pods_by by;
+    bool on_gpu, each; /* each: of one pod */
+    const struct view *view;
+    const struct view_node *node;
+    const struct gs_claim *claim; /* NULL: none */
+    const struct view_gpu *gpu;
+};
+
+static const struct gs_claim nobody;
+
+static void put_names(struct sheet *to, const struct subject *of)
+{
+    const struct gs_claim *claim = of->claim ? of->claim : &nobody;
+    const bool by_owner = of->by == PODS_BY_OWNER;
+    if (of->by != PODS_BY_NODE)
+        column_text(to, COLUMN_TEXT, "NAMESPACE", "namespace", COLUMN_ALWAYS, claim->ns);
+    if (of->each)
+        column_text(to, COLUMN_TEXT, "POD", "name", COLUMN_ALWAYS, claim->name);
+    if (of->each || by_owner)
+        column_text(to, COLUMN_TEXT, "OWNER", "owner",
+                    by_owner     ? COLUMN_ALWAYS
+                    : of->on_gpu ? COLUMN_DOCUMENT
+                                 : COLUMN_WIDE,
+                    of->claim ? owner_of(to, of->by, of->view, claim) : NULL);
+    if (of->by == PODS_BY_POD || of->by == PODS_BY_NODE)
+        column_text(to, COLUMN_TEXT, "NODE", "node", COLUMN_ALWAYS,
+                    of->node ? of->node->node->name : NULL);
+}
+
+static void put_counts(struct sheet *to, const struct subject *of, bool measured)
+{
+    const bool counted = of->claim && of->view->usage->names_pods;
+    column_number(to, COLUMN_NUMBER, "PODS", "podCount", COLUMN_ALWAYS, of->claim != NULL);
+    column_number(to, COLUMN_NUMBER, "UNMEASURED", NULL, COLUMN_IF_SET,
+                  counted ? !measured : COLUMN_UNKNOWN);
+    column_number(to, COLUMN_NUMBER, "MEASURED", "measuredPodCount", COLUMN_DOCUMENT, measured);
+}
+
+static void put_allocation(struct sheet *to, const struct subject *of)
+{
+    const struct gs_claim *claim = of->claim ? of->claim : &nobody;
+    const struct view_gpu *gpu = of->gpu;
+    const int64_t created_s = snapshot_since(of->view->snapshot, claim->uid);
+    column_text(to, COLUMN_TEXT, "UID", "uid", COLUMN_DOCUMENT, claim->uid);
+    column_number(to, COLUMN_NUMBER, "GPU", NULL, COLUMN_ALWAYS, gpu ? gpu->idx : COLUMN_UNKNOWN);
+    column_number(to, COLUMN_NUMBER, "ALLOCATED()", "usedGPU", COLUMN_ALWAYS, claim->units);
+    column_number(to, COLUMN_NUMBER, "GPUS", "gpuCount", COLUMN_DOCUMENT,
+                  !gpu || claim->gpu_count > 1 ? claim->gpu_count : COLUMN_UNKNOWN);
+    column_number(to, COLUMN_NUMBER, "CREATED", "createdUnix", COLUMN_DOCUMENT,
+                  created_s > 0 ? (uint64_t)created_s : COLUMN_UNKNOWN);
+    column_number(to, COLUMN_BOOL, "MATCHES", "matches", COLUMN_DOCUMENT,
+                  of->view->filter ? view_means(of->view, of->node, of->claim) : COLUMN_UNKNOWN);
+}
+
+static void put_use(struct sheet *to, const struct subject *of, const struct measured *use)
+{
+    const enum column_when always = of->on_gpu ? COLUMN_IF_SET : COLUMN_ALWAYS;
+    const enum column_when seldom = of->on_gpu ? COLUMN_DOCUMENT : COLUMN_IF_SET;
+    column_number(to, COLUMN_BYTES, of->on_gpu ? "USED(GiB)" : "USED", "usedBytes", always,
+                  use->used);
+    column_number(to, COLUMN_BYTES, "PEAK", "peakBytes", always, use->peak);
+    column_number(to, COLUMN_BYTES, "UNUSED", "unusedBytes",
+                  of->on_gpu ? COLUMN_DOCUMENT : COLUMN_ALWAYS, use->unused);
+    if (of->by == PODS_BY_POD || of->by == PODS_BY_OWNER)
+        column_number(to, COLUMN_EACH, "RECOMMENDED", "recommendedBytes", COLUMN_ALWAYS,
+                      use->recommended);
+    column_number(to, COLUMN_BYTES, "EXCESS", "excessBytes", seldom, use->excess);
+    column_number(to, COLUMN_BYTES, "PEAK-EXCESS", "peakExcessBytes", seldom, use->peak_excess);
+}
+
+static void put_limit(struct sheet *to, const struct subject *of, const struct usage_pod *pod,
+                      const char *why_block)
+{
+    column_text(to, COLUMN_TEXT, "LIMITED", "enforced", of->on_gpu ? COLUMN_IF_SET : COLUMN_ALWAYS,
+                pod ? gs_enforced_by(pod->enforced) : NULL);
+    column_text(to, COLUMN_PROSE, "WHY-NOT-LIMITED", "enforcedMessage", COLUMN_DOCUMENT,
+                pod && gs_enforced_lacks(pod->enforced) ? pod->reason : NULL);
+    column_text(to, COLUMN_PROSE, "WHY-BLOCK", "wouldBlockMessage",
+                of->on_gpu ? COLUMN_DOCUMENT : COLUMN_WIDE,
+                why_block ? gs_arena_strdup(&to->texts, why_block) : NULL);
+}
+
+/* The pods of a node that its plugin only counts, and what is of the node itself. */
+static void put_limits(struct sheet *to, const struct subject *of, bool blocked)
 {
     static const struct view_node nowhere;
-    static const struct gs_claim nobody;
-    const bool on_gpu = by == PODS_ON_GPU, each = by == PODS_BY_POD || on_gpu;
-    const bool of_node = by == PODS_BY_NODE, of_owner = by == PODS_BY_OWNER;
-    const enum column_when always = on_gpu ? COLUMN_IF_SET : COLUMN_ALWAYS;
-    const enum column_when seldom = on_gpu ? COLUMN_DOCUMENT : COLUMN_IF_SET;
-    const enum column_when wide = on_gpu ? COLUMN_DOCUMENT : COLUMN_WIDE;
-    const struct gs_claim *what = claim ? claim : &nobody;
-    const struct view_node *own = claim || !node ? &nowhere : node;
-    const struct usage_pod *pod = find_usage(view, claim);
-    const struct measured use = measure(on_gpu && !gpu ? NULL : pod, gpu);
-    const bool measured = use.used != COLUMN_UNKNOWN;
-    char text[LIMITS_TEXT_BYTES];
-    const char *why_block = claim ? limits_hold(node, claim, view->usage, text) : NULL;
-    sheet_row(to);
-    if (!of_node)
-        column_text(to, COLUMN_TEXT, "NAMESPACE", "namespace", COLUMN_ALWAYS, what->ns);
-    if (each)
-        column_text(to, COLUMN_TEXT, "POD", "name", COLUMN_ALWAYS, what->name);
-    if (each || of_owner)
-        column_text(to, COLUMN_TEXT, "OWNER", "owner", each ? wide : COLUMN_ALWAYS,
-                    claim ? owner_of(to, by, view, claim) : NULL);
-    if (by == PODS_BY_POD || of_node)
-        column_text(to, COLUMN_TEXT, "NODE", "node", COLUMN_ALWAYS, node ? node->node->name : NULL);
-    if (!each) {
-        column_number(to, COLUMN_NUMBER, "PODS", "podCount", COLUMN_ALWAYS, claim != NULL);
-        column_number(to, COLUMN_NUMBER, "UNMEASURED", NULL, COLUMN_IF_SET,
-                      claim && view->usage->names_pods ? !measured : COLUMN_UNKNOWN);
-        column_number(to, COLUMN_NUMBER, "MEASURED", "measuredPodCount", COLUMN_DOCUMENT, measured);
-    }
-    if (on_gpu) {
-        const int64_t created_s = snapshot_since(view->snapshot, what->uid);
-        column_text(to, COLUMN_TEXT, "UID", "uid", COLUMN_DOCUMENT, what->uid);
-        column_number(to, COLUMN_NUMBER, "GPU", NULL, COLUMN_ALWAYS,
-                      gpu ? gpu->idx : COLUMN_UNKNOWN);
-        column_number(to, COLUMN_NUMBER, "ALLOCATED()", "usedGPU", COLUMN_ALWAYS, what->units);
-        column_number(to, COLUMN_NUMBER, "GPUS", "gpuCount", COLUMN_DOCUMENT,
-                      !gpu || what->gpu_count > 1 ? what->gpu_count : COLUMN_UNKNOWN);
-        column_number(to, COLUMN_NUMBER, "CREATED", "createdUnix", COLUMN_DOCUMENT,
-                      created_s > 0 ? (uint64_t)created_s : COLUMN_UNKNOWN);
-        column_number(to, COLUMN_BOOL, "MATCHES", "matches", COLUMN_DOCUMENT,
-                      view->filter ? view_means(view, node, claim) : COLUMN_UNKNOWN);
-    } else {
-        column_number(to, COLUMN_BYTES, "REQUEST(GiB)", "requestedBytes", COLUMN_ALWAYS,
-                      claim ? requested(view, node, claim) : 0);
-    }
-    if (each)
-        column_number(to, COLUMN_NUMBER, "COMPUTE", "corePercentage", COLUMN_IF_SET,
-                      what->cores_pct ? what->cores_pct : COLUMN_UNKNOWN);
-    column_number(to, COLUMN_BYTES, on_gpu ? "USED(GiB)" : "USED", "usedBytes", always, use.used);
-    column_number(to, COLUMN_BYTES, "PEAK", "peakBytes", always, use.peak);
-    column_number(to, COLUMN_BYTES, "UNUSED", "unusedBytes", on_gpu ? COLUMN_DOCUMENT : always,
-                  use.unused);
-    if (by == PODS_BY_POD || of_owner)
-        column_number(to, COLUMN_EACH, "RECOMMENDED", "recommendedBytes", COLUMN_ALWAYS,
-                      use.recommended);
-    column_number(to, COLUMN_BYTES, "EXCESS", "excessBytes", seldom, use.excess);
-    column_number(to, COLUMN_BYTES, "PEAK-EXCESS", "peakExcessBytes", seldom, use.peak_excess);
-    if (each) {
-        column_text(to, COLUMN_TEXT, "LIMITED", "enforced", always,
-                    pod ? gs_enforced_by(pod->enforced) : NULL);
-        column_text(to, COLUMN_PROSE, "WHY-NOT-LIMITED", "enforcedMessage", COLUMN_DOCUMENT,
-                    pod && gs_enforced_lacks(pod->enforced) ? pod->reason : NULL);
-        column_text(to, COLUMN_PROSE, "WHY-BLOCK", "wouldBlockMessage", wide,
-                    why_block ? gs_arena_strdup(&to->texts, why_block) : NULL);
-        return;
-    }
+    const bool of_node = of->by == PODS_BY_NODE;
+    const struct view_node *own = of->claim || !of->node ? &nowhere : of->node;
     if (of_node) {
         column_text(to, COLUMN_TEXT, "LIMITED", "enforced", COLUMN_ALWAYS, limits_enforced(own));
         column_text(to, COLUMN_TEXT, "MODE", "enforceMode", COLUMN_WIDE,
@@ -169,12 +186,42 @@ void pods_row(struct sheet *to, enum pods_by by, const struct view *view,
         column_number(to, COLUMN_NUMBER, "LIMITED-GPUS", "limitedGPUCount", COLUMN_WIDE,
                       own->limited_gpus);
     }
-    /* of a node with pods that its plugin only counts */
     column_number(to, COLUMN_NUMBER, "WOULD-BLOCK", "wouldBlockPodCount", COLUMN_WIDE,
-                  of_node ? own->blocked_pods : why_block != NULL);
+                  of_node ? own->blocked_pods : blocked);
     if (of_node)
         column_text(to, COLUMN_PROSE, "WHY-NOT-LIMITED", "enforcedMessage", COLUMN_WIDE,
                     limits_why_not(own));
+}
+
+/* A pod; without a claim what is of the node itself, without a node of neither. On a GPU, which may
+ * be none, in units. */
+void pods_row(struct sheet *to, enum pods_by by, const struct view *view,
+              const struct view_node *node, const struct gs_claim *claim,
+              const struct view_gpu *gpu)
+{
+    const bool on_gpu = by == PODS_ON_GPU;
+    const struct subject of = {by, on_gpu, by == PODS_BY_POD || on_gpu, view, node, claim, gpu};
+    const struct usage_pod *pod = find_usage(view, claim);
+    const struct measured use = measure(on_gpu && !gpu ? NULL : pod, gpu);
+    char text[LIMITS_TEXT_BYTES];
+    const char *why_block = claim ? limits_hold(node, claim, view->usage, text) : NULL;
+    sheet_row(to);
+    put_names(to, &of);
+    if (!of.each)
+        put_counts(to, &of, use.used != COLUMN_UNKNOWN);
+    if (on_gpu)
+        put_allocation(to, &of);
+    else
+        column_number(to, COLUMN_BYTES, "REQUEST(GiB)", "requestedBytes", COLUMN_ALWAYS,
+                      claim ? requested(view, node, claim) : 0);
+    if (of.each)
+        column_number(to, COLUMN_NUMBER, "COMPUTE", "corePercentage", COLUMN_IF_SET,
+                      claim && claim->cores_pct ? claim->cores_pct : COLUMN_UNKNOWN);
+    put_use(to, &of, &use);
+    if (of.each)
+        put_limit(to, &of, pod, why_block);
+    else
+        put_limits(to, &of, why_block != NULL);
 }
 
 static void write_rows(struct sheet *to, const struct view *view,
