@@ -82,44 +82,43 @@ static void put_waits_table(struct doc *doc, const struct view *view, const stru
 
 /* ---- five of each ---- */
 
-static void add_top(struct sheet *to, const struct gs_claim *claim, uint64_t bytes)
+static void put_top(struct doc *doc, const struct table *table, const struct view *view,
+                    bool excess)
 {
-    if (!bytes)
-        return;
-    sheet_row(to);
-    column_text(to, COLUMN_TEXT, "POD", "name", COLUMN_ALWAYS, claim->name);
-    column_text(to, COLUMN_TEXT, "NAMESPACE", "namespace", COLUMN_ALWAYS, claim->ns);
-    column_number(to, COLUMN_BYTES, "GiB", "bytes", COLUMN_ALWAYS, bytes);
-}
-
-static void put_top(struct doc *doc, const char *id, const char *title, struct sheet *pods)
-{
-    sheet_sort(pods, NULL, "bytes");
-    sheet_table(doc, &(struct table){id, title, .most = TOP}, pods, 0);
+    struct sheet pods = {0};
+    EACH_ROW (node, view) {
+        EACH_CLAIM (claim, node) {
+            const struct usage_pod *pod = usage_pod_find(view->usage, claim->node, claim->uid);
+            const uint64_t bytes = !pod     ? 0
+                                   : excess ? limits_over(pod, pod->used_bytes)
+                                            : usage_never_used(pod);
+            if (!bytes || !view_means(view, node, claim))
+                continue;
+            sheet_row(&pods);
+            column_text(&pods, COLUMN_TEXT, "POD", "name", COLUMN_ALWAYS, claim->name);
+            column_text(&pods, COLUMN_TEXT, "NAMESPACE", "namespace", COLUMN_ALWAYS, claim->ns);
+            column_number(&pods, COLUMN_BYTES, "GiB", "bytes", COLUMN_ALWAYS, bytes);
+        }
+    }
+    sheet_sort(&pods, NULL, "bytes");
+    sheet_table(doc, table, &pods, 0);
 }
 
 static void put_tops(struct doc *doc, const struct view *view)
 {
-    struct sheet unused = {0}, excess = {0};
-    EACH_ROW (node, view) {
-        EACH_CLAIM (claim, node) {
-            const struct usage_pod *pod = usage_pod_find(view->usage, claim->node, claim->uid);
-            if (!pod || !pod->known || !view_means(view, node, claim))
-                continue;
-            add_top(&unused, claim, usage_never_used(pod));
-            add_top(&excess, claim, limits_over(pod, pod->used_bytes));
-        }
-    }
-    put_top(doc, "top-unused", "Most unused memory", &unused);
-    put_top(doc, "top-excess", "Over their request", &excess);
-    waits_table(doc, &(struct table){"top-pending", "Longest pending", "pod,namespace,age", TOP},
-                &view->waits, true, view->now_s);
+    const struct table unused = {"top-unused", "Most unused memory", .most = TOP};
+    const struct table excess = {"top-excess", "Over their request", .most = TOP};
+    const struct table pending = {"top-pending", "Longest pending", "pod,namespace,age", TOP};
+    put_top(doc, &unused, view, false);
+    put_top(doc, &excess, view, true);
+    waits_table(doc, &pending, &view->waits, true, view->now_s);
 }
 
 /* ---- the map: a cell for each GPU ---- */
 
-/* Each node: model, name, allocated, of how much, free, stranded, not usable, overcommitted; then
- * of each GPU the index, allocated, of how much, and whether it is overcommitted or takes no pods.
+/* Each node: model, name, allocated, of how much, free, stranded, not usable, overcommitted; then a
+ * list of each GPU: index, allocated, of how much, and whether it is overcommitted or takes no
+ * pods.
  */
 static void put_cells(struct doc *doc, const struct view_node *node)
 {
@@ -135,10 +134,14 @@ static void put_cells(struct doc *doc, const struct view_node *node)
     for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
         doc_number(doc, NULL, sums[i]);
     EACH_GPU (gpu, node) {
+        const char *state = gpu->overfull ? "!" : gpu->usable ? "" : "x";
+        doc_list(doc, NULL);
         doc_number(doc, NULL, gpu->idx);
         doc_number(doc, NULL, gpu->used_units);
         doc_number(doc, NULL, gpu->total_units);
-        doc_text(doc, NULL, gpu->overfull ? "!" : gpu->usable ? "" : "x");
+        if (state[0])
+            doc_text(doc, NULL, state);
+        doc_end(doc);
     }
     doc_end(doc);
 }
@@ -160,38 +163,35 @@ struct choices {
     size_t count;
 };
 
-static void add_choice(struct choices *choices, const char *text)
+/* Each once. */
+static void put_choice(struct doc *doc, struct choices *choices, const char *text)
 {
-    for (size_t i = 0; i < choices->count; i++) {
-        if (strcmp(choices->all[i], text) == 0)
+    GS_EACH_OF (known, choices->all, choices->count) {
+        if (strcmp(*known, text) == 0)
             return;
     }
-    if (text[0] && choices->count < CHOICES_MAX)
-        choices->all[choices->count++] = text;
-}
-
-static void put_texts(struct doc *doc, const char *key, const char *const *texts, size_t count)
-{
-    doc_list(doc, key);
-    for (size_t i = 0; i < count; i++)
-        doc_text(doc, NULL, texts[i]);
-    doc_end(doc);
+    if (!text[0] || choices->count == CHOICES_MAX)
+        return;
+    choices->all[choices->count++] = text;
+    doc_text(doc, NULL, text);
 }
 
 /* Namespaces that have most first; then those whose pods all wait. */
 static void put_choices(struct doc *doc, const struct view *view)
 {
     struct choices spaces = {.count = 0}, models = {.count = 0};
+    doc_list(doc, "namespaces");
     GS_EACH_OF (owner, view->namespaces, view->ns_count)
-        add_choice(&spaces, owner->ns);
+        put_choice(doc, &spaces, owner->ns);
     GS_EACH_OF (wait, view->waits.all, view->waits.count)
-        add_choice(&spaces, wait->waiting->pod.ns);
+        put_choice(doc, &spaces, wait->waiting->pod.ns);
+    doc_end(doc);
+    doc_list(doc, "models");
     EACH_ROW (node, view) {
         EACH_GPU (gpu, node)
-            add_choice(&models, gpu->gpu->model);
+            put_choice(doc, &models, gpu->gpu->model);
     }
-    put_texts(doc, "namespaces", spaces.all, spaces.count);
-    put_texts(doc, "models", models.all, models.count);
+    doc_end(doc);
 }
 
 /* What isolation modes mean. */

@@ -254,7 +254,7 @@ class Judge:
         for node in nodes:
             models = {gpu.model for gpu in node.gpus}
             want[node.name] = [models.pop() if len(models) == 1 else "mixed GPUs", node.name, node.used, node.total, node.free, node.unusable, node.over,
-                               *(value for gpu in node.gpus for value in (gpu.idx, gpu.used, gpu.mem, "!" if gpu.charged > gpu.mem else "" if gpu.usable else "x"))]
+                               *([gpu.idx, gpu.used, gpu.mem, *("!" if gpu.charged > gpu.mem else "" if gpu.usable else "x")] for gpu in node.gpus)]
         self.same(where + "the map", {cell[1]: cell[:5] + cell[6:] for cell in page["map"]}, want)
 
     def top(self, where, page, waits, meant):

@@ -13,7 +13,6 @@ const STALE_MS = 12000;
 const TIMEOUT_MS = 30000;
 const TYPE_MS = 200; // of silence before what was typed is searched for
 const HUES = 10;
-const MODELS_MAX = 24; // sections of the map
 const CELLS_OF_GROUP = 250; // nodes under one heading of the map
 const CELLS_MAX = 4000; // GPUs of the map; above so many a cell is a node
 const WIDE = 0.09; // of a bar: room for a name
@@ -48,7 +47,8 @@ function fill(id, values) {
   return made;
 }
 
-const address = (fields) => "?" + new URLSearchParams(fields);
+const fields = () => new URLSearchParams(location.search);
+const address = (to) => "?" + new URLSearchParams(to);
 const link = (to, text) => h("a", { href: address(to) }, text);
 const toNode = (name) => link({ node: name }, name);
 const toSpace = (name) => link({ namespace: name }, name);
@@ -120,7 +120,6 @@ function drawTotals() {
 
 // --- the map: a cell for each GPU, or for each node with a letter for each GPU ---
 
-const LOOKS = { "!": [".full", ", overcommitted"], x: [".off", ", accepts no new pods"] };
 const BARS = "\u00b7\u2581\u2581\u2582\u2583\u2584\u2585\u2585\u2586\u2587\u2588";
 const isLarge = () => rows.total?.gpuCount > CELLS_MAX;
 const level = (used, total) => Math.min(10, Math.ceil(10 * used / (total || 1)));
@@ -131,17 +130,13 @@ function cell(to, label, used, total, look, note, bars) {
 }
 
 // A node: see put_cells() of web_rows.c.
-function cellsOf([name, used, total, free, stranded, , , ...gpus]) {
-  const each = [], look = 2 * stranded > free ? ".str" : "", note = ", " + count(stranded) + " stranded";
-  for (let i = 0; i < gpus.length; i += 4) each.push(gpus.slice(i, i + 4));
-  if (!isLarge()) {
-    return each.map(([idx, given, size, state]) => cell({ node: name, gpu: idx }, name + " GPU" + idx, given, size,
-      ...LOOKS[state] ?? (given < size && stranded ? [look, note + " on its node"] : ["", ""])));
-  }
-  const states = each.map((gpu) => gpu[3]), state = states.includes("!") ? "!" : states.includes("") ? "" : "x";
-  const [own, words] = LOOKS[state] ?? [look, stranded ? note : ""];
-  return cell({ node: name }, name, used, total, own + ".n", words,
-    each.map(([, given, size, sign]) => (sign === "x" ? "\u00d7" : sign || BARS[level(given, size)])).join(""));
+function cellsOf([, name, used, total, free, stranded, , , ...gpus]) {
+  const looks = { "!": [".full", ", overcommitted"], x: [".off", ", accepts no new pods"],
+    "": stranded ? [2 * stranded > free ? ".str" : "", ", " + count(stranded) + " stranded on the node"] : ["", ""] };
+  if (!isLarge()) return gpus.map(([idx, given, size, state = ""]) => cell({ node: name, gpu: idx }, name + " GPU" + idx, given, size, ...looks[state]));
+  const [look, words] = looks[["!", ""].find((state) => gpus.some(([, , , own = ""]) => own === state)) ?? "x"];
+  return cell({ node: name }, name, used, total, look + ".n", words,
+    gpus.map(([, given, size, state]) => (state === "x" ? "\u00d7" : state ?? BARS[level(given, size)])).join(""));
 }
 
 // What is not free, of a node or a model.
@@ -150,24 +145,16 @@ function facts(part) {
   return Object.entries(words).filter(([key]) => part[key]).map(([key, text]) => ", " + count(part[key]) + " " + text);
 }
 
-function modelsOf(map) {
-  const models = new Map();
-  for (const [model, ...node] of map) {
-    const name = models.has(model) || models.size < MODELS_MAX ? model : "other models";
-    if (!models.has(name)) models.set(name, []);
-    models.get(name).push(node);
-  }
-  return [...models].sort(([a], [b]) => (a < b ? -1 : 1));
-}
+const modelsOf = (map) => [...Map.groupBy(map, ([model]) => model)].sort(([a], [b]) => (a < b ? -1 : 1));
 
 function drawModel([name, all]) {
   const groups = [], sum = (of) => all.reduce((before, node) => before + of(node), 0);
-  const [used, total, free, strandedGPU, unusableGPU, overcommittedGPU] = [1, 2, 3, 4, 5, 6].map((at) => sum((node) => node[at]));
+  const [used, total, free, strandedGPU, unusableGPU, overcommittedGPU] = [2, 3, 4, 5, 6, 7].map((at) => sum((node) => node[at]));
   for (let at = 0; at < all.length; at += CELLS_OF_GROUP) groups.push(all.slice(at, at + CELLS_OF_GROUP));
   return h("section.map", h("h2", name || "model not known", " ", h("small",
-    count(all.length) + " nodes, " + count(sum((node) => (node.length - 7) / 4)) + " GPUs: " + count(used) + " of " + count(total) + " " + rows.unit +
+    count(all.length) + " nodes, " + count(sum((node) => node.length - 8)) + " GPUs: " + count(used) + " of " + count(total) + " " + rows.unit +
     " allocated, " + count(free) + " free", facts({ strandedGPU, unusableGPU, overcommittedGPU }))),
-  groups.map((nodes) => [groups.length > 1 && h("h3", nodes[0][0] + " to " + nodes.at(-1)[0]), h("div.cells", nodes.map(cellsOf))]));
+  groups.map((nodes) => [groups.length > 1 && h("h3", nodes[0][1] + " to " + nodes.at(-1)[1]), h("div.cells", nodes.map(cellsOf))]));
 }
 
 const drawMapLegend = (perNode) => h("p.legend", copyOf(perNode ? "cells-of-nodes" : "cells-of-gpus"));
@@ -254,11 +241,7 @@ function drawMissing() {
 // --- around them ---
 
 function drawPager([page, pages, shown, waiting]) {
-  const to = (words, number) => {
-    const fields = new URLSearchParams(location.search);
-    fields.set("page", number);
-    return [link(fields, words), " "];
-  };
+  const to = (words, number) => [link({ ...Object.fromEntries(fields()), page: number }, words), " "];
   const nothing = !shown && rows.kind === "all" && rows.narrowed && [
     waiting ? "No node matches. " : "Nothing matches: no node, and no pod. ", link({}, "Show all")];
   return h("nav", { "aria-label": "Pages" }, nothing, pages > 1 && ["Cards of nodes, page " + count(page) + " of " + count(pages) + ": ",
@@ -285,72 +268,49 @@ function partsOf({ found, kind, nodes, total, pending, ...doc }) {
 
 // --- putting in what is new ---
 
-// The element that has the keyboard, by its part and its place in it.
-function focused() {
-  const part = document.activeElement.closest("main > [id]");
-  if (!part) return null;
-  return { id: part.id, label: document.activeElement.getAttribute("aria-label"),
-    at: [...part.querySelectorAll("a, summary, button")].indexOf(document.activeElement) };
+const stopsOf = (part) => [...part.querySelectorAll("a, summary, button")];
+
+// A table that was scrolled stays where it was, and what was opened stays open.
+function replace(old, made) {
+  old.after(made);
+  for (const [what, state] of [[".scroll", "scrollTop"], ["details", "open"]]) {
+    const from = old.querySelector(what), to = made.querySelector(what);
+    if (from && to) to[state] = from[state];
+  }
+  old.remove();
+  made.classList.add("new");
 }
 
-function refocus(was) {
-  const part = was && document.getElementById(was.id);
-  if (!part || part.contains(document.activeElement)) return;
-  const all = [...part.querySelectorAll("a, summary, button")];
-  const next = all.find((one) => was.label && one.getAttribute("aria-label") === was.label) || all[Math.min(was.at, all.length - 1)];
-  next?.focus({ preventScroll: true });
-}
-
-// Tables that were scrolled stay where they were, and what was opened stays open.
-function keepPlace(from, to) {
-  const tops = [...from.querySelectorAll(".scroll")].map((one) => one.scrollTop);
-  const open = Boolean(from.querySelector("details[open]"));
-  to.querySelectorAll(".scroll").forEach((one, i) => { one.scrollTop = tops[i] ?? 0; });
-  to.querySelectorAll("details").forEach((one) => { one.open = open; });
-}
-
-const drawn = new Map(); // id: rows as text, and the element
-
+// The keyboard stays where it was: at the same element, else at the same place of the part.
 function put(parts) {
-  const was = focused(), around = JSON.stringify([rows.namespaces?.slice(0, HUES), rows.unit, isLarge(), location.search]);
-  const before = new Map(drawn);
-  drawn.clear();
+  const from = document.activeElement, part = from.closest("main > [id]"), at = part && stopsOf(part).indexOf(from);
+  const around = JSON.stringify([rows.namespaces?.slice(0, HUES), rows.unit, isLarge(), location.search]);
   parts.forEach(([id, draw, of], i) => {
-    const key = around + JSON.stringify(of), old = before.get(id);
-    let element = old?.element;
-    if (old?.key !== key) {
-      element = draw(of);
-      element.id = id;
-      if (old) {
-        old.element.replaceWith(element);
-        keepPlace(old.element, element);
-        if (element.localName === "article") element.classList.add("new");
-      }
-    }
-    before.delete(id);
-    drawn.set(id, { key, element });
+    const key = around + JSON.stringify(of), old = main.children.namedItem(id);
+    const element = old?.key === key ? old : Object.assign(draw(of), { id, key });
+    if (old && old !== element) replace(old, element);
     if (main.children[i] !== element) main.insertBefore(element, main.children[i] ?? null);
   });
-  before.forEach(({ element }) => element.remove());
-  refocus(was);
+  while (main.children[parts.length]) main.lastChild.remove();
+  const now = part && document.activeElement !== from && main.children.namedItem(part.id), stops = now ? stopsOf(now) : [];
+  (stops.find((one) => one.isEqualNode(from)) ?? stops[Math.min(at, stops.length - 1)])?.focus({ preventScroll: true });
 }
 
 // What is chosen is among the choices, whatever the cluster has: the next change of the form keeps it.
 function choose(select, values, chosen) {
-  const all = [...new Set(["", ...values, chosen])];
-  if ([...select.options].map((one) => one.value).join("\n") !== all.join("\n") || !select.options.length)
-    select.replaceChildren(...all.map((value) => h("option", { value }, value || "all")));
-  if (document.activeElement !== select) select.value = chosen;
+  if (document.activeElement === select) return;
+  select.replaceChildren(...[...new Set(["", ...values, chosen])].map((value) => h("option", { value }, value || "all")));
+  select.value = chosen;
 }
 
 function show(doc) {
-  const fields = new URLSearchParams(location.search);
+  const chosen = fields();
   rows = doc;
   document.querySelector(".server").textContent = doc.server;
   form.hidden = Boolean(doc.own);
   if (!doc.own) {
-    choose(form.elements.ns, doc.namespaces, fields.get("ns") ?? fields.get("namespace") ?? "");
-    choose(form.elements.model, doc.models, fields.get("model") ?? "");
+    choose(form.elements.ns, doc.namespaces, chosen.get("ns") ?? chosen.get("namespace") ?? "");
+    choose(form.elements.model, doc.models, chosen.get("model") ?? "");
   }
   put(partsOf(doc));
   const title = main.querySelector("#view h2");
@@ -370,10 +330,10 @@ function showAge() {
 }
 
 async function ask(whole) {
-  const number = ++asked, begun = Date.now(), fields = new URLSearchParams(location.search);
+  const number = ++asked, begun = Date.now(), query = fields();
   clearTimeout(timer);
-  if (!whole && rows.version) fields.set("seen", rows.version);
-  const answer = await fetch("rows?" + fields, { signal: AbortSignal.timeout(TIMEOUT_MS) }).catch(() => ({}));
+  if (!whole && rows.version) query.set("seen", rows.version);
+  const answer = await fetch("rows?" + query, { signal: AbortSignal.timeout(TIMEOUT_MS) }).catch(() => ({}));
   const doc = answer.status === 200 && await answer.json().catch(() => null); // cut off: as if not answered
   if (number !== asked) return;
   if (doc || answer.status === 204) {
@@ -387,23 +347,15 @@ async function ask(whole) {
 
 // --- filters and pages, without a reload ---
 
-function go(fields) {
-  history.replaceState(null, "", "./" + (fields.size ? "?" + fields : ""));
+function go() {
+  history.replaceState(null, "", address([...new FormData(form)].filter(([, value]) => value)));
   ask(true);
-}
-
-function query() {
-  const fields = new URLSearchParams(new FormData(form));
-  for (const [name, value] of [...fields]) {
-    if (!value || (name === "sort" && value === "name")) fields.delete(name);
-  }
-  return fields;
 }
 
 let typing = 0;
 form.addEventListener("input", () => {
   clearTimeout(typing);
-  typing = setTimeout(() => go(query()), TYPE_MS);
+  typing = setTimeout(go, TYPE_MS);
 });
 main.addEventListener("click", async (event) => {
   const button = event.target.closest(".copy");
@@ -428,13 +380,6 @@ function vertical(from, all, down) {
   return best;
 }
 
-const moves = {
-  ArrowRight: (from, all) => all[all.indexOf(from) + 1],
-  ArrowLeft: (from, all) => all[all.indexOf(from) - 1],
-  ArrowDown: (from, all) => vertical(from, all, true),
-  ArrowUp: (from, all) => vertical(from, all, false),
-};
-
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const from = document.activeElement;
@@ -445,15 +390,14 @@ document.addEventListener("keydown", (event) => {
   } else if (event.key === "Escape" && from === form.elements.q) {
     from.value = "";
     from.blur();
-    go(query());
-  } else if (from.matches(".p, .c") && moves[event.key]) {
+    go();
+  } else if (from.matches(".p, .c") && event.key.startsWith("Arrow")) {
     event.preventDefault();
-    const to = moves[event.key](from, [...main.querySelectorAll(".p, a.c")]);
-    to?.focus();
-    to?.scrollIntoView({ block: "nearest" });
+    const all = [...main.querySelectorAll(".p, a.c")], step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    (step ? all[all.indexOf(from) + step] : vertical(from, all, event.key === "ArrowDown"))?.focus();
   }
 });
 
-for (const name of ["q", "sort"]) form.elements[name].value = new URLSearchParams(location.search).get(name) ?? (name === "sort" ? "name" : "");
+for (const name of ["q", "sort"]) form.elements[name].value = fields().get(name) ?? "";
 setInterval(showAge, 1000);
 ask();
