@@ -56,6 +56,11 @@ static struct measured measure(const struct usage_pod *pod, const struct view_gp
     return sum;
 }
 
+uint64_t pods_unused(const struct usage_pod *pod)
+{
+    return measure(pod, NULL).unused;
+}
+
 static const struct usage_pod *find_usage(const struct view *view, const struct gs_claim *claim)
 {
     return claim ? usage_pod_find(view->usage, claim->node, claim->uid) : NULL;

@@ -24,6 +24,9 @@ void pods_row(struct sheet *to, enum pods_by by, const struct view *view,
               const struct view_node *node, const struct gs_claim *claim,
               const struct view_gpu *gpu);
 
+/* Bytes on all its GPUs; COLUMN_UNKNOWN unless each of them is measured. */
+uint64_t pods_unused(const struct usage_pod *pod);
+
 /* At most so many rows for the page, of the pods that the view's filter means. */
 void pods_table(struct doc *doc, const struct table *table, const struct view *view,
                 const struct pods_options *options);

@@ -97,9 +97,6 @@ const struct usage_node *usage_node_find(const struct usage *usage, const char *
 const struct usage_pod *usage_pod_find(const struct usage *usage, const char *node,
                                        const char *uid);
 
-/* Allocated to it and unused, of all its GPUs where the kernel counts. */
-uint64_t usage_never_used(const struct usage_pod *pod);
-
 /* "3.1", in units. */
 enum { USAGE_TEXT_BYTES = 24 };
 void usage_text(uint64_t bytes, enum gs_unit unit, char to[USAGE_TEXT_BYTES]);

@@ -261,16 +261,6 @@ const struct usage_pod *usage_pod_find(const struct usage *usage, const char *no
     return pod;
 }
 
-uint64_t usage_never_used(const struct usage_pod *pod)
-{
-    uint64_t bytes = 0;
-    GS_EACH_OF (gpu, pod->gpus, pod->gpu_count) {
-        if (gpu->known && pod->given_bytes > gpu->peak_bytes)
-            bytes = gs_sat_add_u64(bytes, pod->given_bytes - gpu->peak_bytes);
-    }
-    return bytes;
-}
-
 void usage_text(uint64_t bytes, enum gs_unit unit, char to[USAGE_TEXT_BYTES])
 {
     double mib = (double)bytes / (1 << 20);

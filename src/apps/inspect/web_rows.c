@@ -91,8 +91,8 @@ static void put_top(struct doc *doc, const struct table *table, const struct vie
             const struct usage_pod *pod = usage_pod_find(view->usage, claim->node, claim->uid);
             const uint64_t bytes = !pod     ? 0
                                    : excess ? limits_over(pod, pod->used_bytes)
-                                            : usage_never_used(pod);
-            if (!bytes || !view_means(view, node, claim))
+                                            : pods_unused(pod);
+            if (!bytes || bytes == COLUMN_UNKNOWN || !view_means(view, node, claim))
                 continue;
             sheet_row(&pods);
             column_text(&pods, COLUMN_TEXT, "POD", "name", COLUMN_ALWAYS, claim->name);
