@@ -31,7 +31,10 @@ void gs_codec_lease_encode(struct gs_buf *out, const struct gs_lease *lease)
 
 static void read_time(struct gs_reader *reader, void *to)
 {
-    if (!gs_read_time(reader, to))
+    struct gs_scan_text text;
+    char time[GS_RFC3339_BYTES];
+    if (!gs_read_text(reader, &text) || !gs_scan_text_copy(text, time, sizeof(time)) ||
+        !gs_rfc3339_parse(gs_slice_of(time), to))
         gs_scan_refuse(&reader->scan, "", "is not a time");
 }
 

@@ -40,10 +40,15 @@ static const struct gs_member condition_members[] = {
     {0},
 };
 
-static void read_condition(struct gs_pod_reader *pr)
+/* Skipped for bound pods, whose spec stands before their status: only pending pods' are shown. */
+static void read_condition(struct gs_reader *reader, void *to)
 {
+    struct gs_pod_reader *pr = to;
     struct condition condition = {.message = ""};
-    gs_read_entry(&pr->reader, "[]", condition_members, &condition);
+    if (pr->pod.node_name[0])
+        gs_scan_skip(&reader->scan);
+    else
+        gs_read_entry(reader, "[]", condition_members, &condition);
     if (gs_scan_text_is(condition.type, "PodScheduled"))
         pr->pod.said = condition.message;
 }
@@ -89,7 +94,7 @@ static const struct gs_member pod_members[] = {
             GS_EACH("ownerReferences", read_owner))),
     GS_OBJECT("spec", gs_pod_spec_members),
     GS_OBJECT("status", GS_MEMBERS(GS_POD_MEMBER("phase", phase), GS_POD_MEMBER("qosClass", qos),
-                                   GS_POD_MEMBER("conditions", conditions),
+                                   GS_EACH("conditions", read_condition),
                                    GS_POD_MEMBER("nominatedNodeName", pod.nominated_node))),
     {0},
 };
@@ -168,13 +173,13 @@ static void judge_words(struct gs_pod_reader *pr)
     if (pr->placement.at && !(gs_scan_text_copy(pr->placement, word, sizeof(word)) &&
                               gs_placement_parse(word, strlen(word), &pod->placement)))
         pod->placement = GS_PLACEMENT_BROKEN;
-    int64_t created_ns, assumed;
+    int64_t ns;
     if (gs_pod_wants_gpu(pod) && gs_scan_text_copy(pr->created, word, sizeof(word)) &&
-        gs_rfc3339_parse(gs_slice_of(word), &created_ns))
-        pod->created_s = created_ns / GS_NS_PER_S;
+        gs_rfc3339_parse(gs_slice_of(word), &ns))
+        pod->created_s = ns / GS_NS_PER_S;
     if (gs_scan_text_copy(pr->assume_time, word, sizeof(word)) &&
-        gs_parse_i64(word, strlen(word), &assumed) && assumed > 0)
-        pod->assume_time_ns = assumed;
+        gs_parse_i64(word, strlen(word), &ns) && ns > 0)
+        pod->assume_time_ns = ns;
     pod->has_assigned = pr->assigned.at != NULL;
     pod->assigned = gs_scan_text_is(pr->assigned, "true");
     pod->enforce_required = gs_scan_text_is(pr->enforce, "required");
@@ -254,19 +259,6 @@ static int keep_labels(struct gs_pod_reader *pr)
     return reader.code != GS_OK || !pod->labels ? -1 : 0;
 }
 
-/* Conditions are read only of pods that wait. Invalid ones count as absent. */
-static int keep_said(struct gs_pod_reader *pr)
-{
-    struct gs_reader *reader = &pr->reader;
-    if (pr->pod.node_name[0] || !pr->conditions.len)
-        return 0;
-    gs_scan_init(&reader->scan, pr->conditions);
-    gs_scan_array(&reader->scan, "");
-    while (gs_scan_element(&reader->scan))
-        read_condition(pr);
-    return reader->code == GS_OK ? 0 : -1;
-}
-
 int gs_codec_pod_take(const struct gs_names *names, struct gs_scan *from, struct gs_pod *pod,
                       struct gs_error *err)
 {
@@ -278,7 +270,7 @@ int gs_codec_pod_take(const struct gs_names *names, struct gs_scan *from, struct
     gs_read_entry(&pr.reader, "pod", pod_members, &pr);
     int result = gs_reader_leave(&pr.reader, from, err);
     if (result == 0 && (gs_pod_reader_join(&pr) < 0 || keep_static_uid(&pr) < 0 ||
-                        keep_owner(&pr) < 0 || keep_labels(&pr) < 0 || keep_said(&pr) < 0))
+                        keep_owner(&pr) < 0 || keep_labels(&pr) < 0))
         result = gs_fail_nomem(err);
     if (!pr.pod.group[0])
         pr.pod.group = pr.group_label       ? pr.group_label

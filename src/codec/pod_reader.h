@@ -26,7 +26,7 @@ struct gs_pod_reader {
     struct gs_container_list init, main;
     struct gs_scan_text created, phase, qos, deleted, preemption;
     const char *group_label, *old_group_label; /* NULL: absent */
-    struct gs_slice labels, conditions;        /* as raw JSON */
+    struct gs_slice labels;                    /* metadata.labels as raw JSON */
     struct gs_pod_owner owner;
     struct gs_scan_text template_hash;
     /* annotations and the label, checked once the pod is read */

@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "gpushare/base/utf8.h"
-#include "gpushare/codec/rfc3339.h"
 #include "gpushare/model/pod.h"
 
 bool gs_reader_stop(struct gs_reader *reader, enum gs_code code, const char *why)
@@ -101,14 +100,6 @@ static bool read_copy(struct gs_reader *reader, enum gs_member_kind kind, const 
 bool gs_read_name(struct gs_reader *reader, const char **ret)
 {
     return read_copy(reader, GS_READ_NAME, ret);
-}
-
-bool gs_read_time(struct gs_reader *reader, int64_t *ret_ns)
-{
-    struct gs_scan_text text;
-    char time[GS_RFC3339_BYTES];
-    return gs_read_text(reader, &text) && gs_scan_text_copy(text, time, sizeof(time)) &&
-           gs_rfc3339_parse(gs_slice_of(time), ret_ns);
 }
 
 void gs_read_cut(struct gs_scan_text text, char *to, size_t size)
@@ -262,14 +253,14 @@ static inline const struct gs_member *find_member(const struct gs_reader *reader
                                                   struct gs_scan_text key, bool odd)
 {
     for (;; member++) {
-        if (member->key_len != key.len && member->key_len && !odd)
-            continue;
-        if (member->kind == GS_READ_END)
+        if (member->key_len) {
+            if (odd ? is_odd_key(reader, member, key) : is_key(member, key))
+                return member;
+        } else if (member->kind == GS_READ_END) {
             return NULL;
-        if (!member->key_len ? is_special(reader, member, key)
-            : odd            ? is_odd_key(reader, member, key)
-                             : is_key(member, key))
+        } else if (is_special(reader, member, key)) {
             return member;
+        }
     }
 }
 
