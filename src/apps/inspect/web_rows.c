@@ -166,8 +166,8 @@ struct choices {
 /* Each once. */
 static void put_choice(struct doc *doc, struct choices *choices, const char *text)
 {
-    GS_EACH_OF (known, choices->all, choices->count) {
-        if (strcmp(*known, text) == 0)
+    for (size_t i = 0; i < choices->count; i++) {
+        if (strcmp(choices->all[i], text) == 0)
             return;
     }
     if (!text[0] || choices->count == CHOICES_MAX)
