@@ -32,9 +32,7 @@ void gs_codec_lease_encode(struct gs_buf *out, const struct gs_lease *lease)
 static void read_time(struct gs_reader *reader, void *to)
 {
     struct gs_scan_text text;
-    char time[GS_RFC3339_BYTES];
-    if (!gs_read_text(reader, &text) || !gs_scan_text_copy(text, time, sizeof(time)) ||
-        !gs_rfc3339_parse(gs_slice_of(time), to))
+    if (!gs_read_text(reader, &text) || !gs_text_time(text, to))
         gs_scan_refuse(&reader->scan, "", "is not a time");
 }
 

@@ -6,7 +6,6 @@
 #include "gpushare/base/clock.h"
 #include "gpushare/base/num.h"
 #include "gpushare/codec/annotation.h"
-#include "gpushare/codec/rfc3339.h"
 #include "gpushare/model/budget.h"
 #include "pod_reader.h"
 
@@ -174,8 +173,7 @@ static void judge_words(struct gs_pod_reader *pr)
                               gs_placement_parse(word, strlen(word), &pod->placement)))
         pod->placement = GS_PLACEMENT_BROKEN;
     int64_t ns;
-    if (gs_pod_wants_gpu(pod) && gs_scan_text_copy(pr->created, word, sizeof(word)) &&
-        gs_rfc3339_parse(gs_slice_of(word), &ns))
+    if (gs_pod_wants_gpu(pod) && gs_text_time(pr->created, &ns))
         pod->created_s = ns / GS_NS_PER_S;
     if (gs_scan_text_copy(pr->assume_time, word, sizeof(word)) &&
         gs_parse_i64(word, strlen(word), &ns) && ns > 0)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "gpushare/base/utf8.h"
+#include "gpushare/codec/rfc3339.h"
 #include "gpushare/model/pod.h"
 
 bool gs_reader_stop(struct gs_reader *reader, enum gs_code code, const char *why)
@@ -100,6 +101,13 @@ static bool read_copy(struct gs_reader *reader, enum gs_member_kind kind, const 
 bool gs_read_name(struct gs_reader *reader, const char **ret)
 {
     return read_copy(reader, GS_READ_NAME, ret);
+}
+
+bool gs_text_time(struct gs_scan_text text, int64_t *ret_ns)
+{
+    char time[GS_RFC3339_BYTES];
+    return gs_scan_text_copy(text, time, sizeof(time)) &&
+           gs_rfc3339_parse(gs_slice_of(time), ret_ns);
 }
 
 void gs_read_cut(struct gs_scan_text text, char *to, size_t size)

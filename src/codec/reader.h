@@ -162,6 +162,9 @@ const char *gs_read_dup(struct gs_reader *reader, struct gs_scan_text text);
 enum { GS_NAME_BYTES_MAX = 317 };
 bool gs_read_name(struct gs_reader *reader, const char **ret);
 
+/* A time in RFC 3339's form. */
+bool gs_text_time(struct gs_scan_text text, int64_t *ret_ns);
+
 /* As many of its characters as fit into `size` bytes, 512 at most, with a NUL. */
 void gs_read_cut(struct gs_scan_text text, char *to, size_t size);
 

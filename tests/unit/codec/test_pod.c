@@ -378,6 +378,10 @@ static void small_fields_are_read(void **state)
         {"smallest priority", "{'spec':{'priority':-2147483648}}", GS_PHASE_UNKNOWN, false,
          INT32_MIN, 0},
         {"no time", "{'metadata':{'creationTimestamp':'never'}}", GS_PHASE_UNKNOWN, false, 0, 0},
+        {"a time with all digits and an offset",
+         "{'metadata':{'creationTimestamp':'1970-01-01T01:01:00.000000000+01:00'},'spec':{"
+         "'containers':[{'resources':{'limits':{'aliyun.com/gpu-mem':'1'}}}]}}",
+         GS_PHASE_UNKNOWN, false, 0, 60},
         {"a time of a pod with GPU memory",
          "{'metadata':{'creationTimestamp':'1970-01-01T00:01:00Z'},'spec':{'containers':[{"
          "'resources':{'limits':{'aliyun.com/gpu-mem':'1'}}}]}}",
