@@ -54,7 +54,7 @@ struct gs_gang_reservations {
     struct gs_gang *groups;
     struct gs_gang_member *members;
 };
-void gs_gang_reservations_release(struct gs_gang_reservations *promises);
+void gs_gang_reservations_release(struct gs_gang_reservations *gangs);
 
 static inline bool gs_gang_reservations_concern(const struct gs_pod *pod)
 {

@@ -75,9 +75,8 @@ struct gs_nominations {
     bool left;        /* kube-scheduler may have nominated it to the marked node itself */
     bool evicts;      /* preempt named nodes, and it was not refused since: kube-scheduler is about
                          to nominate it to one of them */
-    bool
-        owed; /* preempt named nobody for the nomination's sake: it is requeued when that is over */
-    bool cleaned;       /* a mark without its nomination was taken off */
+    bool owed;        /* preempt named nobody for its sake: requeued when it is over */
+    bool cleaned;     /* a mark without its nomination was taken off */
     uint32_t questions; /* of preempt, so answered, … */
     int64_t first_ns;   /* … the first of them */
     uint64_t stale;     /* the revision on which a patch was decided in vain; 0: none */

@@ -14,7 +14,7 @@ void document_node(struct doc *doc, const struct view *view, const struct view_n
 {
     doc_object(doc, NULL);
     nodes_members(doc, view, node, output);
-    if (!output->columns) {
+    if (!output || !output->columns) {
         gpus_document(doc, view, node, gpus);
         gpus_pods(doc, "invalidIndexPods", view, node, NULL);
     }
@@ -57,9 +57,8 @@ void document_namespaces(struct doc *doc, const char *key, const struct view *vi
 
 static void put_sums(struct doc *doc, const struct view *view)
 {
-    static const struct output all = {OUTPUT_JSON};
     document_namespaces(doc, "namespaces", view, SIZE_MAX);
-    waits_document(doc, &view->waits, &all);
+    waits_document(doc, &view->waits, NULL);
     document_cluster(doc, "cluster", view);
 }
 

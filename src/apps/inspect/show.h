@@ -46,7 +46,7 @@ void view_put_waits(const struct view *view);
 
 /* JSON, or the same as YAML. */
 int print_document(const struct view *view, const struct output *output);
-/* A node, in a list that is open, with these GPUs and their pods. */
+/* A node, in a list that is open, with these GPUs and their pods; output NULL: all of it. */
 void document_node(struct doc *doc, const struct view *view, const struct view_node *node,
                    gs_gpu_mask gpus, const struct output *output);
 /* Namespaces, most used first. */

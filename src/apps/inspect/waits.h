@@ -76,7 +76,7 @@ int waits_print(const struct waits *waits, const struct output *output, bool all
 void waits_table(struct doc *doc, const struct table *table, const struct waits *waits, bool all,
                  int64_t now_s);
 
-/* The member "pending". */
+/* The member "pending"; output NULL: all of it. */
 void waits_document(struct doc *doc, const struct waits *waits, const struct output *output);
 
 #endif

@@ -21,8 +21,6 @@ enum {
 
 /* ---- nodes ---- */
 
-static const struct output all = {OUTPUT_JSON};
-
 /* Nodes may have gone since somebody sent the address: then the last page. */
 static void put_nodes(struct doc *doc, const struct view *view, uint32_t asked)
 {
@@ -32,7 +30,7 @@ static void put_nodes(struct doc *doc, const struct view *view, uint32_t asked)
     doc_number(doc, "pages", last + 1);
     doc_list(doc, "nodes");
     for (size_t i = first; i < view->node_count && i < first + NODES_MAX; i++)
-        document_node(doc, view, &view->nodes[i], UINT64_MAX, &all);
+        document_node(doc, view, &view->nodes[i], UINT64_MAX, NULL);
     doc_end(doc);
 }
 
@@ -338,7 +336,7 @@ static bool put_one(struct web *web, struct doc *doc, const struct web_query *qu
         return false;
     doc_list(doc, "nodes");
     if (found.node)
-        document_node(doc, &web->view, found.node, gpus, &all);
+        document_node(doc, &web->view, found.node, gpus, NULL);
     doc_end(doc);
     doc_list(doc, "tables");
     if (query->view == WEB_NODE)
