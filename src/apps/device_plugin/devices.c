@@ -434,13 +434,13 @@ int devices_take_gpus(struct plugin *plugin, const struct gs_gpu_set *found, str
 
 /* Indices and unit that were given out by the file, while the API was away, and differ from a newer
  * record on the node are in containers by now: the next start reads the node first. */
-void devices_take_node(struct plugin *plugin, const struct node_facts *facts)
+void devices_take_node(struct plugin *plugin, const struct gs_node *node)
 {
     struct devices *devices = &plugin->devices;
     devices->node_read = true;
-    record_take_node(devices->record, facts);
+    record_take_node(devices->record, node);
     const struct gs_inventory *record = record_now(devices->record);
-    if (plugin->settings.mps_by_label && facts->mps != (plugin->settings.mps_root != NULL)) {
+    if (plugin->settings.mps_by_label && node->mps != (plugin->settings.mps_root != NULL)) {
         gs_log(GS_LOG_ERROR,
                "the Node's MPS label differs from the record on the host: exiting to restart");
         plugin_stop(plugin, 1);

@@ -53,7 +53,7 @@ struct devices {
 /* GPUs were read. -1: they cannot be advertised, the old ones stay; see err. */
 int devices_take_gpus(struct plugin *plugin, const struct gs_gpu_set *found, struct gs_error *err);
 /* The node's object was read for the first time. */
-void devices_take_node(struct plugin *plugin, const struct node_facts *facts);
+void devices_take_node(struct plugin *plugin, const struct gs_node *node);
 /* GPUs that an administrator takes pods from. */
 void devices_take_cordon(struct plugin *plugin, gs_gpu_mask cordoned);
 /* The kubelet's checkpoint is to be read again then at the latest. */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "gpushare/base/cleanup.h"
-#include "gpushare/base/num.h"
 #include "gpushare/codec/inventory.h"
 #include "gpushare/codec/moved.h"
 
@@ -119,71 +118,16 @@ static int write_counts(const struct gs_kube *kube, const struct gs_names *names
     return kube->ops->patch_node_status(kube->ctx, &patch, err);
 }
 
-static void note_facts(const struct gs_node *node, struct node_facts *ret)
-{
-    const char *dot = strchr(node->kubelet, '.'); /* of v1.28.0 */
-    uint32_t minor = 0;
-    if (dot)
-        gs_parse_u32(dot + 1, strcspn(dot + 1, "."), &minor);
-    *ret = (struct node_facts){.driver_upgrade = node->driver_upgrade,
-                               .mps = node->mps,
-                               .skips_running = minor >= 28,
-                               .whole_gpus = node->whole_gpus,
-                               .cordoned = node->cordoned};
-    if (!node->inventory)
-        return;
-    ret->unit = node->unit;
-    ret->unit_doubted = node->unit_doubted;
-    ret->rev = node->inventory_rev;
-    ret->gpu_count = node->gpu_count;
-    if (node->gpu_count)
-        memcpy(ret->gpus, node->gpus, node->gpu_count * sizeof(*node->gpus));
-}
-
-static int copy_moved(const struct gs_node *node, struct node_facts *ret, struct gs_error *err)
-{
-    struct gs_moved *moved = gs_arena_calloc(&ret->arena, node->moved_count + 1, sizeof(*moved));
-    for (uint32_t i = 0; moved && i < node->moved_count; i++) {
-        const char *uid = node->moved[i].uid;
-        moved[i].gpus = node->moved[i].gpus;
-        moved[i].uid = gs_arena_strdup(&ret->arena, uid);
-        if (!moved[i].uid)
-            moved = NULL;
-    }
-    if (!moved)
-        return gs_fail_nomem(err);
-    ret->moved = moved;
-    ret->moved_count = node->moved_count;
-    ret->tells_moved = node->tells_moved;
-    return 0;
-}
-
-int node_object_read(const struct gs_kube *kube, const char *node, struct node_facts *ret,
-                     struct gs_error *err)
-{
-    struct gs_node found = {0};
-    if (kube->ops->get_node(kube->ctx, node, &found, err) < 0)
-        return -1;
-    note_facts(&found, ret);
-    int result = copy_moved(&found, ret, err);
-    gs_node_release(&found);
-    return result;
-}
-
 int node_object_write(const struct gs_kube *kube, const struct gs_names *names, const char *node,
-                      const struct node_object *desired, bool *ret_changed,
-                      struct node_facts *ret_facts, struct gs_error *err)
+                      const struct node_object *desired, bool *ret_changed, struct gs_node *ret,
+                      struct gs_error *err)
 {
-    struct gs_node found = {0};
-    if (kube->ops->get_node(kube->ctx, node, &found, err) < 0)
+    if (kube->ops->get_node(kube->ctx, node, ret, err) < 0)
         return -1;
     uint32_t count = desired->set->count - gs_gpu_mask_count(desired->set->gone);
-    bool counted = found.capacity_count == count && found.capacity_cores_pct == cores_of(desired);
-    bool labelled = label_matches(&found, desired);
-    bool up_to_date = inventory_matches(&found, desired) && moved_matches(&found, desired);
-    struct node_facts facts;
-    note_facts(&found, &facts);
-    gs_node_release(&found);
+    bool counted = ret->capacity_count == count && ret->capacity_cores_pct == cores_of(desired);
+    bool labelled = label_matches(ret, desired);
+    bool up_to_date = inventory_matches(ret, desired) && moved_matches(ret, desired);
     /* The counts first: who reads both at the inventory's event sees both. */
     if (!counted && write_counts(kube, names, node, count, cores_of(desired), err) < 0)
         return -1;
@@ -192,6 +136,5 @@ int node_object_write(const struct gs_kube *kube, const struct gs_names *names, 
     if (!labelled && write_label(kube, names, node, desired, err) < 0)
         return -1;
     *ret_changed = !up_to_date || !counted || !labelled;
-    *ret_facts = facts;
     return 0;
 }

@@ -21,36 +21,14 @@ struct node_object {
     const char *moved; /* the text of gpu-reassigned */
 };
 
-/* What the node's object said when it was read. */
-struct node_facts {
-    enum gs_unit unit; /* of the inventory; unknown: it has none that can be believed */
-    struct gs_gpu gpus[GS_GPUS_MAX]; /* of the inventory */
-    uint32_t gpu_count;
-    bool unit_doubted;
-    int64_t rev;            /* of the inventory; 0: it does not say */
-    bool driver_upgrade;    /* the label */
-    bool mps;               /* the label */
-    bool skips_running;     /* gs_allocate_request */
-    uint32_t whole_gpus;    /* NVIDIA's device plugin's in its capacity */
-    gs_gpu_mask cordoned;   /* by an administrator */
-    struct gs_moved *moved; /* gpu-reassigned, in the arena; only of node_object_read() */
-    uint32_t moved_count;
-    bool tells_moved; /* the plugin that wrote the inventory wrote it, too */
-    struct gs_arena arena;
-};
-
-/* Any thread. *ret: *caller frees* its arena. */
-int node_object_read(const struct gs_kube *kube, const char *node, struct node_facts *ret,
-                     struct gs_error *err);
-
 /*
  * Any thread: reads the node and writes what differs: the annotations inventory and gpu-reassigned,
  * in one patch, the label gpu-enforced, and the number of GPUs in capacity and allocatable.
- * *ret_changed: something was written; *ret_facts: what was read, without moved. Errors are the
- * port's.
+ * *ret_changed: something was written; *ret: what was read, *caller frees* it, also after an
+ * error. Errors are the port's.
  */
 int node_object_write(const struct gs_kube *kube, const struct gs_names *names, const char *node,
-                      const struct node_object *desired, bool *ret_changed,
-                      struct node_facts *ret_facts, struct gs_error *err);
+                      const struct node_object *desired, bool *ret_changed, struct gs_node *ret,
+                      struct gs_error *err);
 
 #endif

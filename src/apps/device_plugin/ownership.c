@@ -53,13 +53,13 @@ static void let_go(struct plugin *plugin, bool let_go)
     }
 }
 
-void ownership_take_node(struct plugin *plugin, const struct node_facts *facts)
+void ownership_take_node(struct plugin *plugin, const struct gs_node *node)
 {
     struct ownership *ownership = &plugin->ownership;
-    uint32_t whole_gpus = plugin->settings.share_with_others ? 0 : facts->whole_gpus;
+    uint32_t whole_gpus = plugin->settings.share_with_others ? 0 : node->whole_gpus;
     bool changed = !whole_gpus != !ownership->whole_gpus;
-    if (facts->driver_upgrade != plugin->node.upgrading)
-        let_go(plugin, facts->driver_upgrade);
+    if (node->driver_upgrade != plugin->node.upgrading)
+        let_go(plugin, node->driver_upgrade);
     ownership->whole_gpus = whole_gpus;
     if (!changed)
         return;

@@ -15,7 +15,7 @@
  * replaces the driver: the label <domain>/gpu-driver-upgrade says so. Loop thread.
  */
 struct plugin;
-struct node_facts;
+struct gs_node;
 
 struct ownership {
     uint32_t whole_gpus; /* and MIG instances of NVIDIA's device plugin */
@@ -33,7 +33,7 @@ int ownership_start(struct plugin *plugin, const struct gs_inventory *record, st
 uint32_t ownership_others(const struct plugin *plugin, const char *others[GS_INVENTORY_OTHERS_MAX]);
 
 /* The node's object was read. */
-void ownership_take_node(struct plugin *plugin, const struct node_facts *facts);
+void ownership_take_node(struct plugin *plugin, const struct gs_node *node);
 
 /* Slices were read; *taken* with their arena. */
 void ownership_take_slices(struct plugin *plugin, struct gs_arena *arena,

@@ -106,17 +106,17 @@ static bool copy(struct record *record, const struct gs_inventory *from)
     return true;
 }
 
-void record_take_node(struct record *record, const struct node_facts *facts)
+void record_take_node(struct record *record, const struct gs_node *node)
 {
-    const struct gs_inventory found = {.unit = facts->unit,
-                                       .gpus = (struct gs_gpu *)facts->gpus,
-                                       .gpu_count = facts->gpu_count,
-                                       .unit_doubted = facts->unit_doubted,
-                                       .rev = facts->rev,
+    const struct gs_inventory found = {.unit = node->unit,
+                                       .gpus = node->gpus,
+                                       .gpu_count = node->inventory ? node->gpu_count : 0,
+                                       .unit_doubted = node->unit_doubted,
+                                       .rev = node->inventory_rev,
                                        .mps = record->now.mps,
                                        .others = record->now.others,
                                        .other_count = record->now.other_count};
-    bool newer = facts->unit && (!facts->rev || facts->rev >= record->now.rev);
+    bool newer = found.unit && (!found.rev || found.rev >= record->now.rev);
     if (!record->on_host || newer)
         copy(record, &found); /* without memory the next reading brings it */
 }

@@ -24,7 +24,7 @@ void record_free(struct record *record);
 bool record_on_host(const struct record *record);
 
 /* The node's object was read. Which of the two counts from now on says record_now(). */
-void record_take_node(struct record *record, const struct node_facts *facts);
+void record_take_node(struct record *record, const struct gs_node *node);
 
 /* The one that counts. unit is unknown where there is none, or only an original's. *Borrowed* until
  * the next call. */

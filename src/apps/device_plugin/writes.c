@@ -3,10 +3,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gpushare/base/backoff.h"
 #include "gpushare/base/invariant.h"
 #include "gpushare/base/log.h"
+#include "gpushare/base/num.h"
 #include "gpushare/codec/moved.h"
 
 #define FIRST_PAUSE_NS (500 * GS_NS_PER_MS)
@@ -22,7 +24,7 @@ struct writing {
     struct gs_gpu_set set; /* of what is desired */
     struct gs_buf moved;   /* the same */
     uint64_t moved_state;
-    struct node_facts facts;         /* of the node, when it was read */
+    struct gs_node node;             /* as it was read */
     struct node_event event;         /* of the node */
     struct gs_allocator_write write; /* lent by the allocator until it is done */
     bool changed;
@@ -86,10 +88,10 @@ static int do_job(struct writing *writing, struct gs_error *err)
     const char *node = plugin->settings.node_name;
     switch (writing->job) {
     case JOB_READ_NODE:
-        return node_object_read(&plugin->kube, node, &writing->facts, err);
+        return plugin->kube.ops->get_node(plugin->kube.ctx, node, &writing->node, err);
     case JOB_WRITE_NODE:
         return node_object_write(&plugin->kube, &plugin->names, node, &writing->desired,
-                                 &writing->changed, &writing->facts, err);
+                                 &writing->changed, &writing->node, err);
     case JOB_NODE_EVENT:
         return send_node_event(plugin, &writing->event, err);
     case JOB_POD:
@@ -190,19 +192,19 @@ static void note_node(struct plugin *plugin, bool missing)
 static void writing_free(struct writing *writing)
 {
     gs_buf_release(&writing->moved);
-    gs_arena_release(&writing->facts.arena);
+    gs_node_release(&writing->node);
     free(writing);
 }
 
-static void node_was_read(struct plugin *plugin, const struct node_facts *facts)
+static void node_was_read(struct plugin *plugin, const struct gs_node *node)
 {
     struct gs_error err = {0};
-    if (gs_allocator_moved_earlier(plugin->alloc, facts->moved, facts->moved_count,
-                                   facts->tells_moved, &err) < 0)
+    if (gs_allocator_moved_earlier(plugin->alloc, node->moved, node->moved_count, node->tells_moved,
+                                   &err) < 0)
         gs_log(GS_LOG_ERROR, "cannot apply the Node's annotation gpu-reassigned",
                GS_STR("error", err.msg));
     plugin->node.due = true;
-    devices_take_node(plugin, facts);
+    devices_take_node(plugin, node);
 }
 
 static void node_was_written(struct plugin *plugin, const struct writing *writing)
@@ -217,6 +219,16 @@ static void node_was_written(struct plugin *plugin, const struct writing *writin
         plugin->node.due = true;
 }
 
+/* From 1.28 on: the kubelet calls no Allocate for containers that run. */
+static bool skips_running(const char *kubelet)
+{
+    const char *dot = strchr(kubelet, '.');
+    uint32_t minor = 0;
+    if (dot)
+        gs_parse_u32(dot + 1, strcspn(dot + 1, "."), &minor);
+    return minor >= 28;
+}
+
 static void node_done(struct plugin *plugin, const struct writing *writing)
 {
     bool done = writing->result == 0;
@@ -225,13 +237,13 @@ static void node_done(struct plugin *plugin, const struct writing *writing)
         pause_node(plugin);
     } else {
         plugin->writes.node_failures = 0;
-        ownership_take_node(plugin, &writing->facts);
+        ownership_take_node(plugin, &writing->node);
     }
     if (done && writing->job == JOB_READ_NODE)
-        node_was_read(plugin, &writing->facts);
+        node_was_read(plugin, &writing->node);
     if (done) {
-        devices_take_cordon(plugin, writing->facts.cordoned);
-        plugin->calls.skips_running = writing->facts.skips_running;
+        devices_take_cordon(plugin, writing->node.cordoned);
+        plugin->calls.skips_running = skips_running(writing->node.kubelet);
     }
     if (writing->job == JOB_READ_NODE)
         return;

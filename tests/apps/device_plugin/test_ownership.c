@@ -65,7 +65,7 @@ static void gpus_that_others_give_out_are_left_out(void **state)
         struct gs_gpu_set set = {.gpus = {{.idx = 0, .uuid = "MIG-0000a", .card = "GPU-card"},
                                           {.idx = 1, .uuid = "GPU-0000b"}},
                                  .count = 2};
-        const struct node_facts facts = {.whole_gpus = r->whole};
+        const struct gs_node node = {.whole_gpus = r->whole};
         char left[8] = "";
         uint32_t count = 0;
         reset(&plugin);
@@ -73,7 +73,7 @@ static void gpus_that_others_give_out_are_left_out(void **state)
         for (; count < 3 && r->sliced[count]; count++)
             sliced[count] = (struct gs_sliced_gpu){.node = "n", .uuid = r->sliced[count]};
         for (int i = 0; i < 2; i++) { /* said once */
-            ownership_take_node(&plugin, &facts);
+            ownership_take_node(&plugin, &node);
             row_equal(r->row, plugin.devices.due, i == 0 && r->whole && !r->share);
             plugin.devices.due = false;
         }
@@ -87,7 +87,7 @@ static void gpus_that_others_give_out_are_left_out(void **state)
         for (uint32_t i = 0; i < set.count; i++)
             left[i] = set.gpus[i].uuid[8];
         row_text(r->row, left, r->left);
-        ownership_take_node(&plugin, &(struct node_facts){0});
+        ownership_take_node(&plugin, &(struct gs_node){0});
         row_equal(r->row, on_page[0], 0);
         ownership_release(&plugin.ownership);
     }
@@ -117,7 +117,7 @@ static void a_driver_is_let_go_of_while_the_label_says_so(void **state)
     plugin.node.written = true;
     for (int upgrade = 1; upgrade >= 0; upgrade--) {
         for (int i = 0; i < 2; i++) { /* done once */
-            ownership_take_node(&plugin, &(struct node_facts){.driver_upgrade = upgrade});
+            ownership_take_node(&plugin, &(struct gs_node){.driver_upgrade = upgrade});
             assert_int_equal(plugin.node.upgrading, upgrade);
             assert_int_equal(plugin.node.due, i == 0);
             plugin.node.due = false;

@@ -22,19 +22,39 @@ static struct gs_inventory in(enum gs_unit unit)
 static void the_newer_of_host_and_node_counts(void **state)
 {
     static const struct {
-        const char *row, *node;
-        struct node_facts facts;
+        const char *row, *name;
+        struct gs_node node;
         bool on_host;
         enum gs_unit unit;
         int64_t kept_rev; /* of a change of ours then */
     } rows[] = {
         {"the node says nothing", "n1", {0}, true, GS_UNIT_MIB, 3},
-        {"the node's is older", "n1", {.unit = GS_UNIT_GIB, .rev = 1}, true, GS_UNIT_MIB, 3},
-        {"the node's is as old", "n1", {.unit = GS_UNIT_GIB, .rev = 2}, true, GS_UNIT_GIB, 3},
-        {"the node's is newer", "n1", {.unit = GS_UNIT_GIB, .rev = 7}, true, GS_UNIT_GIB, 8},
+        {"the node's is older",
+         "n1",
+         {.unit = GS_UNIT_GIB, .inventory_rev = 1},
+         true,
+         GS_UNIT_MIB,
+         3},
+        {"the node's is as old",
+         "n1",
+         {.unit = GS_UNIT_GIB, .inventory_rev = 2},
+         true,
+         GS_UNIT_GIB,
+         3},
+        {"the node's is newer",
+         "n1",
+         {.unit = GS_UNIT_GIB, .inventory_rev = 7},
+         true,
+         GS_UNIT_GIB,
+         8},
         {"the node's is an older plugin's", "n1", {.unit = GS_UNIT_GIB}, true, GS_UNIT_GIB, 1},
         {"the host's is another node's", "n2", {0}, false, GS_UNIT_UNKNOWN, 1},
-        {"and this node has one", "n2", {.unit = GS_UNIT_GIB, .rev = 5}, false, GS_UNIT_GIB, 6},
+        {"and this node has one",
+         "n2",
+         {.unit = GS_UNIT_GIB, .inventory_rev = 5},
+         false,
+         GS_UNIT_GIB,
+         6},
     };
     GS_FOR_EACH_ROW (r, rows) {
         char folder[] = "/tmp/gpushare-record.XXXXXX";
@@ -47,9 +67,9 @@ static void the_newer_of_host_and_node_counts(void **state)
         row_equal(r->row, record_keep(record, &gib), 1); /* nothing changed */
         row_equal(r->row, record_keep(record, &mib), 2);
         record_free(record);
-        record = record_open(folder, "d", r->node);
+        record = record_open(folder, "d", r->name);
         row_equal(r->row, record_on_host(record), r->on_host);
-        record_take_node(record, &r->facts);
+        record_take_node(record, &r->node);
         row_equal(r->row, record_now(record)->unit, r->unit);
         row_equal(r->row, record_keep(record, &other), r->kept_rev);
         record_free(record);

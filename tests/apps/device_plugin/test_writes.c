@@ -15,6 +15,7 @@ struct api {
     enum gs_code events, node, pods;
     char about[64];
     atomic_int event_tries, patches;
+    const char *kubelet;
 };
 
 static struct {
@@ -75,29 +76,23 @@ void devices_take_cordon(struct plugin *plugin, gs_gpu_mask cordoned)
 {
 }
 
-int node_object_read(const struct gs_kube *kube, const char *node, struct node_facts *ret,
-                     struct gs_error *err)
-{
-    struct api *api = kube->ctx;
-    return api->node == GS_OK ? 0 : gs_fail(err, api->node, "no such node");
-}
-
 int node_object_write(const struct gs_kube *kube, const struct gs_names *names, const char *node,
-                      const struct node_object *truth, bool *ret_changed,
-                      struct node_facts *ret_facts, struct gs_error *err)
+                      const struct node_object *truth, bool *ret_changed, struct gs_node *ret,
+                      struct gs_error *err)
 {
     struct api *api = kube->ctx;
+    ret->kubelet = "";
     return api->node == GS_OK ? 0 : gs_fail(err, api->node, "not written");
 }
 
-void devices_take_node(struct plugin *plugin, const struct node_facts *facts)
+void devices_take_node(struct plugin *plugin, const struct gs_node *node)
 {
     plugin->devices.node_read = true;
 }
 
 static bool upgrade_ends; /* the node's object says so */
 
-void ownership_take_node(struct plugin *plugin, const struct node_facts *facts)
+void ownership_take_node(struct plugin *plugin, const struct gs_node *node)
 {
     if (!upgrade_ends)
         return;
@@ -144,7 +139,15 @@ static int patch_pod(void *ctx, const struct gs_meta_patch *patch, struct gs_err
     return api->pods == GS_OK ? 0 : gs_fail(err, api->pods, "refused");
 }
 
-static const struct gs_kube_ops ops = {.create_event = create_event, .patch_pod = patch_pod};
+static int get_node(void *ctx, const char *name, struct gs_node *ret, struct gs_error *err)
+{
+    struct api *api = ctx;
+    ret->kubelet = api->kubelet ? api->kubelet : "";
+    return api->node == GS_OK ? 0 : gs_fail(err, api->node, "no such node");
+}
+
+static const struct gs_kube_ops ops = {
+    .create_event = create_event, .patch_pod = patch_pod, .get_node = get_node};
 
 static void step(struct plugin *plugin)
 {
@@ -221,16 +224,18 @@ static void a_node_that_is_not_there_is_found(void **state)
     static const struct {
         const char *row;
         enum gs_code node;
-        bool linked, missing, stopped;
+        const char *kubelet;
+        bool linked, missing, stopped, skips_running;
     } rows[] = {
-        {"it is there", GS_OK, false, false, false},
-        {"it is not", GS_ENOENT, false, true, false},
-        {"it is not, and was served already", GS_ENOENT, true, true, true},
-        {"the API is away", GS_EIO, true, false, false},
+        {"it is there", GS_OK, "v1.28.0", false, false, false, true},
+        {"it is there, and older", GS_OK, "v1.27.16", false, false, false, false},
+        {"it is not", GS_ENOENT, "", false, true, false, false},
+        {"it is not, and was served already", GS_ENOENT, "", true, true, true, false},
+        {"the API is away", GS_EIO, "", true, false, false, false},
     };
     GS_FOR_EACH_ROW (r, rows) {
         static struct plugin plugin;
-        struct api api = {.node = r->node};
+        struct api api = {.node = r->node, .kubelet = r->kubelet};
         struct gs_error err = {0};
         gs_log_init(GS_LOG_ERROR + 1, GS_LOG_TEXT);
         plugin = (struct plugin){.kube = {&ops, &api},
@@ -249,6 +254,7 @@ static void a_node_that_is_not_there_is_found(void **state)
         row_equal(r->row, plugin.node.missing, r->missing);
         row_equal(r->row, strstr(node_error, "no node \"n\"") != NULL, r->missing);
         row_equal(r->row, plugin.round.stopping, r->stopped);
+        row_equal(r->row, plugin.calls.skips_running, r->skips_running);
         worker_stop(plugin.writes.writer);
         gs_loop_step(plugin.loop, 0, NULL);
         gs_loop_free(plugin.loop);
