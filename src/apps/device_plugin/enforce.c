@@ -114,14 +114,9 @@ static void take_listed(void *ctx, const struct gs_placed *pod)
                GS_STR("pod", pod->name), GS_STR("error", err.msg));
 }
 
-/* Those that the API or an Allocate brought, and from time to time all: a start may have shown that
- * a pod is elsewhere. */
 static void take_pods(struct plugin *plugin)
 {
     struct enforce *enforce = &plugin->enforce;
-    if (!plugin->pods_changed && !enforce->pass_due && !enforce->allocated)
-        return;
-    enforce->allocated = false;
     gs_keeper_list_begin(enforce->keeper);
     gs_allocator_each_placed(plugin->alloc, take_listed, plugin);
     gs_keeper_list_end(enforce->keeper);
@@ -289,7 +284,9 @@ static void keep(struct plugin *plugin)
     look_when_due(plugin);
     plugin_wake_at(plugin, enforce->look_ns);
     show_again(plugin);
-    if (plugin->restored) /* until then what stands in the kernel holds */
+    /* Until pods are known what stands in the kernel holds. From time to time all: a start may have
+     * shown that a pod is elsewhere. */
+    if (plugin->restored && (plugin->pods_changed || enforce->pass_due))
         take_pods(plugin);
     read_watch(plugin);
     if (!plugin->restored)
@@ -309,6 +306,12 @@ void enforce_round(struct plugin *plugin)
     }
     if (plugin->enforce.keeper)
         keep(plugin);
+}
+
+void enforce_allocated(struct plugin *plugin)
+{
+    if (plugin->enforce.keeper && plugin->restored && plugin_knows(plugin))
+        take_pods(plugin);
 }
 
 /* ---- start and end ---- */

@@ -27,7 +27,6 @@ struct enforce {
     bool appeared;    /* the watch has something */
     int64_t look_ns;  /* the next look at the host */
     int64_t again_ns; /* containers that start are looked at once more */
-    bool allocated;   /* an Allocate was answered */
 };
 
 /* GS_EINVAL: the mount's name; GS_ENOMEM. Whether the host can limit is found out later. */
@@ -35,6 +34,9 @@ int enforce_start(struct plugin *plugin, struct gs_error *err);
 void enforce_release(struct plugin *plugin);
 
 void enforce_round(struct plugin *plugin);
+
+/* An Allocate was answered: the keeper has the pod's share before its cgroup is made. */
+void enforce_allocated(struct plugin *plugin);
 
 /* What the kernel does for a GPU. */
 enum gs_enforced enforce_word(const struct plugin *plugin, const struct gs_gpu *gpu);

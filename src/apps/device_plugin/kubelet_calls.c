@@ -184,7 +184,7 @@ static void decide_allocate(struct pending_call *pending, enum gs_api_outcome ap
         log_allocated(pending, &answer);
     }
     gs_dp_allocate_reply(pending->call, pending->answers, pending->count);
-    plugin->enforce.allocated = true;
+    enforce_allocated(plugin);
     plugin->calls.stats.answered++;
     plugin->calls.stats.answered_ns += (uint64_t)(plugin_now_ns(plugin) - pending->since_ns);
     devices_read_ids_soon(plugin); /* ids that were just freed may have been given out again */

@@ -249,10 +249,10 @@ static void a_pod_is_held_and_people_are_told(void **state)
         give_pod(&f.rig, &(struct given_pod){"p", {4}, 0, .replica_set = "web-7f"});
         row_equal(r->row, allocate(&f.rig, 4, NULL, NULL), 0);
         says(&f.rig, "");
-        plugin.enforce.allocated = true;
         f.tree.put_error = r->put_error;
         f.tree.put_errors = -1;
         tree_mkdir(&f.tree, POD);
+        enforce_allocated(&plugin);
         snprintf(used, sizeof(used), REGION_0 " %llu\n", (unsigned long long)r->used);
         tree_put(&f.tree, POD, "dmem.current", used);
         look();
@@ -287,8 +287,8 @@ static void a_start_is_looked_at_again_soon(void **state)
     look();
     give_pod(&f.rig, &(struct given_pod){"p", {4}, 0, .qos = GS_QOS_BEST_EFFORT});
     assert_int_equal(allocate(&f.rig, 4, NULL, NULL), 0);
-    plugin.enforce.allocated = true;
     tree_mkdir(&f.tree, POD);
+    enforce_allocated(&plugin);
     look();
     assert_false(wakes_soon());
     make_ids(0, 4, texts, ids);
@@ -335,7 +335,7 @@ static void a_start_without_a_cgroup_says_where_it_was_looked_for(void **state)
         const struct gs_given given[] = {{"p", key, 4, 1}, {"q", key, 4, 1}};
         gs_allocator_observe(f.rig.alloc, given, 1 + r->twice, false);
         tree_mkdirs(&f.tree, "/kubepods/besteffort/podq", true);
-        plugin.enforce.allocated = true;
+        enforce_allocated(&plugin);
         look();
         says(&f.rig, "");
         if (r->made)
@@ -384,8 +384,8 @@ static void every_container_has_its_overhead_beside_the_share(void **state)
         look();
         give_pod(&f.rig, &(struct given_pod){"p", {3, 1}, 0, .qos = GS_QOS_BEST_EFFORT});
         row_equal(r->row, allocate(&f.rig, 3, NULL, NULL), 0);
-        plugin.enforce.allocated = true;
         tree_mkdir(&f.tree, POD);
+        enforce_allocated(&plugin);
         snprintf(used, sizeof(used), REGION_0 " %llu\n", (unsigned long long)r->used);
         tree_put(&f.tree, POD, "dmem.current", used);
         look();

@@ -168,6 +168,7 @@ static void who_was_not_placed_goes_to_no_cordoned_gpu(void **state)
     struct node_pod *by_hand = node_bind(&node, "by-hand", 4, 0, 0);
     assert_true(node_admit(&node, by_hand));
     assert_string_equal(node_env(by_hand, "NVIDIA_VISIBLE_DEVICES"), "GPU-b");
+    expect_limit(&node, by_hand, REGION_1, 4096); /* before a container starts */
     node_free(&node);
 }
 
