@@ -18,11 +18,7 @@ static bool is_name(struct gs_slice text)
 
 static bool parse_line(struct gs_slice text, struct gs_dmem_line *ret)
 {
-    const char *space = text.len ? memchr(text.at, ' ', text.len) : NULL;
-    if (!space)
-        return false;
-    struct gs_slice region = {text.at, (size_t)(space - text.at)};
-    struct gs_slice value = {space + 1, text.len - region.len - 1};
+    struct gs_slice value = text, region = gs_slice_cut(&value, ' ');
     uint64_t bytes = GS_DMEM_NO_LIMIT;
     if (!is_name(region))
         return false;
@@ -37,15 +33,12 @@ int gs_dmem_parse(struct gs_slice text, struct gs_dmem_line *lines, size_t *ret_
 {
     size_t count = 0;
     while (text.len > 0) {
-        const char *end = memchr(text.at, '\n', text.len);
-        size_t len = end ? (size_t)(end - text.at) : text.len;
+        struct gs_slice line = gs_slice_cut(&text, '\n');
         if (count == GS_DMEM_LINES_MAX)
             return gs_fail(err, GS_ETOOBIG, "more than %d regions", GS_DMEM_LINES_MAX);
-        if (!parse_line((struct gs_slice){text.at, len}, &lines[count]))
+        if (!parse_line(line, &lines[count]))
             return gs_fail(err, GS_EPROTO, "line %zu is not a region and a number", count + 1);
         count++;
-        len += end != NULL;
-        text = (struct gs_slice){text.at + len, text.len - len};
     }
     *ret_count = count;
     return 0;

@@ -185,18 +185,17 @@ static void look_at_use(struct gs_keeper *keeper, struct pod *pod)
     uint64_t used[GS_GPUS_MAX], peak[GS_GPUS_MAX];
     uint32_t gpus[GS_GPUS_MAX], gpu;
     size_t count = 0;
-    const struct gs_limit_pod of = {pod->uid};
     GS_FOR_EACH_GPU (gpu, pod->gpus)
         if (has_region(keeper, gpu)) {
             gpus[count] = gpu;
             regions[count++] = keeper->gpus[gpu].name;
         }
-    enum gs_limit_outcome outcome = gs_limiter_use(limiter, &of, regions, count, used);
+    enum gs_limit_outcome outcome = gs_limiter_use(limiter, pod->uid, regions, count, used);
     pod->has_cgroup = outcome != GS_LIMIT_NO_POD;
     pod->used_bytes = pod->counted = 0;
     if (outcome != GS_LIMIT_HELD)
         return;
-    bool has_peak = gs_limiter_peak(limiter, &of, regions, count, peak) == GS_LIMIT_HELD;
+    bool has_peak = gs_limiter_peak(limiter, pod->uid, regions, count, peak) == GS_LIMIT_HELD;
     for (size_t i = 0; i < count; i++)
         note_use(pod, gpus[i], used[i], has_peak ? &peak[i] : NULL);
 }
@@ -261,11 +260,10 @@ static const char *limit(struct gs_keeper *keeper, struct pod *pod)
 {
     struct gs_limit limits[GS_GPUS_MAX];
     struct gs_limit_result results[GS_GPUS_MAX];
-    const struct gs_limit_pod of = {pod->uid};
     if (pod->adopted)
         lower_caps(pod);
     size_t count = limits_of(keeper, pod, limits);
-    pod->outcome = gs_limiter_hold(keeper->options.limiter, &of, limits, count, results);
+    pod->outcome = gs_limiter_hold(keeper->options.limiter, pod->uid, limits, count, results);
     count_writes(keeper, pod, results, count);
     if (pod->outcome == GS_LIMIT_OTHER) {
         pod->adopted = true;
@@ -404,9 +402,8 @@ void gs_keeper_list_end(struct gs_keeper *keeper)
 static void show(struct gs_keeper *keeper, const struct pod *pod)
 {
     struct gs_limit limits[GS_GPUS_MAX];
-    const struct gs_limit_pod of = {pod->uid};
     size_t count = limits_of(keeper, pod, limits);
-    gs_limiter_show(keeper->options.limiter, &of, limits, count);
+    gs_limiter_show(keeper->options.limiter, pod->uid, limits, count);
 }
 
 void gs_keeper_appeared(struct gs_keeper *keeper, const char *uid)

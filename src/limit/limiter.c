@@ -168,11 +168,11 @@ static enum gs_limit_outcome outcome_of_enabling(int error)
 }
 
 /* A kubelet that is new on its host may have made its tree after the last look. */
-static bool find_pod(struct gs_limiter *limiter, const struct gs_limit_pod *pod, struct places *ret)
+static bool find_pod(struct gs_limiter *limiter, const char *uid, struct places *ret)
 {
     if (limiter->tree.root_count == 0)
         gs_pod_tree_learn(limiter->mount, &limiter->tree, NULL);
-    ret->count = gs_pod_tree_find(&limiter->tree, pod->uid, ret->paths);
+    ret->count = gs_pod_tree_find(&limiter->tree, uid, ret->paths);
     return ret->count > 0;
 }
 
@@ -274,7 +274,7 @@ static enum gs_limit_outcome work_at(struct gs_limiter *limiter, const char *pat
     return read == GS_LIMIT_HELD ? worst(results, count) : all_alike(read, count, results);
 }
 
-static enum gs_limit_outcome work(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
+static enum gs_limit_outcome work(struct gs_limiter *limiter, const char *uid,
                                   const struct gs_limit *limits, size_t count,
                                   struct gs_limit_result *results, bool writing)
 {
@@ -282,35 +282,35 @@ static enum gs_limit_outcome work(struct gs_limiter *limiter, const struct gs_li
     enum gs_limit_outcome outcome = GS_LIMIT_NO_POD;
     if (count > GS_LIMITS_MAX)
         return all_alike(GS_LIMIT_FAILED, count, results);
-    if (!find_pod(limiter, pod, &at))
+    if (!find_pod(limiter, uid, &at))
         return all_alike(GS_LIMIT_NO_POD, count, results);
     for (size_t i = 0; i < at.count; i++)
         outcome = work_at(limiter, at.paths[i], limits, count, results, writing);
     return at.count == 1 ? outcome : all_alike(GS_LIMIT_TWICE, count, results);
 }
 
-enum gs_limit_outcome gs_limiter_hold(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
+enum gs_limit_outcome gs_limiter_hold(struct gs_limiter *limiter, const char *uid,
                                       const struct gs_limit *limits, size_t count,
                                       struct gs_limit_result *results)
 {
-    return work(limiter, pod, limits, count, results, true);
+    return work(limiter, uid, limits, count, results, true);
 }
 
-enum gs_limit_outcome gs_limiter_verify(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
+enum gs_limit_outcome gs_limiter_verify(struct gs_limiter *limiter, const char *uid,
                                         const struct gs_limit *limits, size_t count,
                                         struct gs_limit_result *results)
 {
-    return work(limiter, pod, limits, count, results, false);
+    return work(limiter, uid, limits, count, results, false);
 }
 
-void gs_limiter_show(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
-                     const struct gs_limit *limits, size_t count)
+void gs_limiter_show(struct gs_limiter *limiter, const char *uid, const struct gs_limit *limits,
+                     size_t count)
 {
     static const char *const below[] = {"", "/container"}; /* crun's, where programs are then */
     struct gs_limit_result results[GS_LIMITS_MAX];
     char leaf[GS_CGROUP_PATH_BYTES];
     struct places at;
-    if (count > GS_LIMITS_MAX || !find_pod(limiter, pod, &at) || at.count > 1)
+    if (count > GS_LIMITS_MAX || !find_pod(limiter, uid, &at) || at.count > 1)
         return;
     DIR *dir = opendir(at.paths[0]);
     struct dirent *entry;
@@ -345,14 +345,14 @@ static enum gs_limit_outcome add_bytes(struct gs_limiter *limiter, const char *p
     return GS_LIMIT_HELD;
 }
 
-static enum gs_limit_outcome read_bytes(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
+static enum gs_limit_outcome read_bytes(struct gs_limiter *limiter, const char *uid,
                                         const char *file, const char *const *regions, size_t count,
                                         uint64_t *ret_bytes)
 {
     uint64_t sums[GS_LIMITS_MAX] = {0};
     struct places at;
     enum gs_limit_outcome outcome = GS_LIMIT_HELD;
-    if (!find_pod(limiter, pod, &at))
+    if (!find_pod(limiter, uid, &at))
         return GS_LIMIT_NO_POD;
     if (count > GS_LIMITS_MAX)
         return GS_LIMIT_FAILED;
@@ -363,14 +363,14 @@ static enum gs_limit_outcome read_bytes(struct gs_limiter *limiter, const struct
     return outcome;
 }
 
-enum gs_limit_outcome gs_limiter_use(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
+enum gs_limit_outcome gs_limiter_use(struct gs_limiter *limiter, const char *uid,
                                      const char *const *regions, size_t count, uint64_t *ret_bytes)
 {
-    return read_bytes(limiter, pod, "dmem.current", regions, count, ret_bytes);
+    return read_bytes(limiter, uid, "dmem.current", regions, count, ret_bytes);
 }
 
-enum gs_limit_outcome gs_limiter_peak(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
+enum gs_limit_outcome gs_limiter_peak(struct gs_limiter *limiter, const char *uid,
                                       const char *const *regions, size_t count, uint64_t *ret_bytes)
 {
-    return read_bytes(limiter, pod, "dmem.peak", regions, count, ret_bytes);
+    return read_bytes(limiter, uid, "dmem.peak", regions, count, ret_bytes);
 }

@@ -178,13 +178,10 @@ bool gs_pod_tree_uid_of_path(struct gs_slice path, char ret_uid[GS_POD_UID_BYTES
 {
     struct gs_slice parent = {"", 0};
     while (path.len > 0) {
-        const char *slash = memchr(path.at, '/', path.len);
-        struct gs_slice folder = {path.at, slash ? (size_t)(slash - path.at) : path.len};
+        struct gs_slice folder = gs_slice_cut(&path, '/');
         if (uid_of_folder(parent, folder, ret_uid))
             return true;
         parent = folder;
-        size_t skip = folder.len + (slash != NULL);
-        path = (struct gs_slice){path.at + skip, path.len - skip};
     }
     return false;
 }

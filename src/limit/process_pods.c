@@ -68,46 +68,27 @@ enum { FIELD_BEGAN = 22, FIELD_NAME = 2 };
 static bool began_of(const struct limit_text *text, uint64_t *ret)
 {
     struct gs_slice rest = behind_name(text);
-    for (int field = FIELD_NAME; rest.len > 0; field++) {
-        const char *blank = memchr(rest.at, ' ', rest.len);
-        size_t len = blank ? (size_t)(blank - rest.at) : rest.len;
-        if (field == FIELD_BEGAN)
-            return gs_parse_u64(rest.at, len, ret);
-        len += blank != NULL;
-        rest = (struct gs_slice){rest.at + len, rest.len - len};
-    }
-    return false;
+    struct gs_slice word = {"", 0};
+    for (int field = FIELD_NAME; field <= FIELD_BEGAN; field++)
+        word = gs_slice_cut(&rest, ' ');
+    return gs_parse_u64(word.at, word.len, ret);
 }
 
-/* "HIERARCHY:CONTROLLERS:PATH"; of v2 "0::PATH". */
-static bool path_of(struct gs_slice line, struct gs_slice *ret)
-{
-    for (int colons = 0; colons < 2; colons++) {
-        const char *colon = line.len ? memchr(line.at, ':', line.len) : NULL;
-        if (!colon)
-            return false;
-        size_t skip = (size_t)(colon + 1 - line.at);
-        line = (struct gs_slice){line.at + skip, line.len - skip};
-    }
-    *ret = line;
-    return true;
-}
-
-/* Of all hierarchies in which it lies in a pod's cgroup; they must not name two. */
+/* Lines "HIERARCHY:CONTROLLERS:PATH"; of v2 "0::PATH". Of all hierarchies in which it lies in a
+ * pod's cgroup; they must not name two. */
 static bool pod_of(const struct limit_text *text, char ret_uid[GS_POD_UID_BYTES])
 {
     char uid[GS_POD_UID_BYTES], first[GS_POD_UID_BYTES] = "";
-    struct gs_slice rest = {text->data, text->len}, path;
+    struct gs_slice rest = {text->data, text->len};
     while (rest.len > 0) {
-        const char *end = memchr(rest.at, '\n', rest.len);
-        size_t len = end ? (size_t)(end - rest.at) : rest.len;
-        if (path_of((struct gs_slice){rest.at, len}, &path) && gs_pod_tree_uid_of_path(path, uid)) {
-            if (first[0] && strcmp(first, uid) != 0)
-                return false;
-            memcpy(first, uid, sizeof(first));
-        }
-        len += end != NULL;
-        rest = (struct gs_slice){rest.at + len, rest.len - len};
+        struct gs_slice path = gs_slice_cut(&rest, '\n');
+        gs_slice_cut(&path, ':');
+        gs_slice_cut(&path, ':');
+        if (!gs_pod_tree_uid_of_path(path, uid))
+            continue;
+        if (first[0] && strcmp(first, uid) != 0)
+            return false;
+        memcpy(first, uid, sizeof(first));
     }
     if (first[0])
         memcpy(ret_uid, first, sizeof(first));

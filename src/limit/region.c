@@ -71,13 +71,10 @@ static bool parse_address(const char *text, struct gs_pci *ret)
 static bool names(struct gs_slice region, const struct gs_pci *gpu)
 {
     while (region.len > 0) {
-        const char *slash = memchr(region.at, '/', region.len);
-        size_t len = slash ? (size_t)(slash - region.at) : region.len;
+        struct gs_slice part = gs_slice_cut(&region, '/');
         struct gs_pci pci;
-        if (gs_pci_parse(region.at, len, &pci) && gs_pci_same(&pci, gpu))
+        if (gs_pci_parse(part.at, part.len, &pci) && gs_pci_same(&pci, gpu))
             return true;
-        len += slash != NULL;
-        region = (struct gs_slice){region.at + len, region.len - len};
     }
     return false;
 }

@@ -24,8 +24,7 @@ static enum gs_limit_outcome do_pod(struct gs_limiter *limiter, int pod, size_t 
 {
     char uid[GS_POD_UID_BYTES];
     name(pod, uid);
-    const struct gs_limit_pod of = {uid};
-    return gs_limiter_hold(limiter, &of, limits, count, results);
+    return gs_limiter_hold(limiter, uid, limits, count, results);
 }
 
 static bool all_pods(struct gs_limiter *limiter, size_t count, double *ret_ms)
@@ -76,9 +75,8 @@ static void use_of_all_pods(struct gs_limiter *limiter)
     int64_t started_ns = now_ns();
     for (int pod = 0; pod < PODS; pod++) {
         name(pod, uid);
-        const struct gs_limit_pod of = {uid};
-        read = gs_limiter_use(limiter, &of, regions, GPUS, used) == GS_LIMIT_HELD && read;
-        gs_limiter_peak(limiter, &of, regions, GPUS, used); /* since 7.3 */
+        read = gs_limiter_use(limiter, uid, regions, GPUS, used) == GS_LIMIT_HELD && read;
+        gs_limiter_peak(limiter, uid, regions, GPUS, used); /* since 7.3 */
     }
     check(read, "what 250 pods use of 8 GPUs and ever used: %.2f ms",
           (double)(now_ns() - started_ns) / 1e6);

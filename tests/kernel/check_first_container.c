@@ -27,11 +27,10 @@ struct agent {
 static void on_pod(void *ctx, const char *uid, enum gs_qos qos)
 {
     struct agent *agent = ctx;
-    const struct gs_limit_pod pod = {uid};
     const struct gs_limit limit = {REGION_0, 4 * GIB};
     struct gs_limit_result result;
     agent->told++;
-    gs_limiter_hold(agent->limiter, &pod, &limit, 1, &result);
+    gs_limiter_hold(agent->limiter, uid, &limit, 1, &result);
 }
 
 static void agent_open(struct agent *agent)
@@ -124,10 +123,9 @@ static void limited_in_prestart_only(void)
           "without an agent that watches, the first container has 5 GiB before PreStartContainer");
     /* Tells the pods that are there, its own and this: what PreStartContainer alone would do. */
     agent_open(&agent);
-    const struct gs_limit_pod of = {"late"};
     const char *const regions[] = {REGION_0};
     uint64_t used = 0;
-    gs_limiter_use(agent.limiter, &of, regions, 1, &used);
+    gs_limiter_use(agent.limiter, "late", regions, 1, &used);
     check(agent.told == 2 && used == 5 * GIB, "and verifying by reading shows it: 5 GiB in use");
     user_end(&first);
     agent_close(&agent);

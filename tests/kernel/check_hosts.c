@@ -10,7 +10,6 @@ void check_host_without(enum gs_limit_host_state expected)
     struct gs_limiter *limiter = NULL;
     struct gs_region gpu;
     const struct gs_limiter_options options = {.mount = MOUNT};
-    const struct gs_limit_pod pod = {"a"};
     const struct gs_limit limit = {REGION_0, GIB};
     struct gs_limit_result result;
     gs_limiter_new(&options, &limiter, NULL);
@@ -20,7 +19,7 @@ void check_host_without(enum gs_limit_host_state expected)
     if (expected == GS_LIMIT_HOST_NO_CONTROLLER) {
         mkdir(MOUNT "/kubepods", 0755);
         mkdir(MOUNT "/kubepods/poda", 0755);
-        check(gs_limiter_hold(limiter, &pod, &limit, 1, &result) == GS_LIMIT_NO_FILES,
+        check(gs_limiter_hold(limiter, "a", &limit, 1, &result) == GS_LIMIT_NO_FILES,
               "a limit on it: %s", gs_limit_outcome_reason(result.outcome));
         folder_remove(MOUNT "/kubepods");
     }

@@ -18,10 +18,9 @@ static struct gs_limiter *limiter_new(void)
 static enum gs_limit_outcome hold(struct gs_limiter *limiter, const char *uid, const char *region,
                                   uint64_t bytes)
 {
-    const struct gs_limit_pod pod = {uid};
     const struct gs_limit limit = {region, bytes};
     struct gs_limit_result result;
-    return gs_limiter_hold(limiter, &pod, &limit, 1, &result);
+    return gs_limiter_hold(limiter, uid, &limit, 1, &result);
 }
 
 static void the_host_can_limit(struct gs_limiter *limiter)
@@ -57,18 +56,17 @@ static void above_the_limit_the_driver_refuses(struct gs_limiter *limiter, bool 
     check(user_take(&two, GIB) == 0 && user_take(&two, 1) == EAGAIN,
           "it takes 1 GiB, and not a byte more");
     check(user_take(&neighbour, 10 * GIB) == 0, "the neighbour takes 10 GiB on the same GPU");
-    const struct gs_limit_pod of[] = {{"a"}, {"b"}};
     const char *const regions[] = {REGION_0, REGION_1};
     uint64_t a[2] = {0}, b[2] = {0};
-    gs_limiter_use(limiter, &of[0], regions, 2, a);
-    gs_limiter_use(limiter, &of[1], regions, 2, b);
+    gs_limiter_use(limiter, "a", regions, 2, a);
+    gs_limiter_use(limiter, "b", regions, 2, b);
     check(a[0] == 4 * GIB && a[1] == 0 && b[0] == 10 * GIB, "what each uses is told: 4 and 10 GiB");
     check(user_give_back(&one) == 0 && user_take(&two, 3 * GIB) == 0,
           "what a1 gives back, a2 may take");
     user_end(&one);
     user_end(&two);
     user_end(&neighbour);
-    gs_limiter_use(limiter, &of[0], regions, 2, a);
+    gs_limiter_use(limiter, "a", regions, 2, a);
     check(a[0] == 0, "killed processes leave nothing behind");
     folder_remove(pod);
     folder_remove(other);
@@ -77,10 +75,9 @@ static void above_the_limit_the_driver_refuses(struct gs_limiter *limiter, bool 
 static void the_other_gpu_can_be_closed(struct gs_limiter *limiter)
 {
     const char *pod = pod_make("c", GS_QOS_BURSTABLE);
-    const struct gs_limit_pod of = {"c"};
     const struct gs_limit limits[] = {{REGION_0, 2 * GIB}, {REGION_1, 0}};
     struct gs_limit_result results[2];
-    check(gs_limiter_hold(limiter, &of, limits, 2, results) == GS_LIMIT_HELD,
+    check(gs_limiter_hold(limiter, "c", limits, 2, results) == GS_LIMIT_HELD,
           "2 GiB of its GPU and 0 of the other");
     const char *container = container_make(pod, "c1", true);
     struct user own = user_start(container, 0), foreign = user_start(container, 1);
@@ -113,10 +110,9 @@ static void lowered_below_use(struct gs_limiter *limiter)
     hold(limiter, "e", REGION_0, 4 * GIB);
     struct user user = user_start(container_make(pod, "e1", true), 0);
     user_take(&user, 3 * GIB);
-    const struct gs_limit_pod of = {"e"};
     const struct gs_limit limit = {REGION_0, 2 * GIB};
     struct gs_limit_result result;
-    enum gs_limit_outcome outcome = gs_limiter_hold(limiter, &of, &limit, 1, &result);
+    enum gs_limit_outcome outcome = gs_limiter_hold(limiter, "e", &limit, 1, &result);
     int refused = user_take(&user, GIB / 2);
     fact("2 GiB for a pod that uses 3: %s, 512 MiB more: %s",
          outcome == GS_LIMIT_HELD ? "held" : gs_limit_outcome_reason(outcome),

@@ -6,17 +6,17 @@
 #include <errno.h>
 #include <string.h>
 
-static const struct gs_limit_pod pod_a = {"lost"};
+static const char pod_a[] = "lost";
 static const struct gs_limit limits[] = {{REGION_0, 4 * GIB}, {REGION_1, 5 * GIB}};
 
 static enum gs_limit_outcome hold(struct gs_limiter *limiter, struct gs_limit_result results[2])
 {
-    return gs_limiter_hold(limiter, &pod_a, limits, 2, results);
+    return gs_limiter_hold(limiter, pod_a, limits, 2, results);
 }
 
 static enum gs_limit_outcome verify(struct gs_limiter *limiter, struct gs_limit_result results[2])
 {
-    return gs_limiter_verify(limiter, &pod_a, limits, 2, results);
+    return gs_limiter_verify(limiter, pod_a, limits, 2, results);
 }
 
 static void held_again(struct gs_limiter *limiter, const char *pod)
@@ -48,11 +48,11 @@ static void the_driver_registers_its_region_anew(struct gs_limiter *limiter, con
 static void the_pod_is_made_again(struct gs_limiter *limiter)
 {
     struct gs_limit_result results[2];
-    const char *pod = pod_make(pod_a.uid, GS_QOS_GUARANTEED);
+    const char *pod = pod_make(pod_a, GS_QOS_GUARANTEED);
     folder_remove(pod);
     check(verify(limiter, results) == GS_LIMIT_NO_POD, "without its cgroup: %s",
           gs_limit_outcome_reason(results[0].outcome));
-    pod = pod_make(pod_a.uid, GS_QOS_GUARANTEED);
+    pod = pod_make(pod_a, GS_QOS_GUARANTEED);
     check(verify(limiter, results) == GS_LIMIT_OTHER, "made again it has no limit");
     held_again(limiter, pod);
 }
@@ -79,16 +79,16 @@ void check_losses(void)
     const struct gs_limiter_options options = {.mount = MOUNT};
     chapter("limits that are lost");
     folder_remove(MOUNT "/kubepods.slice"); /* whose classes would keep dmem switched on */
-    const char *pod = pod_make(pod_a.uid, GS_QOS_GUARANTEED);
+    const char *pod = pod_make(pod_a, GS_QOS_GUARANTEED);
     gs_limiter_new(&options, &limiter, NULL);
     check(hold(limiter, results) == GS_LIMIT_HELD, "4 and 5 GiB of two GPUs");
     the_driver_registers_its_region_anew(limiter, pod);
     folder_remove(pod);
-    pod_make(pod_a.uid, GS_QOS_GUARANTEED);
+    pod_make(pod_a, GS_QOS_GUARANTEED);
     hold(limiter, results);
     the_pod_is_made_again(limiter);
     folder_remove(pod);
-    pod = pod_make(pod_a.uid, GS_QOS_GUARANTEED);
+    pod = pod_make(pod_a, GS_QOS_GUARANTEED);
     hold(limiter, results);
     dmem_is_switched_on_the_way(limiter, pod);
     folder_remove(pod);

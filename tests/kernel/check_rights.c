@@ -17,11 +17,10 @@ static enum gs_limit_outcome hold_at(const char *mount_point)
 {
     struct gs_limiter *limiter = NULL;
     const struct gs_limiter_options options = {.mount = mount_point};
-    const struct gs_limit_pod pod = {"rights"};
     const struct gs_limit limit = {REGION_0, 3 * GIB};
     struct gs_limit_result result;
     gs_limiter_new(&options, &limiter, NULL);
-    enum gs_limit_outcome outcome = gs_limiter_hold(limiter, &pod, &limit, 1, &result);
+    enum gs_limit_outcome outcome = gs_limiter_hold(limiter, "rights", &limit, 1, &result);
     gs_limiter_free(limiter);
     return outcome;
 }

@@ -27,9 +27,8 @@
  *   gs_limiter_look(limiter, addresses, gpu_count, regions);     at start, after driver events
  *   if (regions[0].region.state == GS_REGION_USABLE) ...
  *   struct gs_limit limit = {regions[0].region.name, 8ULL << 30};
- *   struct gs_limit_pod pod = {uid};
- *   switch (gs_limiter_hold(limiter, &pod, &limit, 1, &result)) ...   as soon as its cgroup appears
- *   gs_limiter_verify(limiter, &pod, &limit, 1, &result);             before a container starts
+ *   switch (gs_limiter_hold(limiter, uid, &limit, 1, &result)) ...   as soon as its cgroup appears
+ *   gs_limiter_verify(limiter, uid, &limit, 1, &result);              before a container starts
  *   gs_limiter_hold(...)                                              every some seconds: repairs
  *
  * A limit is lost, silently, when the pod's cgroup is made again, when "dmem" is switched off and
@@ -77,11 +76,7 @@ enum gs_limit_host_state gs_limiter_look(struct gs_limiter *limiter, const char 
  * call while no folder of pods was found yet. */
 const struct gs_pod_tree *gs_limiter_tree(const struct gs_limiter *limiter);
 
-/* ---- a pod's limits ---- */
-
-struct gs_limit_pod {
-    const char *uid; /* of a static pod: its config hash */
-};
+/* ---- a pod's limits; uid of a static pod: its config hash ---- */
 
 struct gs_limit {
     const char *region;
@@ -119,12 +114,12 @@ enum { GS_LIMITS_MAX = 64 }; /* of one pod */
  * Where the pod lacks dmem.max, "+dmem" is written on the way down to it first. Lines of other
  * regions are left alone. results has room for count; returns the worst of them. A pod above its
  * new limit is not fought: GS_LIMIT_OTHER, or, since 7.3, HELD with use above it. */
-enum gs_limit_outcome gs_limiter_hold(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
+enum gs_limit_outcome gs_limiter_hold(struct gs_limiter *limiter, const char *uid,
                                       const struct gs_limit *limits, size_t count,
                                       struct gs_limit_result *results);
 
 /* The same question without a write. */
-enum gs_limit_outcome gs_limiter_verify(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
+enum gs_limit_outcome gs_limiter_verify(struct gs_limiter *limiter, const char *uid,
                                         const struct gs_limit *limits, size_t count,
                                         struct gs_limit_result *results);
 
@@ -134,17 +129,17 @@ enum gs_limit_outcome gs_limiter_verify(struct gs_limiter *limiter, const struct
  * "container" in one of these, which crun makes; while crun's first process is still above it, that
  * is refused. Nothing is held by it, so nothing is said of it. For pods with one container that
  * uses GPUs. */
-void gs_limiter_show(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
-                     const struct gs_limit *limits, size_t count);
+void gs_limiter_show(struct gs_limiter *limiter, const char *uid, const struct gs_limit *limits,
+                     size_t count);
 
 /* What the pod uses of each region (dmem.current), limit or not; a region that is not there: 0.
  * GS_LIMIT_HELD when it could be read; otherwise ret_bytes is untouched. */
-enum gs_limit_outcome gs_limiter_use(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
+enum gs_limit_outcome gs_limiter_use(struct gs_limiter *limiter, const char *uid,
                                      const char *const *regions, size_t count, uint64_t *ret_bytes);
 
 /* The most that it ever used (dmem.peak, since 7.3), likewise. GS_LIMIT_NO_FILES: an older kernel.
  */
-enum gs_limit_outcome gs_limiter_peak(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
+enum gs_limit_outcome gs_limiter_peak(struct gs_limiter *limiter, const char *uid,
                                       const char *const *regions, size_t count,
                                       uint64_t *ret_bytes);
 

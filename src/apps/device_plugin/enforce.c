@@ -130,7 +130,7 @@ static void on_pod(void *ctx, const char *uid, enum gs_qos qos)
 }
 
 /* The kernel has some limit of the pod's on each of these GPUs: an earlier run wrote it. */
-static bool is_limited(struct plugin *plugin, const struct gs_limit_pod *pod, gs_gpu_mask gpus)
+static bool is_limited(struct plugin *plugin, const char *uid, gs_gpu_mask gpus)
 {
     const struct enforce *enforce = &plugin->enforce;
     struct gs_limit limits[GS_LIMITS_MAX] = {0};
@@ -142,7 +142,7 @@ static bool is_limited(struct plugin *plugin, const struct gs_limit_pod *pod, gs
             return false;
         limits[count++] = (struct gs_limit){.region = enforce->gpus[idx].name};
     }
-    gs_limiter_verify(enforce->limiter, pod, limits, count, results);
+    gs_limiter_verify(enforce->limiter, uid, limits, count, results);
     for (size_t i = 0; i < count; i++) {
         if ((results[i].outcome != GS_LIMIT_HELD && results[i].outcome != GS_LIMIT_OTHER) ||
             results[i].found_bytes == GS_DMEM_NO_LIMIT)
@@ -162,8 +162,7 @@ static bool is_vouched_for(struct plugin *plugin, const struct gs_start_request 
     checkpoint_read(plugin->settings.device_plugin_dir, &plugin->names, &plugin->devices.set,
                     &arena, &given, &count, NULL);
     for (size_t i = 0; i < count; i++) {
-        if (given[i].key == key &&
-            !(limited = is_limited(plugin, &(struct gs_limit_pod){given[i].uid}, given[i].gpus)))
+        if (given[i].key == key && !(limited = is_limited(plugin, given[i].uid, given[i].gpus)))
             break;
     }
     gs_arena_release(&arena);

@@ -7,7 +7,7 @@
 #define POD_A "/kubepods/burstable/pod" UID_A
 #define AGAIN "/kubepods.slice/kubepods-pod0a1b2c3d_0000_4000_8000_00000000000a.slice"
 
-static const struct gs_limit_pod pod_a = {UID_A};
+static const char pod_a[] = UID_A;
 static const char *const addresses[] = {"00000000:41:00.0", "00000000:C1:00.0"};
 
 struct fixture {
@@ -221,14 +221,14 @@ static void a_pod_with_two_cgroups_is_limited_in_both_and_held_by_none(void **st
     tree_put(&f->tree, AGAIN, "dmem.current", REGION_0 " 5\n");
     tree_put(&f->tree, POD_A, "dmem.current", REGION_0 " 7\n");
     gs_limiter_look(f->limiter, addresses, 2, gpus);
-    assert_int_equal(gs_limiter_hold(f->limiter, &pod_a, &limit, 1, &result), GS_LIMIT_TWICE);
+    assert_int_equal(gs_limiter_hold(f->limiter, pod_a, &limit, 1, &result), GS_LIMIT_TWICE);
     assert_int_equal(result.outcome, GS_LIMIT_TWICE);
     assert_non_null(strstr(tree_get(&f->tree, POD_A, "dmem.max"), REGION_0 " 1073741824\n"));
     assert_non_null(strstr(tree_get(&f->tree, AGAIN, "dmem.max"), REGION_0 " 1073741824\n"));
-    assert_int_equal(gs_limiter_use(f->limiter, &pod_a, regions, 1, &used), GS_LIMIT_HELD);
+    assert_int_equal(gs_limiter_use(f->limiter, pod_a, regions, 1, &used), GS_LIMIT_HELD);
     assert_int_equal(used, 12);
     tree_rmdir(&f->tree, AGAIN);
-    assert_int_equal(gs_limiter_hold(f->limiter, &pod_a, &limit, 1, &result), GS_LIMIT_HELD);
+    assert_int_equal(gs_limiter_hold(f->limiter, pod_a, &limit, 1, &result), GS_LIMIT_HELD);
 }
 
 /* Every row begins with a pod whose first GPU has no limit. */
@@ -274,19 +274,18 @@ static void a_limit_is_held_only_when_the_kernel_says_so(void **state)
         void *own = NULL;
         assert_int_equal(setup(&own), 0);
         struct fixture *f = own;
-        const struct gs_limit_pod pod = {r->uid};
         const struct gs_limit limit = {r->region, r->bytes};
         struct gs_limit_result result = {.found_bytes = 77}, seen;
         f->tree.put_error = r->put_error;
         f->tree.put_errors = r->put_errors;
         f->tree.lies = r->lies;
-        enum gs_limit_outcome outcome = gs_limiter_hold(f->limiter, &pod, &limit, 1, &result);
+        enum gs_limit_outcome outcome = gs_limiter_hold(f->limiter, r->uid, &limit, 1, &result);
         row_equal(r->row, outcome, r->outcome);
         row_equal(r->row, result.outcome, r->outcome);
         row_equal(r->row, result.written, r->written);
         row_equal(r->row, f->tree.writes, r->writes);
         row_equal(r->row, *gs_limit_outcome_reason(outcome) == '\0', outcome == GS_LIMIT_HELD);
-        outcome = gs_limiter_verify(f->limiter, &pod, &limit, 1, &seen);
+        outcome = gs_limiter_verify(f->limiter, r->uid, &limit, 1, &seen);
         row_equal(r->row, outcome, r->verified);
         row_true(r->row, !seen.written);
         row_equal(r->row, f->tree.writes, r->writes);
@@ -299,11 +298,11 @@ static void other_regions_keep_what_they_have(void **state)
     struct fixture *f = *state;
     const struct gs_limit limits[] = {{REGION_1, 2 * GIB}, {REGION_0, GIB}};
     struct gs_limit_result results[2];
-    assert_int_equal(gs_limiter_hold(f->limiter, &pod_a, limits, 1, results), GS_LIMIT_HELD);
+    assert_int_equal(gs_limiter_hold(f->limiter, pod_a, limits, 1, results), GS_LIMIT_HELD);
     assert_string_equal(f->tree.written, REGION_1 " 2147483648\n");
     assert_string_equal(tree_get(&f->tree, POD_A, "dmem.max"),
                         REGION_0 " max\n" REGION_1 " 2147483648\n");
-    assert_int_equal(gs_limiter_hold(f->limiter, &pod_a, limits, 2, results), GS_LIMIT_HELD);
+    assert_int_equal(gs_limiter_hold(f->limiter, pod_a, limits, 2, results), GS_LIMIT_HELD);
     assert_false(results[0].written);
     assert_true(results[1].written && results[1].found_bytes == GIB);
     assert_string_equal(tree_get(&f->tree, POD_A, "dmem.max"),
@@ -316,7 +315,7 @@ static void the_worst_of_several_is_told(void **state)
     struct fixture *f = *state;
     const struct gs_limit limits[] = {{REGION_0, GIB}, {"gone", GIB}, {REGION_1, GIB}};
     struct gs_limit_result results[3];
-    assert_int_equal(gs_limiter_hold(f->limiter, &pod_a, limits, 3, results), GS_LIMIT_NO_REGION);
+    assert_int_equal(gs_limiter_hold(f->limiter, pod_a, limits, 3, results), GS_LIMIT_NO_REGION);
     assert_int_equal(results[0].outcome, GS_LIMIT_HELD);
     assert_int_equal(results[1].outcome, GS_LIMIT_NO_REGION);
     assert_int_equal(results[2].outcome, GS_LIMIT_HELD);
@@ -327,12 +326,12 @@ static void a_lost_limit_is_written_again_and_only_that(void **state)
     struct fixture *f = *state;
     const struct gs_limit limits[] = {{REGION_0, GIB}, {REGION_1, 2 * GIB}};
     struct gs_limit_result results[2];
-    assert_int_equal(gs_limiter_hold(f->limiter, &pod_a, limits, 2, results), GS_LIMIT_HELD);
+    assert_int_equal(gs_limiter_hold(f->limiter, pod_a, limits, 2, results), GS_LIMIT_HELD);
     /* what the driver does when it registers a region anew: it moves to the end, without limit */
     tree_put(&f->tree, POD_A, "dmem.max", REGION_1 " 2147483648\n" REGION_0 " max\n");
-    assert_int_equal(gs_limiter_verify(f->limiter, &pod_a, limits, 2, results), GS_LIMIT_OTHER);
+    assert_int_equal(gs_limiter_verify(f->limiter, pod_a, limits, 2, results), GS_LIMIT_OTHER);
     assert_true(results[0].found_bytes == GS_DMEM_NO_LIMIT);
-    assert_int_equal(gs_limiter_hold(f->limiter, &pod_a, limits, 2, results), GS_LIMIT_HELD);
+    assert_int_equal(gs_limiter_hold(f->limiter, pod_a, limits, 2, results), GS_LIMIT_HELD);
     assert_true(results[0].written && !results[1].written);
     assert_int_equal(f->tree.writes, 3);
 }
@@ -341,13 +340,12 @@ static void a_pod_that_comes_later_is_limited_then(void **state)
 {
     struct fixture *f = *state;
     const struct gs_limit limit = {REGION_0, GIB};
-    const struct gs_limit_pod later = {"b"};
     struct gs_limit_result result;
-    assert_int_equal(gs_limiter_hold(f->limiter, &later, &limit, 1, &result), GS_LIMIT_NO_POD);
+    assert_int_equal(gs_limiter_hold(f->limiter, "b", &limit, 1, &result), GS_LIMIT_NO_POD);
     tree_mkdirs(&f->tree, "/kubepods/podb", true);
-    assert_int_equal(gs_limiter_hold(f->limiter, &later, &limit, 1, &result), GS_LIMIT_HELD);
+    assert_int_equal(gs_limiter_hold(f->limiter, "b", &limit, 1, &result), GS_LIMIT_HELD);
     tree_rmdir(&f->tree, "/kubepods/podb");
-    assert_int_equal(gs_limiter_verify(f->limiter, &later, &limit, 1, &result), GS_LIMIT_NO_POD);
+    assert_int_equal(gs_limiter_verify(f->limiter, "b", &limit, 1, &result), GS_LIMIT_NO_POD);
 }
 
 static void a_write_that_failed_is_made_the_next_time(void **state)
@@ -357,8 +355,8 @@ static void a_write_that_failed_is_made_the_next_time(void **state)
     struct gs_limit_result result;
     f->tree.put_error = ENOENT;
     f->tree.put_errors = 1;
-    assert_int_equal(gs_limiter_hold(f->limiter, &pod_a, &limit, 1, &result), GS_LIMIT_NO_FILES);
-    assert_int_equal(gs_limiter_hold(f->limiter, &pod_a, &limit, 1, &result), GS_LIMIT_HELD);
+    assert_int_equal(gs_limiter_hold(f->limiter, pod_a, &limit, 1, &result), GS_LIMIT_NO_FILES);
+    assert_int_equal(gs_limiter_hold(f->limiter, pod_a, &limit, 1, &result), GS_LIMIT_HELD);
     assert_int_equal(f->tree.writes, 2);
 }
 
@@ -373,9 +371,9 @@ static void dmem_is_passed_on_to_pods_that_lack_it(void **state)
     unlink(path);
     GS_FOR_EACH_ROW (r, levels)
         tree_put(&f->tree, *r, "cgroup.subtree_control", "memory pids\n");
-    assert_int_equal(gs_limiter_verify(f->limiter, &pod_a, &limit, 1, &result), GS_LIMIT_NO_FILES);
+    assert_int_equal(gs_limiter_verify(f->limiter, pod_a, &limit, 1, &result), GS_LIMIT_NO_FILES);
     assert_int_equal(f->tree.enablings, 0);
-    assert_int_equal(gs_limiter_hold(f->limiter, &pod_a, &limit, 1, &result), GS_LIMIT_HELD);
+    assert_int_equal(gs_limiter_hold(f->limiter, pod_a, &limit, 1, &result), GS_LIMIT_HELD);
     assert_int_equal(f->tree.enablings, 3);
     GS_FOR_EACH_ROW (r, levels)
         row_text(*r, tree_get(&f->tree, *r, "cgroup.subtree_control"), "memory pids dmem\n");
@@ -406,7 +404,7 @@ static void dmem_that_cannot_be_passed_on_has_its_reason(void **state)
         struct gs_limit_result result;
         f->tree.put_error = r->error;
         f->tree.put_errors = -1;
-        enum gs_limit_outcome outcome = gs_limiter_hold(f->limiter, &pod_a, &limit, 1, &result);
+        enum gs_limit_outcome outcome = gs_limiter_hold(f->limiter, pod_a, &limit, 1, &result);
         row_equal(r->row, outcome, r->outcome);
     }
 }
@@ -415,15 +413,14 @@ static void use_is_read_whether_there_is_a_limit_or_not(void **state)
 {
     static const char *const regions[] = {REGION_1, "gone", REGION_0};
     struct fixture *f = *state;
-    const struct gs_limit_pod other = {"b"};
     uint64_t bytes[] = {77, 77, 77};
-    assert_int_equal(gs_limiter_use(f->limiter, &other, regions, 3, bytes), GS_LIMIT_NO_POD);
+    assert_int_equal(gs_limiter_use(f->limiter, "b", regions, 3, bytes), GS_LIMIT_NO_POD);
     assert_int_equal(bytes[0], 77);
     tree_put(&f->tree, POD_A, "dmem.current", REGION_0 " 4096\n" REGION_1 " 3221225472\n");
-    assert_int_equal(gs_limiter_use(f->limiter, &pod_a, regions, 3, bytes), GS_LIMIT_HELD);
+    assert_int_equal(gs_limiter_use(f->limiter, pod_a, regions, 3, bytes), GS_LIMIT_HELD);
     assert_true(bytes[0] == 3 * GIB && bytes[1] == 0 && bytes[2] == 4096);
     tree_put(&f->tree, POD_A, "dmem.current", "what\n");
-    assert_int_equal(gs_limiter_use(f->limiter, &pod_a, regions, 3, bytes), GS_LIMIT_FAILED);
+    assert_int_equal(gs_limiter_use(f->limiter, pod_a, regions, 3, bytes), GS_LIMIT_FAILED);
 }
 
 static void the_peak_is_read_where_the_kernel_remembers_it(void **state)
@@ -431,10 +428,10 @@ static void the_peak_is_read_where_the_kernel_remembers_it(void **state)
     static const char *const regions[] = {REGION_1, REGION_0};
     struct fixture *f = *state;
     uint64_t bytes[] = {77, 77};
-    assert_int_equal(gs_limiter_peak(f->limiter, &pod_a, regions, 2, bytes), GS_LIMIT_NO_FILES);
+    assert_int_equal(gs_limiter_peak(f->limiter, pod_a, regions, 2, bytes), GS_LIMIT_NO_FILES);
     assert_int_equal(bytes[0], 77);
     tree_put(&f->tree, POD_A, "dmem.peak", REGION_0 " 4096\n" REGION_1 " 3221225472\n");
-    assert_int_equal(gs_limiter_peak(f->limiter, &pod_a, regions, 2, bytes), GS_LIMIT_HELD);
+    assert_int_equal(gs_limiter_peak(f->limiter, pod_a, regions, 2, bytes), GS_LIMIT_HELD);
     assert_true(bytes[0] == 3 * GIB && bytes[1] == 4096);
 }
 
@@ -445,7 +442,7 @@ static void more_limits_than_a_pod_can_have_are_refused(void **state)
     struct fixture *f = *state;
     for (size_t i = 0; i <= GS_LIMITS_MAX; i++)
         limits[i] = (struct gs_limit){REGION_0, GIB};
-    assert_int_equal(gs_limiter_hold(f->limiter, &pod_a, limits, GS_LIMITS_MAX + 1, results),
+    assert_int_equal(gs_limiter_hold(f->limiter, pod_a, limits, GS_LIMITS_MAX + 1, results),
                      GS_LIMIT_FAILED);
     assert_int_equal(results[GS_LIMITS_MAX].outcome, GS_LIMIT_FAILED);
     assert_int_equal(f->tree.writes, 0);
@@ -457,23 +454,22 @@ static void containers_are_shown_the_limits_of_their_pod(void **state)
     static const char *const containers[] = {POD_A "/sandbox", POD_A "/cri-containerd-x.scope"};
     struct fixture *f = *state;
     const struct gs_limit limits[] = {{REGION_0, GIB}, {REGION_1, 2 * GIB}};
-    gs_limiter_show(f->limiter, &pod_a, limits, 2); /* none yet */
+    gs_limiter_show(f->limiter, pod_a, limits, 2); /* none yet */
     GS_FOR_EACH_ROW (container, containers)
         tree_mkdir(&f->tree, *container);
     tree_put(&f->tree, POD_A, "cgroup.procs", "");
     assert_int_equal(f->tree.writes + f->tree.enablings, 0);
-    gs_limiter_show(f->limiter, &pod_a, limits, 2);
+    gs_limiter_show(f->limiter, pod_a, limits, 2);
     GS_FOR_EACH_ROW (container, containers)
         row_text(*container, tree_get(&f->tree, *container, "dmem.max"), expected);
     /* by the pod's own folder, whose limit is not touched */
     assert_string_equal(tree_get(&f->tree, POD_A, "cgroup.subtree_control"), "memory pids dmem\n");
     assert_string_equal(tree_get(&f->tree, POD_A, "dmem.max"), REGION_0 " max\n" REGION_1 " max\n");
     assert_int_equal(f->tree.enablings, 1);
-    gs_limiter_show(f->limiter, &pod_a, limits, 2);
+    gs_limiter_show(f->limiter, pod_a, limits, 2);
     assert_int_equal(f->tree.writes, 4); /* nothing twice */
-    const struct gs_limit_pod nobody = {"b"};
-    gs_limiter_show(f->limiter, &nobody, limits, 2);
-    gs_limiter_show(f->limiter, &pod_a, limits, GS_LIMITS_MAX + 1);
+    gs_limiter_show(f->limiter, "b", limits, 2);
+    gs_limiter_show(f->limiter, pod_a, limits, GS_LIMITS_MAX + 1);
     assert_int_equal(f->tree.writes, 4);
 }
 
@@ -488,11 +484,11 @@ static void what_crun_makes_below_is_shown_them_too(void **state)
     tree_mkdir(&f->tree, scope);
     tree_put(&f->tree, scope, "cgroup.procs", "7\n");
     tree_mkdir(&f->tree, inner);
-    gs_limiter_show(f->limiter, &pod_a, &limit, 1);
+    gs_limiter_show(f->limiter, pod_a, &limit, 1);
     assert_string_equal(tree_get(&f->tree, scope, "dmem.max"), expected);
     assert_false(tree_has(&f->tree, inner, "dmem.max"));
     tree_put(&f->tree, scope, "cgroup.procs", "");
-    gs_limiter_show(f->limiter, &pod_a, &limit, 1);
+    gs_limiter_show(f->limiter, pod_a, &limit, 1);
     assert_string_equal(tree_get(&f->tree, inner, "dmem.max"), expected);
     assert_string_equal(tree_get(&f->tree, scope, "dmem.max"), expected);
 }
