@@ -75,11 +75,12 @@ static int start_server(const struct settings *set, struct web *web, struct gs_h
 static int start_watcher(struct web *web, const struct fetch *fetch, struct gs_error *err)
 {
     struct gs_error why = {0};
+    char note[OWN_NOTE_BYTES];
     if (watcher_start(&web->watcher, fetch, err) == 0)
         return 0;
     if (err->code != GS_EDENIED)
         return -1;
-    _cleanup_free_ char *table = own_table(fetch, web->common->ns, false, web->own_note, &why);
+    _cleanup_free_ char *table = own_table(fetch, web->common->ns, false, note, &why);
     if (!table)
         return -1;
     web->own_only = true;
@@ -87,19 +88,15 @@ static int start_watcher(struct web *web, const struct fetch *fetch, struct gs_e
     return 0;
 }
 
-/* Without these threads nothing is known of what pods use, and of a server that hangs. */
+/* Without this thread nothing is known of what pods use, and of a server that hangs. */
 static void follow_until_stopped(struct web *web)
 {
-    static void *(*const runs[])(void *) = {web_follow, web_pulse};
-    pthread_t threads[sizeof(runs) / sizeof(runs[0])];
-    size_t started = 0;
-    while (!web->own_only && started < sizeof(runs) / sizeof(runs[0]) &&
-           pthread_create(&threads[started], NULL, runs[started], web) == 0)
-        started++;
+    pthread_t thread;
+    const bool follows = !web->own_only && pthread_create(&thread, NULL, web_follow, web) == 0;
     process_wait_for_stop();
     web->stopping = true;
-    while (started)
-        pthread_join(threads[--started], NULL);
+    if (follows)
+        pthread_join(thread, NULL);
 }
 
 static int serve(const struct settings *set, struct web *web, struct gs_error *err)
@@ -120,7 +117,7 @@ static int serve(const struct settings *set, struct web *web, struct gs_error *e
 int cmd_web(const struct app *app, int argc, char **argv)
 {
     struct settings set = {.common = COMMON_DEFAULTS, .listen = "127.0.0.1:0"};
-    struct web web = {.own_lock = PTHREAD_MUTEX_INITIALIZER};
+    struct web web = {.own_only = false};
     struct gs_error err = {0};
     read_options(&set, argc, argv);
     if (!gs_http_is_loopback(set.listen)) {

@@ -46,16 +46,21 @@ static int on_list_end(void *ctx, enum gs_kind kind)
     return locked(watcher, watcher->inner.list_end(watcher->inner.ctx, kind));
 }
 
+void watcher_set_text(struct watcher *watcher, char to[WATCHER_TEXT_BYTES], const char *text)
+{
+    char calm[WATCHER_TEXT_BYTES];
+    snprintf(calm, sizeof(calm), "%s", text);
+    gs_utf8_calm(calm); /* the API server's words, and perhaps cut */
+    pthread_mutex_lock(&watcher->lock);
+    watcher->changed |= strcmp(to, calm) != 0;
+    memcpy(to, calm, sizeof(calm));
+    pthread_mutex_unlock(&watcher->lock);
+}
+
 static void on_live(void *ctx, enum gs_kind kind, bool live, const char *why)
 {
     struct watcher *watcher = ctx;
-    char lost[sizeof(watcher->lost)];
-    snprintf(lost, sizeof(lost), "%s", live ? "" : why);
-    gs_utf8_calm(lost); /* the API server's words, and perhaps cut */
-    pthread_mutex_lock(&watcher->lock);
-    watcher->changed |= strcmp(watcher->lost, lost) != 0;
-    memcpy(watcher->lost, lost, sizeof(lost));
-    pthread_mutex_unlock(&watcher->lock);
+    watcher_set_text(watcher, watcher->lost, live ? "" : why);
 }
 
 static void *run(void *arg)
@@ -81,40 +86,35 @@ static void init(struct watcher *watcher, const struct fetch *fetch)
                                            .live = on_live};
 }
 
-static int ask_once(const struct fetch *fetch, struct gs_error *err)
+static int ask_once(const struct source *source, struct gs_error *err)
 {
-    static const char *const paths[] = {"/api/v1/nodes", "/api/v1/pods"};
     _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(SOURCE_BODY_MAX);
-    for (int i = 0; i < 2; i++) {
-        if (source_get(&fetch->common->source, paths[i], "limit=1", &body, err) < 0)
-            return -1;
-    }
-    return 0;
+    int result = source_get(source, "/api/v1/nodes", "limit=1", &body, err);
+    return result < 0 ? result : source_get(source, "/api/v1/pods", "limit=1", &body, err);
 }
 
 int watcher_start(struct watcher *watcher, const struct fetch *fetch, struct gs_error *err)
 {
-    int result = ask_once(fetch, err);
+    int result = ask_once(&fetch->common->source, err);
     process_block_signals();
     init(watcher, fetch);
-    if (result == 0 && !fetch->common->source.kube.ops) { /* nothing will change */
+    if (result < 0)
+        return -1;
+    if (!fetch->common->source.kube.ops) { /* nothing will change */
         watcher->listed[GS_KIND_NODE] = watcher->listed[GS_KIND_POD] = true;
         return fetch_cluster(fetch, &watcher->snapshot, NULL, err);
     }
-    if (result == 0)
-        result = snapshot_init(&watcher->snapshot, err);
-    for (int i = 0; result == 0 && i < 2; i++) {
-        struct watcher_thread *thread = &watcher->threads[i];
-        *thread = (struct watcher_thread){
-            .watcher = watcher,
-            .spec = {.kind = i ? GS_KIND_POD : GS_KIND_NODE, .node = fetch->node}};
+    if (snapshot_init(&watcher->snapshot, err) < 0)
+        return -1;
+    for (; watcher->started < 2; watcher->started++) {
+        struct watcher_thread *thread = &watcher->threads[watcher->started];
+        *thread = (struct watcher_thread){watcher,
+                                          {.kind = watcher->started ? GS_KIND_POD : GS_KIND_NODE}};
         int failed = pthread_create(&thread->id, NULL, run, thread);
         if (failed)
-            result = gs_fail_errno(err, GS_ENOMEM, failed, "thread");
-        else
-            watcher->started++;
+            return gs_fail_errno(err, GS_ENOMEM, failed, "thread");
     }
-    return result;
+    return 0;
 }
 
 void watcher_stop(struct watcher *watcher)

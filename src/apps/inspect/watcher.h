@@ -23,6 +23,7 @@ struct watcher_thread {
     pthread_t id;
 };
 
+enum { WATCHER_TEXT_BYTES = 256 };
 struct watcher {
     const struct fetch *fetch;
     struct gs_watch_sink inner;
@@ -35,13 +36,16 @@ struct watcher {
     struct snapshot snapshot;
     bool listed[2];
     bool changed;
-    char lost[256]; /* why a watch is not live; "" when both are */
+    char lost[WATCHER_TEXT_BYTES]; /* why a watch is not live; "" when both are */
 };
 
 /* Asks once, because a watch tries for ever and what is wrong from the start would not be seen.
  * *fetch is borrowed until watcher_stop(), which is to be called also when this fails. */
 int watcher_start(struct watcher *watcher, const struct fetch *fetch, struct gs_error *err);
 void watcher_stop(struct watcher *watcher);
+
+/* Sets a text that the lock guards, sanitized; another text is a change. */
+void watcher_set_text(struct watcher *watcher, char to[WATCHER_TEXT_BYTES], const char *text);
 
 /* Both lists were read: the snapshot is whole. */
 static inline bool watcher_listed(const struct watcher *watcher)

@@ -17,8 +17,8 @@
  */
 enum { WEB_PODS_MAX = 32, WEB_TOKEN_BYTES = 33, WEB_BYTES_MAX = 16 << 20 };
 
-/* Of everything, or of one thing. */
-enum web_view { WEB_ALL, WEB_NODE, WEB_NAMESPACE, WEB_OWNER, WEB_POD };
+/* Of everything, or of one thing; the API server is asked about the last two. */
+enum web_view { WEB_ALL, WEB_NAMESPACE, WEB_OWNER, WEB_NODE, WEB_POD };
 extern const char *const web_views[]; /* their words */
 
 /* What the query string asks for: ?node=N&gpu=0, ?namespace=N, ?owner=N/Deployment/web, ?pod=N/P,
@@ -29,7 +29,7 @@ struct web_query {
     bool has_gpu;
     uint32_t gpu;
     char text[128]; /* part of a node's or a pod's name */
-    char ns[128];   /* also that of an owner, a pod, and of a namespace's view */
+    char ns[128];   /* also that of an owner, a pod, and of a namespace's view; "": a node's */
     char model[128];
     char sort[32]; /* a column of nodes */
     uint32_t page; /* of the cards, from 0 */
@@ -38,9 +38,8 @@ struct web_query {
 /* What the API says of a pod or a node (ns "") that somebody looks at: it stands in no row. */
 struct web_pod {
     char ns[128], name[400];
-    struct why why;
+    char *why;                 /* of a pod, word for word; "" of a node */
     char events[EVENTS_BYTES]; /* ours about it */
-    char failed[512];          /* why it could not be asked; "" when it could */
     int64_t asked_ns;
 };
 
@@ -48,18 +47,17 @@ struct web {
     struct watcher watcher;
     char token[WEB_TOKEN_BYTES]; /* "" when none is asked for */
     bool own_only;               /* the watcher was refused: only what `own` asks for is shown */
-    char own_note[OWN_NOTE_BYTES];
     const struct common *common;
     atomic_bool stopping;
     _Atomic int64_t asked_ns; /* when somebody last asked for rows */
     /* guarded by watcher.lock */
     struct usage usage;                /* what pods use, as last asked */
-    char silent[256];                  /* why the API server does not answer; "" when it does */
+    char silent[WATCHER_TEXT_BYTES];   /* why the API server does not answer; "" when it does */
     struct view view;                  /* with waits */
     char sort[32];                     /* of its nodes, as web_query's */
     uint64_t version;                  /* of it; counts; 0: there is none yet */
     struct web_pod pods[WEB_PODS_MAX]; /* who was asked about */
-    pthread_mutex_t own_lock;          /* of own_note */
+    size_t pod_count;                  /* that ever were: the next takes the place of the first */
 };
 
 /* web_serve.c: the server's routes; their ctx is the struct web. */
@@ -81,17 +79,13 @@ int web_refresh(struct web *web, struct gs_error *err);
 /* The number of the view that the next web_refresh() makes; the watcher's lock is held. */
 uint64_t web_version(const struct web *web);
 
-/* The API server is asked about what the query is of; it is asked, unless that was done just now.
- * No lock is held. */
-bool web_asks(const struct web_query *query);
+/* Asks the API server about the query's pod or node, unless that was done just now. No lock is
+ * held. */
 void web_pod_ask(struct web *web, const struct web_query *query);
 
-/* A thread that asks what pods use while somebody looks; arg: the struct web. Ends when
- * web->stopping is set. */
+/* A thread that asks, while somebody looks, whether the API server still answers, and what pods
+ * use; arg: the struct web. Ends when web->stopping is set. */
 void *web_follow(void *arg);
-
-/* A thread that asks, while somebody looks, whether the API server still answers. */
-void *web_pulse(void *arg);
 
 /* After the server. */
 void web_close(struct web *web);

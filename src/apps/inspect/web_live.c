@@ -7,7 +7,7 @@
 #include "gpushare/base/utf8.h"
 #include "inspect/web.h"
 
-/* One view for all who look, what others say of what they look at, and threads that ask. */
+/* One view for all who look, what others say of what they look at, and a thread that asks. */
 
 static int build(struct web *web, struct gs_error *err)
 {
@@ -42,28 +42,6 @@ static int64_t now_ns(void)
     return gs_clock_now_ns(gs_clock_system());
 }
 
-bool web_asks(const struct web_query *query)
-{
-    return query->view == WEB_POD || query->view == WEB_NODE;
-}
-
-static struct web_pod *oldest(struct web *web)
-{
-    struct web_pod *oldest = web->pods;
-    GS_EACH_OF (pod, web->pods, WEB_PODS_MAX) {
-        if (pod->asked_ns < oldest->asked_ns)
-            oldest = pod;
-    }
-    return oldest;
-}
-
-static bool says_other(const struct web_pod *a, const struct web_pod *b)
-{
-    return a->why.state != b->why.state || strcmp(a->why.pod.said, b->why.pod.said) != 0 ||
-           strcmp(a->why.trouble, b->why.trouble) != 0 || strcmp(a->failed, b->failed) != 0 ||
-           strcmp(a->events, b->events) != 0;
-}
-
 /* Pods with GPU memory alone are asked about: the page shows no others. */
 static bool is_due(struct web *web, const struct web_query *query)
 {
@@ -76,29 +54,58 @@ static bool is_due(struct web *web, const struct web_query *query)
     return due;
 }
 
+/* `why`, word for word, where the query is of a pod. *Caller frees*; NULL: no memory. */
+static char *word_why(struct web *web, const struct web_query *query, struct why *why,
+                      struct gs_error *err)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+    if (!out)
+        return NULL;
+    gs_utf8_calm(err->msg);
+    if (err->code || web_refresh(web, err) < 0) {
+        fprintf(out, "The API server could not be asked about it: %s\n", err->msg);
+    } else if (query->view == WEB_POD) {
+        why_find(why, &web->view);
+        why_tell(why, out);
+    }
+    fclose(out);
+    return text;
+}
+
+static void keep_pod(struct web *web, const struct web_query *query, struct web_pod pod)
+{
+    struct web_pod *known = web_pod_find(web, query);
+    if (known)
+        web->version += strcmp(known->why, pod.why) != 0 || strcmp(known->events, pod.events) != 0;
+    else
+        known = &web->pods[web->pod_count++ % WEB_PODS_MAX];
+    free(known->why);
+    *known = pod;
+}
+
 void web_pod_ask(struct web *web, const struct web_query *query)
 {
-    struct web_pod pod = {.why.common = web->common};
+    const bool of_pod = query->view == WEB_POD;
+    struct why why = {.common = web->common};
+    struct web_pod pod = {.why = NULL};
     struct gs_error err = {0};
     if (!is_due(web, query))
         return;
-    gs_pod_reset(&pod.why.pod); /* of a node, or of one that cannot be read */
-    const bool of_pod = query->view == WEB_POD;
-    snprintf(pod.ns, sizeof(pod.ns), "%s", of_pod ? query->ns : "");
-    snprintf(pod.name, sizeof(pod.name), "%s", query->name);
-    if (of_pod && why_fetch(&pod.why, pod.ns, pod.name, LIST_NS, &err) < 0)
-        snprintf(pod.failed, sizeof(pod.failed), "%s", err.msg);
-    gs_utf8_calm(pod.failed);
-    if (!pod.failed[0])
+    memcpy(pod.ns, query->ns, sizeof(pod.ns));
+    memcpy(pod.name, query->name, sizeof(pod.name));
+    if (of_pod)
+        why_fetch(&why, pod.ns, pod.name, LIST_NS, &err);
+    if (!err.code)
         events_ask(&web->common->source, of_pod ? pod.ns : NULL, pod.name, pod.events);
     pod.asked_ns = now_ns();
     pthread_mutex_lock(&web->watcher.lock);
-    struct web_pod *known = web_pod_find(web, query);
-    struct web_pod *to = known ? known : oldest(web);
-    web->watcher.changed |= known && says_other(known, &pod);
-    why_release(&to->why);
-    *to = pod;
+    pod.why = word_why(web, query, &why, &err);
+    if (pod.why)
+        keep_pod(web, query, pod);
     pthread_mutex_unlock(&web->watcher.lock);
+    why_release(&why);
 }
 
 uint64_t web_version(const struct web *web)
@@ -111,7 +118,7 @@ void web_close(struct web *web)
     view_release(&web->view);
     usage_release(&web->usage);
     GS_EACH_OF (pod, web->pods, WEB_PODS_MAX)
-        why_release(&pod->why);
+        free(pod->why);
 }
 
 /* ---- what pods use ---- */
@@ -153,42 +160,31 @@ static void take_pulse(struct web *web)
     const struct gs_kube_request request = {
         .method = "GET", .path = "/api/v1/nodes", .query = "limit=1", .timeout_ns = PULSE_WAIT_NS};
     struct gs_error err = {0};
-    char silent[sizeof(web->silent)] = "";
+    char silent[WATCHER_TEXT_BYTES] = "";
     int status;
     if (source->ask(source->ctx, &request, &status, &body, &err) < 0)
         snprintf(silent, sizeof(silent), "the API server does not answer: %.200s", err.msg);
-    gs_utf8_calm(silent);
-    pthread_mutex_lock(&web->watcher.lock);
-    web->watcher.changed |= strcmp(web->silent, silent) != 0;
-    memcpy(web->silent, silent, sizeof(silent));
-    pthread_mutex_unlock(&web->watcher.lock);
+    watcher_set_text(&web->watcher, web->silent, silent);
 }
 
-/* ---- threads ---- */
-
-/* pause_ns between, or so many times what it took. */
-static void *run(struct web *web, void (*act)(struct web *), int64_t pause_ns, int share)
-{
-    const struct timespec tick = {0, TICK_NS};
-    int64_t due_ns = 0;
-    while (!web->stopping) {
-        const int64_t begun_ns = now_ns();
-        if (begun_ns >= due_ns && somebody_looks(web)) {
-            act(web);
-            const int64_t rest_ns = (now_ns() - begun_ns) * share;
-            due_ns = now_ns() + (rest_ns > pause_ns ? rest_ns : pause_ns);
-        }
-        nanosleep(&tick, NULL);
-    }
-    return NULL;
-}
+/* ---- the thread ---- */
 
 void *web_follow(void *arg)
 {
-    return run(arg, ask, PAUSE_NS, 10);
-}
-
-void *web_pulse(void *arg)
-{
-    return run(arg, take_pulse, PULSE_NS, 0);
+    const struct timespec tick = {0, TICK_NS};
+    struct web *web = arg;
+    int64_t pulse_ns = 0, usage_ns = 0; /* when they are due */
+    for (; !web->stopping; nanosleep(&tick, NULL)) {
+        const int64_t begun_ns = now_ns();
+        if (begun_ns < pulse_ns || !somebody_looks(web))
+            continue;
+        take_pulse(web);
+        pulse_ns = begun_ns + PULSE_NS;
+        if (web->silent[0] || begun_ns < usage_ns)
+            continue;
+        ask(web);
+        const int64_t rest_ns = (now_ns() - begun_ns) * 10;
+        usage_ns = now_ns() + (rest_ns > PAUSE_NS ? rest_ns : PAUSE_NS);
+    }
+    return NULL;
 }

@@ -257,11 +257,15 @@ static bool put_narrowed(struct web *web, struct doc *doc, const struct web_quer
 
 /* ---- of a node, a GPU, a pod ---- */
 
+static bool is_named(const struct web_query *query, const char *ns, const char *name)
+{
+    return strcmp(query->ns, ns) == 0 && strcmp(query->name, name) == 0;
+}
+
 struct web_pod *web_pod_find(struct web *web, const struct web_query *query)
 {
     GS_EACH_OF (pod, web->pods, WEB_PODS_MAX) {
-        if (strcmp(pod->ns, query->view == WEB_POD ? query->ns : "") == 0 &&
-            strcmp(pod->name, query->name) == 0)
+        if (pod->why && is_named(query, pod->ns, pod->name))
             return pod;
     }
     return NULL;
@@ -269,70 +273,41 @@ struct web_pod *web_pod_find(struct web *web, const struct web_query *query)
 
 struct found {
     const struct view_node *node;
-    const char *owner; /* of a pod that is there */
+    const char *owner; /* "" of a node; NULL: it is not there */
 };
 
-static struct found find_pod(const struct view *view, const char *ns, const char *name)
+static struct found find(const struct view *view, const struct web_query *query)
 {
-    GS_EACH_OF (wait, view->waits.all, view->waits.count) {
+    const bool of_pod = query->view == WEB_POD;
+    GS_EACH_OF (wait, view->waits.all, of_pod ? view->waits.count : 0) {
         const struct gs_pod *pod = &wait->waiting->pod;
-        if (strcmp(pod->name, name) == 0 && strcmp(pod->ns, ns) == 0)
+        if (is_named(query, pod->ns, pod->name))
             return (struct found){.owner = pod->owner};
     }
     EACH_ROW (node, view) {
+        if (!of_pod && is_named(query, "", node->node->name))
+            return (struct found){node, ""};
         EACH_CLAIM (claim, node) {
-            if (strcmp(claim->name, name) == 0 && strcmp(claim->ns, ns) == 0)
+            if (of_pod && is_named(query, claim->ns, claim->name))
                 return (struct found){node, snapshot_owner(view->snapshot, claim->uid)};
         }
     }
     return (struct found){0};
 }
 
-static struct found find(const struct view *view, const struct web_query *query)
-{
-    struct found found = {0};
-    if (query->view == WEB_POD)
-        return find_pod(view, query->ns, query->name);
-    EACH_ROW (node, view) {
-        if (strcmp(node->node->name, query->name) == 0)
-            found.node = node;
-    }
-    return found;
-}
-
 bool web_has(const struct view *view, const struct web_query *query)
 {
-    const struct found found = find(view, query);
-    return found.node || found.owner;
-}
-
-/* `why`, word for word. */
-static void put_why(struct doc *doc, struct web_pod *pod, const struct view *view)
-{
-    _cleanup_free_ char *text = NULL;
-    size_t len;
-    FILE *out = open_memstream(&text, &len);
-    if (!out)
-        return;
-    if (pod && !pod->failed[0]) {
-        why_find(&pod->why, view);
-        why_tell(&pod->why, out);
-    } else {
-        fprintf(out, "The API server could not be asked about it%s%s\n", pod ? ": " : "",
-                pod ? pod->failed : "");
-    }
-    if (fclose(out) == 0)
-        doc_text(doc, "why", text);
+    return find(view, query).owner != NULL;
 }
 
 static bool put_one(struct web *web, struct doc *doc, const struct web_query *query)
 {
     const struct found found = find(&web->view, query);
-    const bool has_gpu = query->view == WEB_NODE && query->has_gpu;
-    const struct view_gpu *gpu = found.node && has_gpu ? view_gpu_at(found.node, query->gpu) : NULL;
+    const struct view_gpu *gpu =
+        found.node && query->has_gpu ? view_gpu_at(found.node, query->gpu) : NULL;
     const gs_gpu_mask gpus = gpu ? GS_GPU_BIT(gpu->idx) : UINT64_MAX;
-    struct web_pod *asked = web_pod_find(web, query);
-    if ((!found.node && !found.owner) || (has_gpu && !gpu))
+    const struct web_pod *asked = web_pod_find(web, query);
+    if (!found.owner || (query->has_gpu && !gpu))
         return false;
     doc_list(doc, "nodes");
     if (found.node)
@@ -342,38 +317,28 @@ static bool put_one(struct web *web, struct doc *doc, const struct web_query *qu
     if (query->view == WEB_NODE)
         gpus_tables(doc, &web->view, found.node, gpus);
     doc_end(doc);
-    if (has_gpu)
+    if (gpu)
         doc_number(doc, "gpu", gpu->idx);
-    if (found.owner) {
-        doc_text(doc, "owner", found.owner);
-        put_why(doc, asked, &web->view);
-    }
+    doc_text(doc, "owner", found.owner);
+    doc_text(doc, "why", asked ? asked->why : "");
     doc_text(doc, "events", asked ? asked->events : "");
     return true;
 }
 
-const char *const web_views[] = {"all", "node", "namespace", "owner", "pod"};
-
-/* Why the page is not up to date; "" when it is. The watcher's lock is held. */
-static const char *why_lost(const struct web *web)
-{
-    return web->watcher.lost[0] ? web->watcher.lost : web->silent;
-}
+const char *const web_views[] = {"all", "namespace", "owner", "node", "pod"};
 
 void web_put_rows(struct web *web, const struct web_query *query, struct doc *doc)
 {
     doc_number(doc, "version", web->version);
     doc_number(doc, "nowUnix", (uint64_t)web->view.now_s);
     doc_text(doc, "server", web->common->source.server);
-    doc_text(doc, "lost", why_lost(web));
+    doc_text(doc, "lost", web->watcher.lost[0] ? web->watcher.lost : web->silent);
     doc_text(doc, "kind", web_views[query->view]);
     doc_text(doc, "name", query->name);
     doc_text(doc, "namespace", query->ns);
     doc_text(doc, "unit", web->view.unit);
     put_choices(doc, &web->view);
     put_limits(doc);
-    const bool found = query->view == WEB_NODE || query->view == WEB_POD
-                           ? put_one(web, doc, query)
-                           : put_narrowed(web, doc, query);
-    doc_bool(doc, "found", found);
+    doc_bool(doc, "found",
+             query->view >= WEB_NODE ? put_one(web, doc, query) : put_narrowed(web, doc, query));
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -68,28 +67,27 @@ static void read_text(const struct gs_http_request *req, const char *name, char 
 static void split_name(struct web_query *query)
 {
     char *slash = strchr(query->name, '/');
-    query->ns[0] = '\0';
     if (!slash)
         return;
     snprintf(query->ns, sizeof(query->ns), "%.*s", (int)(slash - query->name), query->name);
+    gs_utf8_calm(query->ns); /* may have been cut within a character */
     memmove(query->name, slash + 1, strlen(slash));
 }
 
 static void read_view(const struct gs_http_request *req, struct web_query *ret)
 {
-    for (int view = WEB_NODE; view <= WEB_POD && !ret->name[0]; view++) {
+    for (int view = WEB_NAMESPACE; view <= WEB_POD && !ret->name[0]; view++) {
         read_text(req, web_views[view], ret->name, sizeof(ret->name));
         ret->view = ret->name[0] ? (enum web_view)view : WEB_ALL;
     }
     if (ret->view == WEB_ALL)
         return;
-    ret->text[0] = ret->model[0] = '\0';
+    ret->text[0] = ret->model[0] = ret->ns[0] = '\0';
     if (ret->view == WEB_NAMESPACE)
-        snprintf(ret->ns, sizeof(ret->ns), "%.*s", (int)sizeof(ret->ns) - 1, ret->name);
+        read_text(req, "namespace", ret->ns, sizeof(ret->ns));
     else if (ret->view != WEB_NODE)
         split_name(ret);
-    gs_utf8_calm(ret->ns); /* may have been cut within a character */
-    const char *gpu = gs_http_query(req, "gpu");
+    const char *gpu = ret->view == WEB_NODE ? gs_http_query(req, "gpu") : NULL;
     ret->has_gpu = gpu && gpu[0];
     if (gpu && !gs_parse_u32(gpu, strlen(gpu), &ret->gpu))
         ret->gpu = UINT32_MAX; /* no GPU has it */
@@ -105,34 +103,31 @@ static void read_query(const struct gs_http_request *req, struct web_query *ret)
     read_text(req, "sort", ret->sort, sizeof(ret->sort));
     const char *page = gs_http_query(req, "page");
     if (page && gs_parse_u32(page, strlen(page), &ret->page) && ret->page)
-        ret->page = ret->page > 100000 ? 0 : ret->page - 1;
+        ret->page--;
 }
 
 /* To a user who may not list the cluster: the pods of one namespace, as a table. */
 static void put_own(struct web *web, struct doc *doc, struct gs_error *err)
 {
-    pthread_mutex_lock(&web->own_lock);
-    _cleanup_free_ char *table =
-        own_table(web->watcher.fetch, web->common->ns, false, web->own_note, err);
-    if (table) {
-        doc_text(doc, "server", web->common->source.server);
-        doc_text(doc, "lost", web->own_note);
-        doc_text(doc, "own", table);
-    }
-    pthread_mutex_unlock(&web->own_lock);
+    char note[OWN_NOTE_BYTES];
+    _cleanup_free_ char *table = own_table(web->watcher.fetch, web->common->ns, false, note, err);
+    if (!table)
+        return;
+    doc_text(doc, "server", web->common->source.server);
+    doc_text(doc, "lost", note);
+    doc_text(doc, "own", table);
 }
 
 /* Nothing to somebody who has seen that version. */
 static void put_rows(struct web *web, const struct web_query *query, const char *seen,
                      struct doc *doc, struct gs_http_response *res, struct gs_error *err)
 {
-    char version[32];
+    uint64_t version;
     web->asked_ns = gs_clock_now_ns(gs_clock_system());
-    if (web_asks(query))
+    if (query->view >= WEB_NODE)
         web_pod_ask(web, query);
     pthread_mutex_lock(&web->watcher.lock);
-    snprintf(version, sizeof(version), "%" PRIu64, web_version(web));
-    if (seen && strcmp(seen, version) == 0)
+    if (seen && gs_parse_u64(seen, strlen(seen), &version) && version == web_version(web))
         res->status = 204;
     else if (web_refresh(web, err) == 0)
         web_put_rows(web, query, doc);
@@ -144,9 +139,9 @@ static void answer_rows(struct web *web, const struct gs_http_request *req,
 {
     struct web_query query;
     struct gs_error err = {0};
-    struct doc doc = {.text = GS_BUF(WEB_BYTES_MAX)};
+    struct doc doc = {.text = res->body};
     read_query(req, &query);
-    if (web_asks(&query) && !web->own_only && !req->may_block) {
+    if (query.view >= WEB_NODE && !web->own_only && !req->may_block) {
         res->wants_worker = true;
         return;
     }
@@ -156,13 +151,13 @@ static void answer_rows(struct web *web, const struct gs_http_request *req,
     else
         put_rows(web, &query, gs_http_query(req, "seen"), &doc, res, &err);
     doc_end(&doc);
+    res->body = doc.text;
     if (err.code)
         gs_http_error(res, 503, "%s", err.msg);
-    else if (doc.failed || gs_buf_failed(&doc.text))
+    else if (doc.failed)
         gs_http_error(res, 500, "the page is too large");
-    else if (res->status != 204)
-        gs_buf_append(&res->body, doc.text.data, doc.text.len);
-    gs_buf_release(&doc.text);
+    else if (res->status == 204)
+        gs_buf_reset(&res->body);
 }
 
 static const struct {

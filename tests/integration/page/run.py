@@ -147,7 +147,7 @@ def judge(build, refuses_nodes):
             if whole["namespaces"] != ["default", "waits"]:
                 wrong.append(f"namespaces to choose from: {whole['namespaces']}")
             pages = [[node["name"] for node in rows_of(port, token, at)["nodes"]] for at in PAGES]
-            if pages != [NAMES[:50], NAMES[:50], NAMES[50:], NAMES[:50]]:
+            if pages != [NAMES[:50], NAMES[:50], NAMES[50:], NAMES[50:]]:
                 wrong.append(f"nodes of the pages: {pages}")
             for view, lines in SEEN.items():
                 shown = rows_of(port, token, view)["events"]
