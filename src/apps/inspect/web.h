@@ -37,7 +37,7 @@ struct web_query {
 
 /* What the API says of a pod or a node (ns "") that somebody looks at: it stands in no row. */
 struct web_pod {
-    char ns[128], name[400];
+    struct web_query query;
     char *why;                 /* of a pod, word for word; "" of a node */
     char events[EVENTS_BYTES]; /* ours about it */
     int64_t asked_ns;
@@ -55,7 +55,7 @@ struct web {
     char silent[WATCHER_TEXT_BYTES];   /* why the API server does not answer; "" when it does */
     struct view view;                  /* with waits */
     char sort[32];                     /* of its nodes, as web_query's */
-    uint64_t version;                  /* of it; counts; 0: there is none yet */
+    uint64_t version;                  /* of it and the pods; counts; 0: there is none yet */
     struct web_pod pods[WEB_PODS_MAX]; /* who was asked about */
     size_t pod_count;                  /* that ever were: the next takes the place of the first */
 };
@@ -75,9 +75,6 @@ struct web_pod *web_pod_find(struct web *web, const struct web_query *query);
 /* web_live.c: brings the view up to date; the watcher's lock is held. GS_ENOMEM; GS_EBUSY while the
  * lists are still being read. */
 int web_refresh(struct web *web, struct gs_error *err);
-
-/* The number of the view that the next web_refresh() makes; the watcher's lock is held. */
-uint64_t web_version(const struct web *web);
 
 /* Asks the API server about the query's pod or node, unless that was done just now. No lock is
  * held. */

@@ -15,13 +15,11 @@ static int build(struct web *web, struct gs_error *err)
     const struct view_options options = {
         .usage = &web->usage, .waits = true, .now_s = common_now_s(web->common)};
     view_release(&web->view);
-    web->watcher.changed = view_build(snapshot, &options, &web->view, err) < 0;
-    if (web->watcher.changed) {
-        view_release(&web->view);
+    if (view_build(snapshot, &options, &web->view, err) < 0)
         return -1;
-    }
+    web->watcher.changed = false;
     web->version++;
-    memset(web->sort, 0, sizeof(web->sort)); /* by name */
+    web->sort[0] = '\0'; /* by name */
     return 0;
 }
 
@@ -89,16 +87,14 @@ void web_pod_ask(struct web *web, const struct web_query *query)
 {
     const bool of_pod = query->view == WEB_POD;
     struct why why = {.common = web->common};
-    struct web_pod pod = {.why = NULL};
+    struct web_pod pod = {.query = *query};
     struct gs_error err = {0};
     if (!is_due(web, query))
         return;
-    memcpy(pod.ns, query->ns, sizeof(pod.ns));
-    memcpy(pod.name, query->name, sizeof(pod.name));
     if (of_pod)
-        why_fetch(&why, pod.ns, pod.name, LIST_NS, &err);
+        why_fetch(&why, query->ns, query->name, LIST_NS, &err);
     if (!err.code)
-        events_ask(&web->common->source, of_pod ? pod.ns : NULL, pod.name, pod.events);
+        events_ask(&web->common->source, of_pod ? query->ns : NULL, query->name, pod.events);
     pod.asked_ns = now_ns();
     pthread_mutex_lock(&web->watcher.lock);
     pod.why = word_why(web, query, &why, &err);
@@ -106,11 +102,6 @@ void web_pod_ask(struct web *web, const struct web_query *query)
         keep_pod(web, query, pod);
     pthread_mutex_unlock(&web->watcher.lock);
     why_release(&why);
-}
-
-uint64_t web_version(const struct web *web)
-{
-    return web->version + web->watcher.changed;
 }
 
 void web_close(struct web *web)

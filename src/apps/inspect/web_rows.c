@@ -36,8 +36,8 @@ static void put_nodes(struct doc *doc, const struct view *view, uint32_t asked)
 
 /* ---- sums ---- */
 
-/* Of the nodes; and of those pods on them that the filter means. */
-static void put_totals(struct doc *doc, const struct view *view)
+/* Of the nodes; of those pods on them that the filter means; of pending pods. */
+static void put_totals(struct doc *doc, const struct view *view, const struct view *whole)
 {
     const struct view_sum *sum = &view->sum;
     document_cluster(doc, "total", view);
@@ -50,18 +50,14 @@ static void put_totals(struct doc *doc, const struct view *view)
     doc_number(doc, "answeredCount", view->usage->answered);
     doc_number(doc, "shareCount", view->ns_count);
     document_namespaces(doc, "shares", view, CHOICES_MAX);
-}
-
-/* ---- pending pods ---- */
-
-static void put_waits(struct doc *doc, const struct view *view, const struct view *whole)
-{
     doc_object(doc, "pending");
     doc_number(doc, "podCount", view->waits.count);
     doc_number(doc, "requestedGPU", view->waits.units);
     doc_number(doc, "allPodCount", whole->waits.count);
     doc_end(doc);
 }
+
+/* ---- pending pods ---- */
 
 /* By owner, the oldest first; of one owner each pod. */
 static void put_waits_table(struct doc *doc, const struct view *view, const struct view *whole,
@@ -212,8 +208,7 @@ static bool put_part(struct doc *doc, const struct view *view, const struct view
     const struct table pods = {"pods", "Scheduled pods", .most = ROWS_MAX};
     if (query->view != WEB_ALL && !view->sum.pods && !view->waits.count)
         return false;
-    put_totals(doc, view);
-    put_waits(doc, view, whole);
+    put_totals(doc, view, whole);
     put_nodes(doc, view, query->page);
     if (query->view == WEB_ALL)
         put_map(doc, view);
@@ -265,7 +260,7 @@ static bool is_named(const struct web_query *query, const char *ns, const char *
 struct web_pod *web_pod_find(struct web *web, const struct web_query *query)
 {
     GS_EACH_OF (pod, web->pods, WEB_PODS_MAX) {
-        if (pod->why && is_named(query, pod->ns, pod->name))
+        if (pod->why && is_named(query, pod->query.ns, pod->query.name))
             return pod;
     }
     return NULL;

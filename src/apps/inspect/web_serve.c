@@ -127,7 +127,8 @@ static void put_rows(struct web *web, const struct web_query *query, const char 
     if (query->view >= WEB_NODE)
         web_pod_ask(web, query);
     pthread_mutex_lock(&web->watcher.lock);
-    if (seen && gs_parse_u64(seen, strlen(seen), &version) && version == web_version(web))
+    if (seen && gs_parse_u64(seen, strlen(seen), &version) &&
+        version == web->version + web->watcher.changed)
         res->status = 204;
     else if (web_refresh(web, err) == 0)
         web_put_rows(web, query, doc);
