@@ -170,7 +170,7 @@ void *web_follow(void *arg)
         if (begun_ns < pulse_ns || !somebody_looks(web))
             continue;
         take_pulse(web);
-        pulse_ns = begun_ns + PULSE_NS;
+        pulse_ns = now_ns() + PULSE_NS;
         if (web->silent[0] || begun_ns < usage_ns)
             continue;
         ask(web);
