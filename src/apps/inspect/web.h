@@ -15,7 +15,7 @@
  * its token may look; nothing can be changed. The server answers rows as JSON, with a number by
  * which the script in web/, which draws them, asks whether they are others now.
  */
-enum { WEB_PODS_MAX = 32, WEB_TOKEN_BYTES = 33, WEB_BYTES_MAX = 16 << 20 };
+enum { WEB_TOKEN_BYTES = 33, WEB_BYTES_MAX = 16 << 20 };
 
 /* Of everything, or of one thing; the API server is asked about the last two. */
 enum web_view { WEB_ALL, WEB_NAMESPACE, WEB_OWNER, WEB_NODE, WEB_POD };
@@ -35,12 +35,12 @@ struct web_query {
     uint32_t page; /* of the cards, from 0 */
 };
 
-/* What the API says of a pod or a node (ns "") that somebody looks at: it stands in no row. */
-struct web_pod {
-    struct web_query query;
-    char *why;                 /* of a pod, word for word; "" of a node */
+/* What the API server says of a pod or a node: it stands in no row, and is asked anew for each
+ * answer. */
+struct web_words {
+    struct why why;            /* of a pod */
     char events[EVENTS_BYTES]; /* ours about it */
-    int64_t asked_ns;
+    struct gs_error err;       /* why it could not be asked */
 };
 
 struct web {
@@ -51,13 +51,11 @@ struct web {
     atomic_bool stopping;
     _Atomic int64_t asked_ns; /* when somebody last asked for rows */
     /* guarded by watcher.lock */
-    struct usage usage;                /* what pods use, as last asked */
-    char silent[WATCHER_TEXT_BYTES];   /* why the API server does not answer; "" when it does */
-    struct view view;                  /* with waits */
-    char sort[32];                     /* of its nodes, as web_query's */
-    uint64_t version;                  /* of it and the pods; counts; 0: there is none yet */
-    struct web_pod pods[WEB_PODS_MAX]; /* who was asked about */
-    size_t pod_count;                  /* that ever were: the next takes the place of the first */
+    struct usage usage;              /* what pods use, as last asked */
+    char silent[WATCHER_TEXT_BYTES]; /* why the API server does not answer; "" when it does */
+    struct view view;                /* with waits */
+    char sort[32];                   /* of its nodes, as web_query's */
+    uint64_t version;                /* of it; counts; 0: there is none yet */
 };
 
 /* web_serve.c: the server's routes; their ctx is the struct web. */
@@ -66,19 +64,18 @@ extern const struct gs_http_route web_routes[WEB_ROUTES];
 
 /* web_rows.c: all that the page shows of a query, into an open object; of web_refresh(), under the
  * same lock. "found" is false of what there is not. */
-void web_put_rows(struct web *web, const struct web_query *query, struct doc *doc);
+void web_put_rows(struct web *web, const struct web_query *query, struct web_words *words,
+                  struct doc *doc);
 /* The view has the query's pod or node. */
 bool web_has(const struct view *view, const struct web_query *query);
-/* What was asked about it; NULL: nothing. The watcher's lock is held. */
-struct web_pod *web_pod_find(struct web *web, const struct web_query *query);
 
 /* web_live.c: brings the view up to date; the watcher's lock is held. GS_ENOMEM; GS_EBUSY while the
  * lists are still being read. */
 int web_refresh(struct web *web, struct gs_error *err);
 
-/* Asks the API server about the query's pod or node, unless that was done just now. No lock is
- * held. */
-void web_pod_ask(struct web *web, const struct web_query *query);
+/* Asks the API server about the query's pod or node. No lock is held. *Caller releases ret->why.*
+ */
+void web_ask(struct web *web, const struct web_query *query, struct web_words *ret);
 
 /* A thread that asks, while somebody looks, whether the API server still answers, and what pods
  * use; arg: the struct web. Ends when web->stopping is set. */

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include "gpushare/base/utf8.h"
 #include "inspect/web.h"
 
 /* One view for all who look, what others say of what they look at, and a thread that asks. */
@@ -30,89 +27,37 @@ int web_refresh(struct web *web, struct gs_error *err)
     return web->watcher.changed ? build(web, err) : 0;
 }
 
-/* ---- pods that somebody looks at: what others said of them stands in no row ---- */
+/* ---- what others say of what somebody looks at ---- */
 
-#define AGAIN_NS (3 * GS_NS_PER_S)
-#define LIST_NS  (5 * GS_NS_PER_S) /* somebody waits */
+#define LIST_NS (5 * GS_NS_PER_S) /* somebody waits */
 
-static int64_t now_ns(void)
-{
-    return gs_clock_now_ns(gs_clock_system());
-}
-
-/* Pods with GPU memory alone are asked about: the page shows no others. */
-static bool is_due(struct web *web, const struct web_query *query)
-{
-    struct gs_error ignored = {0};
-    pthread_mutex_lock(&web->watcher.lock);
-    const struct web_pod *known = web_pod_find(web, query);
-    const bool recent = known && now_ns() - known->asked_ns < AGAIN_NS;
-    const bool due = !recent && web_refresh(web, &ignored) == 0 && web_has(&web->view, query);
-    pthread_mutex_unlock(&web->watcher.lock);
-    return due;
-}
-
-/* `why`, word for word, where the query is of a pod. *Caller frees*; NULL: no memory. */
-static char *word_why(struct web *web, const struct web_query *query, struct why *why,
-                      struct gs_error *err)
-{
-    char *text = NULL;
-    size_t len;
-    FILE *out = open_memstream(&text, &len);
-    if (!out)
-        return NULL;
-    gs_utf8_calm(err->msg);
-    if (err->code || web_refresh(web, err) < 0) {
-        fprintf(out, "The API server could not be asked about it: %s\n", err->msg);
-    } else if (query->view == WEB_POD) {
-        why_find(why, &web->view);
-        why_tell(why, out);
-    }
-    fclose(out);
-    return text;
-}
-
-static void keep_pod(struct web *web, const struct web_query *query, struct web_pod pod)
-{
-    struct web_pod *known = web_pod_find(web, query);
-    if (known)
-        web->version += strcmp(known->why, pod.why) != 0 || strcmp(known->events, pod.events) != 0;
-    else
-        known = &web->pods[web->pod_count++ % WEB_PODS_MAX];
-    free(known->why);
-    *known = pod;
-}
-
-void web_pod_ask(struct web *web, const struct web_query *query)
+/* Only about what the view has: the page shows nothing else. */
+void web_ask(struct web *web, const struct web_query *query, struct web_words *ret)
 {
     const bool of_pod = query->view == WEB_POD;
-    struct why why = {.common = web->common};
-    struct web_pod pod = {.query = *query};
-    struct gs_error err = {0};
-    if (!is_due(web, query))
-        return;
-    if (of_pod)
-        why_fetch(&why, query->ns, query->name, LIST_NS, &err);
-    if (!err.code)
-        events_ask(&web->common->source, of_pod ? query->ns : NULL, query->name, pod.events);
-    pod.asked_ns = now_ns();
+    ret->why.common = web->common;
     pthread_mutex_lock(&web->watcher.lock);
-    pod.why = word_why(web, query, &why, &err);
-    if (pod.why)
-        keep_pod(web, query, pod);
+    if (web_refresh(web, &ret->err) == 0 && !web_has(&web->view, query))
+        gs_fail(&ret->err, GS_ENOENT, "it has just appeared");
     pthread_mutex_unlock(&web->watcher.lock);
-    why_release(&why);
+    if (!ret->err.code && of_pod)
+        why_fetch(&ret->why, query->ns, query->name, LIST_NS, &ret->err);
+    if (!ret->err.code)
+        events_ask(&web->common->source, of_pod ? query->ns : NULL, query->name, ret->events);
 }
 
 void web_close(struct web *web)
 {
     view_release(&web->view);
     usage_release(&web->usage);
-    GS_EACH_OF (pod, web->pods, WEB_PODS_MAX)
-        free(pod->why);
 }
 
 /* ---- what pods use ---- */
+
+static int64_t now_ns(void)
+{
+    return gs_clock_now_ns(gs_clock_system());
+}
 
 /* The plugins look every ten seconds, too. Where asking takes long, a tenth of the time is spent on
  * it. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gpushare/base/cleanup.h"
+#include "gpushare/base/utf8.h"
 #include "inspect/gpus.h"
 #include "inspect/nodes.h"
 #include "inspect/show.h"
@@ -257,15 +258,6 @@ static bool is_named(const struct web_query *query, const char *ns, const char *
     return strcmp(query->ns, ns) == 0 && strcmp(query->name, name) == 0;
 }
 
-struct web_pod *web_pod_find(struct web *web, const struct web_query *query)
-{
-    GS_EACH_OF (pod, web->pods, WEB_PODS_MAX) {
-        if (pod->why && is_named(query, pod->query.ns, pod->query.name))
-            return pod;
-    }
-    return NULL;
-}
-
 struct found {
     const struct view_node *node;
     const char *owner; /* "" of a node; NULL: it is not there */
@@ -295,34 +287,55 @@ bool web_has(const struct view *view, const struct web_query *query)
     return find(view, query).owner != NULL;
 }
 
-static bool put_one(struct web *web, struct doc *doc, const struct web_query *query)
+/* `why`, word for word. */
+static void put_why(struct doc *doc, const struct view *view, struct web_words *words)
 {
-    const struct found found = find(&web->view, query);
+    _cleanup_free_ char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+    if (!out)
+        return;
+    gs_utf8_calm(words->err.msg);
+    if (words->err.code) {
+        fprintf(out, "The API server could not be asked about it: %s\n", words->err.msg);
+    } else {
+        why_find(&words->why, view);
+        why_tell(&words->why, out);
+    }
+    if (fclose(out) == 0)
+        doc_text(doc, "why", text);
+}
+
+static bool put_one(const struct view *view, struct doc *doc, const struct web_query *query,
+                    struct web_words *words)
+{
+    const struct found found = find(view, query);
     const struct view_gpu *gpu =
         found.node && query->has_gpu ? view_gpu_at(found.node, query->gpu) : NULL;
     const gs_gpu_mask gpus = gpu ? GS_GPU_BIT(gpu->idx) : UINT64_MAX;
-    const struct web_pod *asked = web_pod_find(web, query);
     if (!found.owner || (query->has_gpu && !gpu))
         return false;
     doc_list(doc, "nodes");
     if (found.node)
-        document_node(doc, &web->view, found.node, gpus, NULL);
+        document_node(doc, view, found.node, gpus, NULL);
     doc_end(doc);
     doc_list(doc, "tables");
     if (query->view == WEB_NODE)
-        gpus_tables(doc, &web->view, found.node, gpus);
+        gpus_tables(doc, view, found.node, gpus);
     doc_end(doc);
     if (gpu)
         doc_number(doc, "gpu", gpu->idx);
     doc_text(doc, "owner", found.owner);
-    doc_text(doc, "why", asked ? asked->why : "");
-    doc_text(doc, "events", asked ? asked->events : "");
+    if (query->view == WEB_POD)
+        put_why(doc, view, words);
+    doc_text(doc, "events", words->events);
     return true;
 }
 
 const char *const web_views[] = {"all", "namespace", "owner", "node", "pod"};
 
-void web_put_rows(struct web *web, const struct web_query *query, struct doc *doc)
+void web_put_rows(struct web *web, const struct web_query *query, struct web_words *words,
+                  struct doc *doc)
 {
     doc_number(doc, "version", web->version);
     doc_number(doc, "nowUnix", (uint64_t)web->view.now_s);
@@ -335,5 +348,6 @@ void web_put_rows(struct web *web, const struct web_query *query, struct doc *do
     put_choices(doc, &web->view);
     put_limits(doc);
     doc_bool(doc, "found",
-             query->view >= WEB_NODE ? put_one(web, doc, query) : put_narrowed(web, doc, query));
+             query->view >= WEB_NODE ? put_one(&web->view, doc, query, words)
+                                     : put_narrowed(web, doc, query));
 }

@@ -118,29 +118,42 @@ static void put_own(struct web *web, struct doc *doc, struct gs_error *err)
     doc_text(doc, "own", table);
 }
 
-/* Nothing to somebody who has seen that version. */
-static void put_rows(struct web *web, const struct web_query *query, const char *seen,
-                     struct doc *doc, struct gs_http_response *res, struct gs_error *err)
+static bool has_seen(struct web *web, const char *seen)
 {
     uint64_t version;
-    web->asked_ns = gs_clock_now_ns(gs_clock_system());
-    if (query->view >= WEB_NODE)
-        web_pod_ask(web, query);
+    if (!seen || !gs_parse_u64(seen, strlen(seen), &version))
+        return false;
     pthread_mutex_lock(&web->watcher.lock);
-    if (seen && gs_parse_u64(seen, strlen(seen), &version) &&
-        version == web->version + web->watcher.changed)
-        res->status = 204;
-    else if (web_refresh(web, err) == 0)
-        web_put_rows(web, query, doc);
+    const bool same = version == web->version + web->watcher.changed;
     pthread_mutex_unlock(&web->watcher.lock);
+    return same;
 }
 
+static void put_rows(struct web *web, const struct web_query *query, struct doc *doc,
+                     struct gs_error *err)
+{
+    struct web_words words = {.events = ""};
+    if (query->view >= WEB_NODE)
+        web_ask(web, query, &words);
+    pthread_mutex_lock(&web->watcher.lock);
+    if (web_refresh(web, err) == 0)
+        web_put_rows(web, query, &words, doc);
+    pthread_mutex_unlock(&web->watcher.lock);
+    why_release(&words.why);
+}
+
+/* Nothing to somebody who has seen the rows as they are. */
 static void answer_rows(struct web *web, const struct gs_http_request *req,
                         struct gs_http_response *res)
 {
     struct web_query query;
     struct gs_error err = {0};
     struct doc doc = {.text = res->body};
+    web->asked_ns = gs_clock_now_ns(gs_clock_system());
+    if (has_seen(web, gs_http_query(req, "seen"))) {
+        res->status = 204;
+        return;
+    }
     read_query(req, &query);
     if (query.view >= WEB_NODE && !web->own_only && !req->may_block) {
         res->wants_worker = true;
@@ -150,15 +163,13 @@ static void answer_rows(struct web *web, const struct gs_http_request *req,
     if (web->own_only)
         put_own(web, &doc, &err);
     else
-        put_rows(web, &query, gs_http_query(req, "seen"), &doc, res, &err);
+        put_rows(web, &query, &doc, &err);
     doc_end(&doc);
     res->body = doc.text;
     if (err.code)
         gs_http_error(res, 503, "%s", err.msg);
     else if (doc.failed)
         gs_http_error(res, 500, "the page is too large");
-    else if (res->status == 204)
-        gs_buf_reset(&res->body);
 }
 
 static const struct {

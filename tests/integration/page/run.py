@@ -63,6 +63,8 @@ class Handler(fake.Handler):
             answer["items"] = EVENTS if "source%3Dgpushare-" in self.path else []
             if self.path.endswith("%3Dp"):
                 status, answer = 403, {"kind": "Status", "code": 403, "message": "no Events"}
+        elif "metadata.name%3D" in self.path and self.server.fails:
+            status, answer = 500, {"kind": "Status", "code": 500, "message": "busy"}
         elif "/pods" in self.path:
             answer["items"] = [POD, BOUND, ALONE]
         elif self.server.refuses_nodes:
@@ -76,7 +78,7 @@ class Handler(fake.Handler):
 
 def serve(build, folder, refuses_nodes):
     api = fake.Server(("127.0.0.1", 0), Handler)
-    api.refuses_nodes = refuses_nodes
+    api.refuses_nodes, api.fails = refuses_nodes, False
     threading.Thread(target=api.serve_forever, daemon=True).start()
     page = subprocess.Popen([os.path.join(build, "kubectl-inspect-gpushare"), "web", "--server", f"http://127.0.0.1:{api.server_port}",
                              "--listen", "127.0.0.1:0", *(["-n", MARKUP] if refuses_nodes else [])], stdout=subprocess.PIPE, text=True)
@@ -84,7 +86,7 @@ def serve(build, folder, refuses_nodes):
     port = int(host.rsplit(":", 1)[1])
     while ask(port, f"/{token}/rows", {})[0] == 503 and page.poll() is None: # the lists are still read
         time.sleep(0.05)
-    return page, port, token
+    return page, api, port, token
 
 
 def ask(port, path, headers):
@@ -130,7 +132,7 @@ def rows(port, token):
 def judge(build, refuses_nodes):
     wrong = []
     with tempfile.TemporaryDirectory() as folder:
-        page, port, token = serve(build, folder, refuses_nodes)
+        page, api, port, token = serve(build, folder, refuses_nodes)
         try:
             for what, path, headers, status in rows(port, token):
                 got = ask(port, path, headers)[0]
@@ -153,6 +155,9 @@ def judge(build, refuses_nodes):
                 shown = rows_of(port, token, view)["events"]
                 if not shown.startswith(lines):
                     wrong.append(f"Events of {view}: {shown}")
+            for api.fails in (True, False): # what failed is forgotten
+                if ("could not be asked" in rows_of(port, token, "?pod=waits/w")["why"]) != api.fails:
+                    wrong.append(f"a question fails: {api.fails}")
             cells = [node[8:] for node in whole["map"]]
             want = [CELLS, [[i, 0, 16, "x"] for i in range(64)], *[[[i, 0, 16] for i in range(64)]] * 63]
             if cells != want:

@@ -218,7 +218,6 @@ def broken(web, api, world, words):
     api.broken = words
     api.gone()
     wait_for("that it refuses is said", lambda: read(web, "")["lost"], 20)
-    time.sleep(3.1)                             # who looks at a pod is told what was known for 3 s
     for path in pods:
         page = read(web, path)
         if "could not be asked" not in page.get("why", "") and "cannot be read" not in page["events"]:

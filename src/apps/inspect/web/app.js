@@ -9,6 +9,7 @@ const age = document.getElementById("age");
 const form = document.querySelector("form");
 const ASK_MS = 1000;
 const OWN_MS = 10000; // where each question lists the pods
+const WORDS_MS = 3000; // what the API server says of a pod or a node, which no number counts
 const STALE_MS = 12000;
 const TIMEOUT_MS = 30000;
 const TYPE_MS = 200; // of silence before what was typed is searched for
@@ -20,6 +21,7 @@ const WIDE = 0.09; // of a bar: room for a name
 let rows = {}; // as last answered
 let heard = Date.now(); // when the server last answered
 let known = 0; // when what is shown was up to date
+let drawn = 0; // when rows were last asked for that came
 let asked = 0; // counts questions, so that a late answer is not shown
 let timer = 0;
 
@@ -332,7 +334,7 @@ function showAge() {
 async function ask(whole) {
   const number = ++asked, begun = Date.now(), query = fields();
   clearTimeout(timer);
-  if (!whole && rows.version) query.set("seen", rows.version);
+  if (!whole && rows.version && (rows.events === undefined || begun - drawn < WORDS_MS)) query.set("seen", rows.version);
   const answer = await fetch("rows?" + query, { signal: AbortSignal.timeout(TIMEOUT_MS) }).catch(() => ({}));
   const doc = answer.status === 200 && await answer.json().catch(() => null); // cut off: as if not answered
   if (number !== asked) return;
@@ -341,7 +343,7 @@ async function ask(whole) {
     known ||= heard;
   }
   timer = setTimeout(ask, Math.max((doc || rows).own ? OWN_MS : ASK_MS, 4 * (Date.now() - begun)));
-  if (doc) show(doc);
+  if (doc) { drawn = begun; show(doc); }
   showAge();
 }
 
