@@ -421,7 +421,7 @@ def without_a_token_the_way_is_the_login(_, stack):
 
 
 def words_of_others_are_no_markup(browser, stack):
-    nasty = "</title><script>1</script><img src=x onerror=alert(1)>\"'&"
+    nasty = "</title><script>1</script><img src=x onerror=alert(1)>\"'&4090"
     items = json.loads(cluster.text())
     inventory = json.loads(items["items"][0]["metadata"]["annotations"]["aliyun.com/gpu-inventory"])
     inventory["gpus"][0]["model"] = nasty
@@ -446,6 +446,8 @@ def words_of_others_are_no_markup(browser, stack):
                  *("?" + urllib.parse.urlencode({view: f"chat/{name}"}) for view in ("node", "namespace", "owner", "pod"))):
         opened(page, world.url + tail)
         equal(page.run("document.querySelectorAll('img, script:not([src])').length"), 0, f"injected elements of {tail}")
+        if "gpu=0" in tail:
+            equal(page.run(f"[...document.querySelectorAll('#gpus td')].some((one) => one.textContent == {json.dumps(nasty)})"), True, "the model in a table")
         if "chat%2Fx" not in tail:
             equal(world.rows(tail)["found"], True, tail)
             equal(page.run("[...document.querySelectorAll('code')].some((one) => one.textContent.includes('<'))"), False,
@@ -475,7 +477,7 @@ def everything_has_an_address(browser, stack):
     rows = page.run("document.querySelectorAll('#pods tbody tr').length")
     equal(rows > 4, True, "rows of its pods")
     follow(".g > b a", "node")
-    equal(page.run("[location.search.includes('gpu=0'), document.querySelectorAll('.g').length]"), [True, 1], "the GPU's view")
+    equal(page.run("[document.title.split(' - ')[0], document.querySelectorAll('.g').length]"), [f"GPU0 of node {name}", 1], "the GPU's view")
     equal(page.run("document.querySelectorAll('#pods tbody tr').length") < rows, True, "of which fewer pods are")
     pod = page.run("document.querySelector('.p').getAttribute('aria-label').split(':')[0]")
     told = follow(".p", "pod")

@@ -76,7 +76,7 @@ const LEADS = { NAMESPACE: "namespace", POD: "pod", OWNER: "owner", NODE: "node"
 function lead(head, text, space) {
   const [kind, name] = text.split("/");
   const view = text === "-" ? null : head === "POD" && name ? "owner" : head === "OWNER" && kind === "Pod" ? "pod" : LEADS[head];
-  if (!view) return text.replace(/\d(?=(\d{3})+(\.\d)?$)/g, "$&,");
+  if (!view) return text.replace(/(?<=^\d+)(?=(\d{3})+(\.\d)?$)/g, ","); // of a number, not of a name that ends in one
   return link({ [view]: ["pod", "owner"].includes(view) ? space + "/" + (view === "pod" && name || text) : text }, text);
 }
 
@@ -228,8 +228,8 @@ function placeIn({ kind, namespace, owner, nodes: [node] }) {
 // A command has a name only where a shell takes it as it stands: an owner's is its author's.
 function drawView() {
   const { kind, name, gpu, why, events } = rows;
-  return h("section", h("p", link({}, "Whole cluster")), h("h2", kind[0].toUpperCase() + kind.slice(1) + " " + name), h("p", placeIn(rows)),
-    gpu !== undefined && h("h3", "GPU" + gpu + " of ", toNode(name)),
+  const title = gpu === undefined ? kind[0].toUpperCase() + kind.slice(1) + " " + name : ["GPU" + gpu + " of node ", toNode(name)];
+  return h("section", h("p", link({}, "Whole cluster")), h("h2", title), h("p", placeIn(rows)),
     rows.total && fill("sums-of-view", sums()), why && h("pre", why), /^[\w.:/-]+$/.test(name) && fill("commands-" + kind, rows),
     events && [h("h3", "Events of gpushare"), h("pre.events", events)]);
 }
