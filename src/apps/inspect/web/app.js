@@ -83,7 +83,7 @@ function lead(head, text, space) {
 function drawTable({ id, title, columns, rows: lines, count: all }) {
   const space = columns.findIndex(({ head }) => head === "NAMESPACE");
   const cell = (tag, i, content) => h(tag + (columns[i].number ? ".num" : "") + (content === "-" ? ".none" : ""), { "data-head": columns[i].head }, content);
-  return h("section.rows", { "aria-label": title }, h("h2", title), lines.length > 0 && h("div.scroll", h("table",
+  return h("section.rows", { id, "aria-label": title }, h("h2", title), lines.length > 0 && h("div.scroll", h("table",
     h("thead", h("tr", columns.map(({ head }, i) => cell("th", i, head)))),
     h("tbody", lines.map((line) => h("tr", line.map((text, i) => cell("td", i, lead(columns[i].head, text, line[space])))))))),
   !id.startsWith("top") && more(all, lines.length));
@@ -261,7 +261,9 @@ function partsOf({ found, kind, nodes, total, pending, ...doc }) {
   if (total) parts.push(["pager", drawPager, [doc.page, doc.pages, nodes.length, pending.podCount]]);
   if (kind === "all") parts.push(["totals", drawTotals, [total, doc.meant, doc.askedCount, doc.answeredCount, doc.shares, doc.shareCount]]);
   else parts.push(["view", drawView, [nodes[0], doc.owner, doc.why, doc.events, total, doc.meant]]);
-  for (const table of doc.tables) if (table.count || table.id === "waiting") parts.push([table.id, drawTable, table]);
+  const tables = doc.tables.filter(({ id, count: all }) => all || id === "waiting"), isTop = ({ id }) => id.startsWith("top");
+  for (const table of tables) if (!isTop(table)) parts.push([table.id, drawTable, table]);
+  if (tables.some(isTop)) parts.push(["top", (tops) => h("div", tops.map(drawTable)), tables.filter(isTop)]);
   if (doc.map) parts.push(["map", drawMapLegend, isLarge()]);
   modelsOf(doc.map ?? []).forEach((model, i) => parts.push(["map-" + i, drawModel, model]));
   if (nodes.length) parts.push(["legend", drawLegend, [nodes]]);
