@@ -564,7 +564,7 @@ def many_nodes_have_a_map(browser, stack):
 
 def an_api_server_that_hangs_is_told(browser, stack):
     world = World(stack, cluster.text())
-    page = live(browser, world)
+    page = live(browser, world, "?pod=chat/llama-8b-0")
     world.sim.send_signal(signal.SIGSTOP)
     stack.callback(world.sim.send_signal, signal.SIGCONT)
     page.wait("document.querySelector('#age.stale') && document.querySelector('#lost').textContent.includes('does not answer')", 15)

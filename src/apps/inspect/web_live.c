@@ -31,13 +31,16 @@ int web_refresh(struct web *web, struct gs_error *err)
 
 #define LIST_NS (5 * GS_NS_PER_S) /* somebody waits */
 
-/* Only about what the view has: the page shows nothing else. */
+/* Only about what the view has: the page shows nothing else. Nobody waits for an API server that is
+ * known not to answer. */
 void web_ask(struct web *web, const struct web_query *query, struct web_words *ret)
 {
     const bool of_pod = query->view == WEB_POD;
     ret->why.common = web->common;
     pthread_mutex_lock(&web->watcher.lock);
-    if (web_refresh(web, &ret->err) == 0 && !web_has(&web->view, query))
+    if (web->silent[0])
+        gs_fail(&ret->err, GS_EIO, "%s", web->silent);
+    else if (web_refresh(web, &ret->err) == 0 && !web_has(&web->view, query))
         gs_fail(&ret->err, GS_ENOENT, "it has just appeared");
     pthread_mutex_unlock(&web->watcher.lock);
     if (!ret->err.code && of_pod)

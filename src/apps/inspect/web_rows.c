@@ -326,7 +326,7 @@ static bool put_one(const struct view *view, struct doc *doc, const struct web_q
     if (gpu)
         doc_number(doc, "gpu", gpu->idx);
     doc_text(doc, "owner", found.owner);
-    if (query->view == WEB_POD)
+    if (query->view == WEB_POD || words->err.code)
         put_why(doc, view, words);
     doc_text(doc, "events", words->events);
     return true;

@@ -10,6 +10,7 @@ const form = document.querySelector("form");
 const ASK_MS = 1000;
 const OWN_MS = 10000; // where each question lists the pods
 const WORDS_MS = 3000; // what the API server says of a pod or a node, which no number counts
+const PAUSE_MAX_MS = 3000; // after an answer that took long
 const STALE_MS = 12000;
 const TIMEOUT_MS = 30000;
 const TYPE_MS = 200; // of silence before what was typed is searched for
@@ -344,7 +345,7 @@ async function ask(whole) {
     heard = Date.now();
     known ||= heard;
   }
-  timer = setTimeout(ask, Math.max((doc || rows).own ? OWN_MS : ASK_MS, 4 * (Date.now() - begun)));
+  timer = setTimeout(ask, Math.max((doc || rows).own ? OWN_MS : ASK_MS, Math.min(4 * (Date.now() - begun), PAUSE_MAX_MS)));
   if (doc) { drawn = begun; show(doc); }
   showAge();
 }
