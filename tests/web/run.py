@@ -594,6 +594,14 @@ def a_phone_shows_who_waits_and_why(browser, stack):
     equal("llama-405b-pretraining-worker" in seen[1][0], True, "the name")
 
 
+def no_tile_is_alone_in_its_row(browser, stack):
+    page = live(browser, World(stack, cluster.listed(cluster.many(20))))
+    for width in range(360, 1800, 80):
+        page.size(width, 900)
+        rows = page.run("[...document.querySelectorAll('.fig')].map((one) => Math.round(one.getBoundingClientRect().top))")
+        equal([row for row in rows[1:] if rows.count(row) == 1], [], f"rows of one tile, {width} wide")
+
+
 def on_paper_nothing_is_cut(browser, stack):
     world = World(stack, cluster.listed(cluster.many(20)))
     page = live(browser, world)
@@ -697,7 +705,7 @@ CASES = [a_bind_is_seen_without_reloading, a_stream_that_ended_is_taken_up_again
          a_pod_is_named_by_mouse_and_by_keyboard, without_a_script_there_is_a_sentence, who_may_not_look_is_refused,
          without_a_token_the_way_is_the_login, words_of_others_are_no_markup, everything_has_an_address, a_pods_view_follows_it,
          a_filter_filters_sums_and_who_waits, who_waits_stands_by_owner, many_nodes_have_a_map,
-         an_api_server_that_hangs_is_told, a_phone_shows_who_waits_and_why, on_paper_nothing_is_cut, a_command_is_copied,
+         an_api_server_that_hangs_is_told, a_phone_shows_who_waits_and_why, no_tile_is_alone_in_its_row, on_paper_nothing_is_cut, a_command_is_copied,
          axe_finds_nothing,
          what_keeps_pods_to_their_share_is_told, what_would_fit_is_what_if, a_page_of_5000_nodes_stays_small]
 

@@ -35,7 +35,7 @@ struct web_query {
     uint32_t page; /* of the cards, from 0 */
 };
 
-/* What the API server says of a pod or a node: it stands in no row, and is asked anew for each
+/* What the API server says of a pod or a node: it stands in no row, and is asked again for each
  * answer. */
 struct web_words {
     struct why why;            /* of a pod */

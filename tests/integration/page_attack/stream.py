@@ -24,7 +24,7 @@ class Follower:
             self.news += 1
             return False
         fresh = json.loads(self.web.get("rows" + self.path)[2])
-        changed = {key for key in fresh if fresh[key] != self.doc.get(key)} - {"why", "events"}     # asked for anew every 3 s, which no number counts
+        changed = {key for key in fresh if fresh[key] != self.doc.get(key)} - {"why", "events"}     # asked again every 3 s, which no number counts
         if fresh["version"] == self.doc["version"] and changed:
             raise Wrong(f"{self.path[:200]}: not told of {changed}")
         return fresh["version"] == self.doc["version"]
