@@ -34,7 +34,7 @@ struct pod {
 
 struct gs_keeper {
     struct gs_keeper_options options;
-    enum gs_limit_host_state host;
+    enum gs_enforced host;
     struct gs_region gpus[GS_GPUS_MAX];
     size_t gpu_count;
     struct pod *pods;
@@ -78,8 +78,8 @@ void gs_keeper_free(struct gs_keeper *keeper)
     free(keeper);
 }
 
-void gs_keeper_gpus(struct gs_keeper *keeper, enum gs_limit_host_state host,
-                    const struct gs_region *gpus, size_t count)
+void gs_keeper_gpus(struct gs_keeper *keeper, enum gs_enforced host, const struct gs_region *gpus,
+                    size_t count)
 {
     keeper->host = host;
     keeper->gpu_count = count < GS_GPUS_MAX ? count : GS_GPUS_MAX;
@@ -89,17 +89,17 @@ void gs_keeper_gpus(struct gs_keeper *keeper, enum gs_limit_host_state host,
 
 static bool has_region(const struct gs_keeper *keeper, uint32_t gpu)
 {
-    return gpu < keeper->gpu_count && keeper->gpus[gpu].state == GS_REGION_USABLE;
+    return gpu < keeper->gpu_count && keeper->gpus[gpu].state == GS_ENFORCED_DMEM;
 }
 
 /* What host and driver allow, whatever the mode. */
 static enum gs_enforced allowed_on(const struct gs_keeper *keeper, uint32_t gpu)
 {
-    if (keeper->host != GS_LIMIT_HOST_READY)
-        return gs_limit_host_enforced(keeper->host);
+    if (keeper->host != GS_ENFORCED_DMEM)
+        return keeper->host;
     if (gpu >= keeper->gpu_count)
         return GS_ENFORCED_ABSENT;
-    return gs_region_state_enforced(keeper->gpus[gpu].state);
+    return keeper->gpus[gpu].state;
 }
 
 /* Of a pod that is over its request the limit stands. */
@@ -279,8 +279,8 @@ static const char *limit(struct gs_keeper *keeper, struct pod *pod)
 /* The kernel counts the memory of all its GPUs: that limits may not be written is no excuse. */
 static bool could_be_held(const struct gs_keeper *keeper, const struct pod *pod)
 {
-    bool could = keeper->host == GS_LIMIT_HOST_READY || keeper->host == GS_LIMIT_HOST_READ_ONLY ||
-                 keeper->host == GS_LIMIT_HOST_DENIED;
+    bool could = keeper->host == GS_ENFORCED_DMEM || keeper->host == GS_ENFORCED_READ_ONLY ||
+                 keeper->host == GS_ENFORCED_DENIED;
     uint32_t gpu;
     GS_FOR_EACH_GPU (gpu, pod->gpus)
         could = could && has_region(keeper, gpu);

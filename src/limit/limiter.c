@@ -57,15 +57,14 @@ const struct gs_pod_tree *gs_limiter_tree(const struct gs_limiter *limiter)
 
 /* dmem.capacity may be missing where the controller is there: the root's files of the controller
  * appear with the first write to the root's cgroup.subtree_control. So this file decides. */
-static enum gs_limit_host_state look_at_host(struct gs_limiter *limiter)
+static enum gs_enforced look_at_host(struct gs_limiter *limiter)
 {
     int error = limiter->host->check(limiter->host->ctx, limiter->mount);
     if (error)
-        return error == EMEDIUMTYPE ? GS_LIMIT_HOST_NO_CGROUP2 : GS_LIMIT_HOST_NO_MOUNT;
+        return error == EMEDIUMTYPE ? GS_ENFORCED_NO_CGROUP2 : GS_ENFORCED_NO_MOUNT;
     if (limit_read(limiter->mount, "cgroup.controllers", &limiter->text) != 0)
-        return GS_LIMIT_HOST_NO_MOUNT;
-    return limit_has_word(&limiter->text, "dmem") ? GS_LIMIT_HOST_READY
-                                                  : GS_LIMIT_HOST_NO_CONTROLLER;
+        return GS_ENFORCED_NO_MOUNT;
+    return limit_has_word(&limiter->text, "dmem") ? GS_ENFORCED_DMEM : GS_ENFORCED_NO_CONTROLLER;
 }
 
 static size_t read_lines(struct gs_limiter *limiter, const char *folder, const char *file,
@@ -110,26 +109,26 @@ static int try_to_write(struct gs_limiter *limiter, const char *root)
 }
 
 /* An earlier cgroup driver may have left a tree behind that is not ours to write. */
-static enum gs_limit_host_state look_at_pods(struct gs_limiter *limiter)
+static enum gs_enforced look_at_pods(struct gs_limiter *limiter)
 {
-    enum gs_limit_host_state state = GS_LIMIT_HOST_NO_PODS;
+    enum gs_enforced state = GS_ENFORCED_NO_PODS;
     gs_pod_tree_learn(limiter->mount, &limiter->tree, NULL);
-    for (size_t i = 0; i < limiter->tree.root_count && state != GS_LIMIT_HOST_READY; i++) {
+    for (size_t i = 0; i < limiter->tree.root_count && state != GS_ENFORCED_DMEM; i++) {
         int error = try_to_write(limiter, limiter->tree.roots[i]);
-        state = error == EROFS ? GS_LIMIT_HOST_READ_ONLY
-                               : (error ? GS_LIMIT_HOST_DENIED : GS_LIMIT_HOST_READY);
+        state = error == EROFS ? GS_ENFORCED_READ_ONLY
+                               : (error ? GS_ENFORCED_DENIED : GS_ENFORCED_DMEM);
     }
     return state;
 }
 
-enum gs_limit_host_state gs_limiter_look(struct gs_limiter *limiter, const char *const *addresses,
-                                         size_t count, struct gs_region *ret)
+enum gs_enforced gs_limiter_look(struct gs_limiter *limiter, const char *const *addresses,
+                                 size_t count, struct gs_region *ret)
 {
     struct gs_dmem_line lines[GS_DMEM_LINES_MAX];
     size_t line_count = 0;
     int error;
-    enum gs_limit_host_state state = look_at_host(limiter);
-    if (state == GS_LIMIT_HOST_READY) {
+    enum gs_enforced state = look_at_host(limiter);
+    if (state == GS_ENFORCED_DMEM) {
         state = look_at_pods(limiter);
         line_count = read_lines(limiter, limiter->mount, "dmem.capacity", lines, &error);
     }

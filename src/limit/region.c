@@ -49,19 +49,6 @@ bool gs_pci_same(const struct gs_pci *a, const struct gs_pci *b)
             b->function == GS_PCI_ANY_FUNCTION);
 }
 
-enum gs_enforced gs_region_state_enforced(enum gs_region_state state)
-{
-    static const enum gs_enforced words[] = {
-        [GS_REGION_USABLE] = GS_ENFORCED_DMEM,
-        [GS_REGION_AMBIGUOUS] = GS_ENFORCED_AMBIGUOUS,
-        [GS_REGION_SHARED] = GS_ENFORCED_SHARED,
-        [GS_REGION_ABSENT] = GS_ENFORCED_ABSENT,
-        [GS_REGION_NO_ADDRESS] = GS_ENFORCED_NO_ADDRESS,
-        [GS_REGION_INSTANCE] = GS_ENFORCED_INSTANCE,
-    };
-    return words[state];
-}
-
 static bool parse_address(const char *text, struct gs_pci *ret)
 {
     return text && gs_pci_parse(text, strlen(text), ret);
@@ -93,23 +80,23 @@ static bool is_shared(const char *const *addresses, size_t count, size_t which,
 struct gs_region gs_region_of(const char *const *addresses, size_t count, size_t which,
                               const struct gs_dmem_line *lines, size_t line_count)
 {
-    struct gs_region region = {.state = GS_REGION_ABSENT};
+    struct gs_region region = {.state = GS_ENFORCED_ABSENT};
     const struct gs_dmem_line *found = NULL;
     struct gs_pci gpu;
     if (!parse_address(addresses[which], &gpu))
-        return (struct gs_region){.state = GS_REGION_NO_ADDRESS};
+        return (struct gs_region){.state = GS_ENFORCED_NO_ADDRESS};
     for (size_t i = 0; i < line_count; i++) {
         if (!names(lines[i].region, &gpu))
             continue;
         if (found)
-            return (struct gs_region){.state = GS_REGION_AMBIGUOUS};
+            return (struct gs_region){.state = GS_ENFORCED_AMBIGUOUS};
         found = &lines[i];
     }
     if (!found)
         return region;
     if (is_shared(addresses, count, which, found))
-        return (struct gs_region){.state = GS_REGION_SHARED};
-    region.state = GS_REGION_USABLE;
+        return (struct gs_region){.state = GS_ENFORCED_SHARED};
+    region.state = GS_ENFORCED_DMEM;
     memcpy(region.name, found->region.at, found->region.len);
     return region;
 }

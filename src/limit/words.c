@@ -1,21 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of hosts and limits, in words: docs/limits.md lists the same. Those of hosts and
- * GPUs are model/enforced.c's. */
+/* What becomes of limits, in words: docs/limits.md lists the same. Those of hosts and GPUs are
+ * model/enforced.c's. */
 #include "gpushare/limit/limiter.h"
-
-enum gs_enforced gs_limit_host_enforced(enum gs_limit_host_state state)
-{
-    static const enum gs_enforced hosts[] = {
-        [GS_LIMIT_HOST_READY] = GS_ENFORCED_DMEM,
-        [GS_LIMIT_HOST_NO_MOUNT] = GS_ENFORCED_NO_MOUNT,
-        [GS_LIMIT_HOST_NO_CGROUP2] = GS_ENFORCED_NO_CGROUP2,
-        [GS_LIMIT_HOST_NO_CONTROLLER] = GS_ENFORCED_NO_CONTROLLER,
-        [GS_LIMIT_HOST_NO_PODS] = GS_ENFORCED_NO_PODS,
-        [GS_LIMIT_HOST_READ_ONLY] = GS_ENFORCED_READ_ONLY,
-        [GS_LIMIT_HOST_DENIED] = GS_ENFORCED_DENIED,
-    };
-    return hosts[state];
-}
 
 static const char *const outcomes[GS_LIMIT_OUTCOME_COUNT] = {
     [GS_LIMIT_HELD] = "",

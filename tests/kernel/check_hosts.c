@@ -4,7 +4,7 @@
 
 #include <sys/stat.h>
 
-void check_host_without(enum gs_limit_host_state expected)
+void check_host_without(enum gs_enforced expected)
 {
     static const char *const addresses[] = {"00000000:41:00.0"};
     struct gs_limiter *limiter = NULL;
@@ -13,10 +13,10 @@ void check_host_without(enum gs_limit_host_state expected)
     const struct gs_limit limit = {REGION_0, GIB};
     struct gs_limit_result result;
     gs_limiter_new(&options, &limiter, NULL);
-    enum gs_limit_host_state host = gs_limiter_look(limiter, addresses, 1, &gpu);
-    check(host == expected, "the host: %s", gs_enforced_reason(gs_limit_host_enforced(host)));
-    check(gpu.state == GS_REGION_ABSENT, "its GPU has no region");
-    if (expected == GS_LIMIT_HOST_NO_CONTROLLER) {
+    enum gs_enforced host = gs_limiter_look(limiter, addresses, 1, &gpu);
+    check(host == expected, "the host: %s", gs_enforced_reason(host));
+    check(gpu.state == GS_ENFORCED_ABSENT, "its GPU has no region");
+    if (expected == GS_ENFORCED_NO_CONTROLLER) {
         mkdir(MOUNT "/kubepods", 0755);
         mkdir(MOUNT "/kubepods/poda", 0755);
         check(gs_limiter_hold(limiter, "a", &limit, 1, &result) == GS_LIMIT_NO_FILES,

@@ -26,17 +26,15 @@ static enum gs_limit_outcome hold(struct gs_limiter *limiter, const char *uid, c
 static void the_host_can_limit(struct gs_limiter *limiter)
 {
     struct gs_region gpus[2];
-    enum gs_limit_host_state host = gs_limiter_look(limiter, addresses, 2, gpus);
-    check(host == GS_LIMIT_HOST_NO_PODS, "a host without a kubelet: %s",
-          gs_enforced_reason(gs_limit_host_enforced(host)));
+    enum gs_enforced host = gs_limiter_look(limiter, addresses, 2, gpus);
+    check(host == GS_ENFORCED_NO_PODS, "a host without a kubelet: %s", gs_enforced_reason(host));
     fact("before anybody wrote to the root's cgroup.subtree_control, GPU 0 is: %s",
-         gs_enforced_reason(gs_region_state_enforced(gpus[0].state)));
+         gs_enforced_reason(gpus[0].state));
     check(gs_limiter_tree(limiter)->root_count == 0, "no folder of pods yet");
     pod_make("a", GS_QOS_BURSTABLE);
     host = gs_limiter_look(limiter, addresses, 2, gpus);
-    check(host == GS_LIMIT_HOST_READY, "the host is %s",
-          gs_enforced_reason(gs_limit_host_enforced(host)));
-    check(gpus[0].state == GS_REGION_USABLE && gpus[1].state == GS_REGION_USABLE,
+    check(host == GS_ENFORCED_DMEM, "the host is %s", gs_enforced_reason(host));
+    check(gpus[0].state == GS_ENFORCED_DMEM && gpus[1].state == GS_ENFORCED_DMEM,
           "%s is \"%s\", %s is \"%s\"", addresses[0], gpus[0].name, addresses[1], gpus[1].name);
     check(gs_limiter_tree(limiter)->root_count == 1, "the pods' folder is found: %s",
           gs_limiter_tree(limiter)->roots[0]);

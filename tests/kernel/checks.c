@@ -90,7 +90,7 @@ static void run(const char *checks)
 {
     if (!strcmp(checks, "hybrid")) {
         mount_hybrid();
-        check_host_without(GS_LIMIT_HOST_NO_CGROUP2);
+        check_host_without(GS_ENFORCED_NO_CGROUP2);
         return;
     }
     if (!strcmp(checks, "node")) {
@@ -101,7 +101,7 @@ static void run(const char *checks)
     put_mount("cgroup2", MOUNT, "cgroup2", "nsdelegate");
     load_driver(!strcmp(checks, "cost") ? "gpus=8" : "");
     if (!strcmp(checks, "none")) {
-        check_host_without(GS_LIMIT_HOST_NO_CONTROLLER);
+        check_host_without(GS_ENFORCED_NO_CONTROLLER);
         check_watch();
     } else if (!strcmp(checks, "cost")) {
         check_cost();

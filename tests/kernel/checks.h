@@ -72,6 +72,6 @@ void check_cost(void);
 void check_watch(void);
 /* A line of bash, in the host's own file system. */
 void check_host_program(const char *script);
-void check_host_without(enum gs_limit_host_state expected);
+void check_host_without(enum gs_enforced expected);
 
 #endif

@@ -62,8 +62,8 @@ GS_DEFINE_CLEANUP(struct gs_keeper *, gs_keeper_free)
 
 /* By GPU index, copied: what gs_limiter_look() said; host: its result. count at most GS_GPUS_MAX.
  */
-void gs_keeper_gpus(struct gs_keeper *keeper, enum gs_limit_host_state host,
-                    const struct gs_region *gpus, size_t count);
+void gs_keeper_gpus(struct gs_keeper *keeper, enum gs_enforced host, const struct gs_region *gpus,
+                    size_t count);
 
 /* Whether limits are written and hold on this GPU, or why not: what was read back of the pods there
  * when they were last looked at. */

@@ -25,7 +25,7 @@
  *
  *   gs_limiter_new(&(struct gs_limiter_options){.mount = "/sys/fs/cgroup"}, &limiter, &err);
  *   gs_limiter_look(limiter, addresses, gpu_count, regions);     at start, after driver events
- *   if (regions[0].region.state == GS_REGION_USABLE) ...
+ *   if (regions[0].state == GS_ENFORCED_DMEM) ...
  *   struct gs_limit limit = {regions[0].region.name, 8ULL << 30};
  *   switch (gs_limiter_hold(limiter, uid, &limit, 1, &result)) ...   as soon as its cgroup appears
  *   gs_limiter_verify(limiter, uid, &limit, 1, &result);              before a container starts
@@ -53,24 +53,12 @@ GS_DEFINE_CLEANUP(struct gs_limiter *, gs_limiter_free)
 
 /* ---- what this host can do ---- */
 
-enum gs_limit_host_state {
-    GS_LIMIT_HOST_READY,
-    GS_LIMIT_HOST_NO_MOUNT,      /* nothing is at the mount's path, or it cannot be read */
-    GS_LIMIT_HOST_NO_CGROUP2,    /* cgroup v1, or hybrid */
-    GS_LIMIT_HOST_NO_CONTROLLER, /* the kernel has no dmem controller, or it is off */
-    GS_LIMIT_HOST_NO_PODS,       /* no kubelet keeps pods below this mount (yet) */
-    GS_LIMIT_HOST_READ_ONLY, /* of the last two: use can be read, limits can be written in none */
-    GS_LIMIT_HOST_DENIED,    /* of the pods' folders */
-};
-
-/* What it means for every GPU: GS_ENFORCED_DMEM when ready. */
-enum gs_enforced gs_limit_host_enforced(enum gs_limit_host_state state);
-
 /* Looks anew at the host, at the regions of all GPUs of the node, and for the pods' folders.
  * addresses: PCI, as the driver writes them; NULL for a GPU that has none. ret has room for count:
- * ABSENT while the host has no controller. */
-enum gs_limit_host_state gs_limiter_look(struct gs_limiter *limiter, const char *const *addresses,
-                                         size_t count, struct gs_region *ret);
+ * ABSENT while the host has no controller. GS_ENFORCED_DMEM: limits can be written here; else why
+ * not. */
+enum gs_enforced gs_limiter_look(struct gs_limiter *limiter, const char *const *addresses,
+                                 size_t count, struct gs_region *ret);
 
 /* Where pods' cgroups are. *Borrowed* from the limiter; changed by gs_limiter_look(), and by any
  * call while no folder of pods was found yet. */

@@ -31,21 +31,10 @@ bool gs_pci_parse(const char *text, size_t len, struct gs_pci *ret);
 /* The same device; a function that one of them does not name is no difference. */
 bool gs_pci_same(const struct gs_pci *a, const struct gs_pci *b);
 
-enum gs_region_state {
-    GS_REGION_USABLE,     /* this region and no other is this GPU's and no other's */
-    GS_REGION_AMBIGUOUS,  /* several regions have its address: a card of several tiles */
-    GS_REGION_SHARED,     /* another GPU has the same address: instances of one card (MIG) */
-    GS_REGION_ABSENT,     /* no region: the driver registers none, or not yet */
-    GS_REGION_NO_ADDRESS, /* the GPU's PCI address is not known */
-    GS_REGION_INSTANCE    /* a part of a card that its driver has divided: said by the caller */
-};
-
-/* What that means for limits: GS_ENFORCED_DMEM when usable. */
-enum gs_enforced gs_region_state_enforced(enum gs_region_state state);
-
 struct gs_region {
-    enum gs_region_state state;
-    char name[GS_DMEM_REGION_BYTES]; /* when usable, else "" */
+    enum gs_enforced state; /* GS_ENFORCED_DMEM: this region and no other is this GPU's and no
+                               other's; else why there is none */
+    char name[GS_DMEM_REGION_BYTES]; /* with GS_ENFORCED_DMEM, else "" */
 };
 
 /* Of GPU `which` of all GPUs of the node; NULL or "" among the addresses: not known. lines: those

@@ -16,17 +16,19 @@ enum gs_enforced {
     GS_ENFORCED_MIG,     /* by the hardware: no other pod is in this instance of a card */
     GS_ENFORCED_HOOK,    /* by a preloaded library, calls of CUDA that it knows */
     GS_ENFORCED_NOT_ON,  /* it could be, and --enforce is off or observe */
-    GS_ENFORCED_NO_MOUNT,
-    GS_ENFORCED_NO_CGROUP2,
-    GS_ENFORCED_NO_CONTROLLER,
-    GS_ENFORCED_NO_PODS,
-    GS_ENFORCED_READ_ONLY,
-    GS_ENFORCED_DENIED,
-    GS_ENFORCED_AMBIGUOUS,
-    GS_ENFORCED_SHARED,
-    GS_ENFORCED_ABSENT,
-    GS_ENFORCED_NO_ADDRESS,
-    GS_ENFORCED_INSTANCE,
+    /* of the host, so of all its GPUs: */
+    GS_ENFORCED_NO_MOUNT,      /* nothing is at the mount's path, or it cannot be read */
+    GS_ENFORCED_NO_CGROUP2,    /* cgroup v1, or hybrid */
+    GS_ENFORCED_NO_CONTROLLER, /* the kernel has no dmem controller, or it is off */
+    GS_ENFORCED_NO_PODS,       /* no kubelet keeps pods below this mount (yet) */
+    GS_ENFORCED_READ_ONLY,     /* use can be read, limits can be written in none of */
+    GS_ENFORCED_DENIED,        /* the pods' folders */
+    /* of a GPU: */
+    GS_ENFORCED_AMBIGUOUS,  /* several regions have its address: a card of several tiles */
+    GS_ENFORCED_SHARED,     /* another GPU has the same address: instances of one card (MIG) */
+    GS_ENFORCED_ABSENT,     /* no region: the driver registers none, or not yet */
+    GS_ENFORCED_NO_ADDRESS, /* its PCI address is not known */
+    GS_ENFORCED_INSTANCE,   /* a part of a card that its driver has divided */
     GS_ENFORCED_NOT_HELD,
     GS_ENFORCED_MPS_AWAY,
     GS_ENFORCED_HOOK_AWAY,

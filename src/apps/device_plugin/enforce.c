@@ -18,11 +18,11 @@ enum { WHERE_BYTES = 256 };
 
 /* Whether a region can be its: a card that is gone, or divided, may have left its address to
  * another, and no driver limits an instance, also when it has the card's address for itself. */
-static enum gs_region_state takes_part(const struct gs_gpu_set *set, const struct gs_gpu *gpu)
+static enum gs_enforced takes_part(const struct gs_gpu_set *set, const struct gs_gpu *gpu)
 {
     if (set->gone & GS_GPU_BIT(gpu->idx))
-        return GS_REGION_ABSENT;
-    return gs_gpu_is_instance(gpu) ? GS_REGION_INSTANCE : GS_REGION_USABLE;
+        return GS_ENFORCED_ABSENT;
+    return gs_gpu_is_instance(gpu) ? GS_ENFORCED_INSTANCE : GS_ENFORCED_DMEM;
 }
 
 /* By GPU index, as the keeper wants them. */
@@ -31,7 +31,7 @@ static size_t addresses_of(const struct gs_gpu_set *set, const char *addresses[G
     size_t count = 0;
     for (uint32_t i = 0; i < set->count; i++) {
         const struct gs_gpu *gpu = &set->gpus[i];
-        if (takes_part(set, gpu) == GS_REGION_USABLE)
+        if (takes_part(set, gpu) == GS_ENFORCED_DMEM)
             addresses[gpu->idx] = gpu->pci;
         if (gpu->idx >= count)
             count = gpu->idx + 1;
@@ -42,8 +42,8 @@ static size_t addresses_of(const struct gs_gpu_set *set, const char *addresses[G
 static void leave_out(const struct gs_gpu_set *set, struct gs_region gpus[GS_GPUS_MAX])
 {
     for (uint32_t i = 0; i < set->count; i++) {
-        enum gs_region_state state = takes_part(set, &set->gpus[i]);
-        if (state != GS_REGION_USABLE)
+        enum gs_enforced state = takes_part(set, &set->gpus[i]);
+        if (state != GS_ENFORCED_DMEM)
             gpus[set->gpus[i].idx] = (struct gs_region){.state = state};
     }
 }
@@ -53,8 +53,7 @@ static void look(struct plugin *plugin)
     struct enforce *enforce = &plugin->enforce;
     const char *addresses[GS_GPUS_MAX] = {NULL};
     size_t count = addresses_of(&plugin->devices.set, addresses);
-    enum gs_limit_host_state host =
-        gs_limiter_look(enforce->limiter, addresses, count, enforce->gpus);
+    enum gs_enforced host = gs_limiter_look(enforce->limiter, addresses, count, enforce->gpus);
     leave_out(&plugin->devices.set, enforce->gpus);
     enforce->gpu_count = count;
     gs_keeper_gpus(enforce->keeper, host, enforce->gpus, count);
@@ -138,7 +137,7 @@ static bool is_limited(struct plugin *plugin, const char *uid, gs_gpu_mask gpus)
     size_t count = 0;
     uint32_t idx;
     GS_FOR_EACH_GPU (idx, gpus) {
-        if (idx >= enforce->gpu_count || enforce->gpus[idx].state != GS_REGION_USABLE)
+        if (idx >= enforce->gpu_count || enforce->gpus[idx].state != GS_ENFORCED_DMEM)
             return false;
         limits[count++] = (struct gs_limit){.region = enforce->gpus[idx].name};
     }

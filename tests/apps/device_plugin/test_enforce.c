@@ -167,7 +167,7 @@ static void one_present_gpu_has_an_address(void **state)
         look();
         for (uint32_t i = 0; i < 3; i++) {
             row_equal(r->row, plugin.devices.set.gpus[i].enforced, r->gpus[i].enforced);
-            row_equal(r->row, plugin.enforce.gpus[i].state == GS_REGION_USABLE,
+            row_equal(r->row, plugin.enforce.gpus[i].state == GS_ENFORCED_DMEM,
                       r->gpus[i].enforced == GS_ENFORCED_DMEM);
         }
         close_fixture(&f);

@@ -16,7 +16,7 @@ struct fixture {
 static void look(struct fixture *f)
 {
     struct gs_region gpus[2];
-    enum gs_limit_host_state host = gs_limiter_look(f->limiter, addresses, 2, gpus);
+    enum gs_enforced host = gs_limiter_look(f->limiter, addresses, 2, gpus);
     gs_keeper_gpus(f->keeper, host, gpus, 2);
 }
 

@@ -54,25 +54,25 @@ static void a_host_can_limit_or_says_why_not(void **state)
         const char *row;
         int check_error;
         const char *controllers, *capacity; /* NULL: no such file */
-        enum gs_limit_host_state host;
-        enum gs_region_state gpu;
+        enum gs_enforced host;
+        enum gs_enforced gpu;
     } rows[] = {
-        {"ready", 0, "cpu dmem\n", REGION_0 " 16\n", GS_LIMIT_HOST_READY, GS_REGION_USABLE},
-        {"nothing there", ENOENT, "cpu dmem\n", REGION_0 " 16\n", GS_LIMIT_HOST_NO_MOUNT,
-         GS_REGION_ABSENT},
-        {"cgroup v1", EMEDIUMTYPE, "cpu dmem\n", REGION_0 " 16\n", GS_LIMIT_HOST_NO_CGROUP2,
-         GS_REGION_ABSENT},
-        {"an older kernel", 0, "cpu memory misc\n", NULL, GS_LIMIT_HOST_NO_CONTROLLER,
-         GS_REGION_ABSENT},
+        {"ready", 0, "cpu dmem\n", REGION_0 " 16\n", GS_ENFORCED_DMEM, GS_ENFORCED_DMEM},
+        {"nothing there", ENOENT, "cpu dmem\n", REGION_0 " 16\n", GS_ENFORCED_NO_MOUNT,
+         GS_ENFORCED_ABSENT},
+        {"cgroup v1", EMEDIUMTYPE, "cpu dmem\n", REGION_0 " 16\n", GS_ENFORCED_NO_CGROUP2,
+         GS_ENFORCED_ABSENT},
+        {"an older kernel", 0, "cpu memory misc\n", NULL, GS_ENFORCED_NO_CONTROLLER,
+         GS_ENFORCED_ABSENT},
         {"a word that only begins so", 0, "dmemory cdmem\n", REGION_0 " 16\n",
-         GS_LIMIT_HOST_NO_CONTROLLER, GS_REGION_ABSENT},
-        {"unreadable", 0, NULL, REGION_0 " 16\n", GS_LIMIT_HOST_NO_MOUNT, GS_REGION_ABSENT},
-        {"longer than is read", 0, endless, REGION_0 " 16\n", GS_LIMIT_HOST_NO_MOUNT,
-         GS_REGION_ABSENT},
-        {"no root file yet", 0, "dmem\n", NULL, GS_LIMIT_HOST_READY, GS_REGION_ABSENT},
-        {"no driver", 0, "dmem\n", "", GS_LIMIT_HOST_READY, GS_REGION_ABSENT},
-        {"a file that is not the kernel's", 0, "dmem\n", "what\n", GS_LIMIT_HOST_READY,
-         GS_REGION_ABSENT},
+         GS_ENFORCED_NO_CONTROLLER, GS_ENFORCED_ABSENT},
+        {"unreadable", 0, NULL, REGION_0 " 16\n", GS_ENFORCED_NO_MOUNT, GS_ENFORCED_ABSENT},
+        {"longer than is read", 0, endless, REGION_0 " 16\n", GS_ENFORCED_NO_MOUNT,
+         GS_ENFORCED_ABSENT},
+        {"no root file yet", 0, "dmem\n", NULL, GS_ENFORCED_DMEM, GS_ENFORCED_ABSENT},
+        {"no driver", 0, "dmem\n", "", GS_ENFORCED_DMEM, GS_ENFORCED_ABSENT},
+        {"a file that is not the kernel's", 0, "dmem\n", "what\n", GS_ENFORCED_DMEM,
+         GS_ENFORCED_ABSENT},
     };
     struct fixture *f = *state;
     memset(endless + 4, ' ', sizeof(endless) - 5);
@@ -88,13 +88,10 @@ static void a_host_can_limit_or_says_why_not(void **state)
             tree_put(&f->tree, "", "cgroup.controllers", r->controllers);
         if (r->capacity)
             tree_put(&f->tree, "", "dmem.capacity", r->capacity);
-        enum gs_limit_host_state host = gs_limiter_look(f->limiter, addresses, 2, gpus);
-        row_text(r->row, gs_enforced_reason(gs_limit_host_enforced(host)),
-                 gs_enforced_reason(gs_limit_host_enforced(r->host)));
-        row_equal(r->row, gs_limit_host_enforced(host) == GS_ENFORCED_DMEM,
-                  host == GS_LIMIT_HOST_READY);
+        enum gs_enforced host = gs_limiter_look(f->limiter, addresses, 2, gpus);
+        row_equal(r->row, host, r->host);
         row_equal(r->row, gpus[0].state, r->gpu);
-        row_equal(r->row, gpus[1].state, GS_REGION_ABSENT);
+        row_equal(r->row, gpus[1].state, GS_ENFORCED_ABSENT);
     }
 }
 
@@ -105,13 +102,13 @@ static void a_host_whose_pods_cannot_be_limited_says_why(void **state)
         const char *row;
         bool pods;
         int may_put_error;
-        enum gs_limit_host_state host;
+        enum gs_enforced host;
     } rows[] = {
-        {"it can", true, 0, GS_LIMIT_HOST_READY},
-        {"no kubelet yet", false, 0, GS_LIMIT_HOST_NO_PODS},
-        {"mounted read-only", true, EROFS, GS_LIMIT_HOST_READ_ONLY},
-        {"not root", true, EACCES, GS_LIMIT_HOST_DENIED},
-        {"a security module", true, EPERM, GS_LIMIT_HOST_DENIED},
+        {"it can", true, 0, GS_ENFORCED_DMEM},
+        {"no kubelet yet", false, 0, GS_ENFORCED_NO_PODS},
+        {"mounted read-only", true, EROFS, GS_ENFORCED_READ_ONLY},
+        {"not root", true, EACCES, GS_ENFORCED_DENIED},
+        {"a security module", true, EPERM, GS_ENFORCED_DENIED},
     };
     GS_FOR_EACH_ROW (r, rows) {
         void *own = NULL;
@@ -121,12 +118,9 @@ static void a_host_whose_pods_cannot_be_limited_says_why(void **state)
         f->tree.may_put_error = r->may_put_error;
         if (!r->pods)
             tree_rmdir(&f->tree, "/kubepods");
-        enum gs_limit_host_state host = gs_limiter_look(f->limiter, addresses, 2, gpus);
-        row_text(r->row, gs_enforced_reason(gs_limit_host_enforced(host)),
-                 gs_enforced_reason(gs_limit_host_enforced(r->host)));
-        row_equal(r->row, gs_limit_host_enforced(host) == GS_ENFORCED_DMEM,
-                  host == GS_LIMIT_HOST_READY);
-        row_equal(r->row, gpus[0].state, GS_REGION_USABLE);
+        enum gs_enforced host = gs_limiter_look(f->limiter, addresses, 2, gpus);
+        row_equal(r->row, host, r->host);
+        row_equal(r->row, gpus[0].state, GS_ENFORCED_DMEM);
         row_equal(r->row, f->tree.writes + f->tree.enablings, 0);
         teardown(&own);
     }
@@ -139,20 +133,20 @@ static void whether_limits_can_be_written_is_tried(void **state)
         const char *row, *max; /* of the pods' folder; NULL: it has none */
         int put_error, may_put_error;
         bool writes;
-        enum gs_limit_host_state host;
+        enum gs_enforced host;
         int tried;
     } rows[] = {
-        {"it can", REGION_0 " max\n", 0, 0, true, GS_LIMIT_HOST_READY, 1},
-        {"refused", REGION_0 " max\n", EACCES, 0, true, GS_LIMIT_HOST_DENIED, 1},
-        {"read-only", REGION_0 " max\n", EROFS, 0, true, GS_LIMIT_HOST_READ_ONLY, 1},
+        {"it can", REGION_0 " max\n", 0, 0, true, GS_ENFORCED_DMEM, 1},
+        {"refused", REGION_0 " max\n", EACCES, 0, true, GS_ENFORCED_DENIED, 1},
+        {"read-only", REGION_0 " max\n", EROFS, 0, true, GS_ENFORCED_READ_ONLY, 1},
         {"refused, by one that only observes", REGION_0 " max\n", EACCES, 0, false,
-         GS_LIMIT_HOST_READY, 0},
-        {"a limit of others is not touched", REGION_0 " 77\n", EACCES, 0, true, GS_LIMIT_HOST_READY,
+         GS_ENFORCED_DMEM, 0},
+        {"a limit of others is not touched", REGION_0 " 77\n", EACCES, 0, true, GS_ENFORCED_DMEM,
          0},
         {"the one without a limit is", REGION_0 " 77\n" REGION_1 " max\n", EACCES, 0, true,
-         GS_LIMIT_HOST_DENIED, 1},
-        {"no such file", NULL, EACCES, 0, true, GS_LIMIT_HOST_READY, 0},
-        {"no such file, not permitted", NULL, 0, EPERM, true, GS_LIMIT_HOST_DENIED, 0},
+         GS_ENFORCED_DENIED, 1},
+        {"no such file", NULL, EACCES, 0, true, GS_ENFORCED_DMEM, 0},
+        {"no such file, not permitted", NULL, 0, EPERM, true, GS_ENFORCED_DENIED, 0},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct cgroup_tree tree;
@@ -170,12 +164,11 @@ static void whether_limits_can_be_written_is_tried(void **state)
         tree.may_put_error = r->may_put_error;
         const struct gs_limiter_options options = {tree.mount, &tree.host, r->writes};
         assert_int_equal(gs_limiter_new(&options, &limiter, NULL), 0);
-        enum gs_limit_host_state host = gs_limiter_look(limiter, addresses, 2, gpus);
-        row_text(r->row, gs_enforced_reason(gs_limit_host_enforced(host)),
-                 gs_enforced_reason(gs_limit_host_enforced(r->host)));
+        enum gs_enforced host = gs_limiter_look(limiter, addresses, 2, gpus);
+        row_equal(r->row, host, r->host);
         row_equal(r->row, tree.writes, r->tried);
-        row_equal(r->row, gpus[0].state, GS_REGION_USABLE);
-        row_equal(r->row, gpus[1].state, GS_REGION_USABLE);
+        row_equal(r->row, gpus[0].state, GS_ENFORCED_DMEM);
+        row_equal(r->row, gpus[1].state, GS_ENFORCED_DMEM);
         row_text(r->row, tree_get(&tree, "/kubepods", "dmem.max"), r->max ? r->max : "");
         gs_limiter_free(limiter);
         tree_rmdir(&tree, "");
@@ -187,12 +180,12 @@ static void one_tree_that_can_be_written_is_enough(void **state)
 {
     static const struct {
         const char *row, *locked;
-        enum gs_limit_host_state host;
+        enum gs_enforced host;
     } rows[] = {
-        {"both", NULL, GS_LIMIT_HOST_READY},
-        {"not that of cgroupfs", "/kubepods/", GS_LIMIT_HOST_READY},
-        {"not that of systemd", "/kubepods.slice/", GS_LIMIT_HOST_READY},
-        {"neither", "/kubepods", GS_LIMIT_HOST_READ_ONLY},
+        {"both", NULL, GS_ENFORCED_DMEM},
+        {"not that of cgroupfs", "/kubepods/", GS_ENFORCED_DMEM},
+        {"not that of systemd", "/kubepods.slice/", GS_ENFORCED_DMEM},
+        {"neither", "/kubepods", GS_ENFORCED_READ_ONLY},
     };
     GS_FOR_EACH_ROW (r, rows) {
         void *own = NULL;

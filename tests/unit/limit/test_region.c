@@ -46,73 +46,70 @@ static void a_gpu_has_exactly_one_region_or_none(void **state)
         const char *row;
         const char *addresses[3]; /* the first one's region is asked for */
         const char *capacity;
-        enum gs_region_state state;
+        enum gs_enforced state;
         const char *name;
     } rows[] = {
-        {"NVML's form", {"00000000:41:00.0"}, TWO, GS_REGION_USABLE, "nvidia/0000:41:00/vidmem"},
-        {"upper case", {"00000000:C1:00.0"}, TWO, GS_REGION_USABLE, "nvidia/0000:c1:00/vidmem"},
+        {"NVML's form", {"00000000:41:00.0"}, TWO, GS_ENFORCED_DMEM, "nvidia/0000:41:00/vidmem"},
+        {"upper case", {"00000000:C1:00.0"}, TWO, GS_ENFORCED_DMEM, "nvidia/0000:c1:00/vidmem"},
         {"upper case in the region",
          {"0000:c1:00.0"},
          "nvidia/0000:C1:00/vidmem 1\n",
-         GS_REGION_USABLE,
+         GS_ENFORCED_DMEM,
          "nvidia/0000:C1:00/vidmem"},
         {"another driver's form",
          {"0000:79:00.0"},
          "drm/0000:79:00.0/vram 1\n",
-         GS_REGION_USABLE,
+         GS_ENFORCED_DMEM,
          "drm/0000:79:00.0/vram"},
         {"the address is the last component",
          {"0000:79:00.0"},
          "vram/0000:79:00.0 1\n",
-         GS_REGION_USABLE,
+         GS_ENFORCED_DMEM,
          "vram/0000:79:00.0"},
-        {"no regions", {"0000:41:00.0"}, "", GS_REGION_ABSENT, ""},
-        {"others' regions", {"0000:42:00.0"}, TWO, GS_REGION_ABSENT, ""},
-        {"another domain", {"0001:41:00.0"}, TWO, GS_REGION_ABSENT, ""},
-        {"another function", {"0000:79:00.0"}, "drm/0000:79:00.1/vram 1\n", GS_REGION_ABSENT, ""},
+        {"no regions", {"0000:41:00.0"}, "", GS_ENFORCED_ABSENT, ""},
+        {"others' regions", {"0000:42:00.0"}, TWO, GS_ENFORCED_ABSENT, ""},
+        {"another domain", {"0001:41:00.0"}, TWO, GS_ENFORCED_ABSENT, ""},
+        {"another function", {"0000:79:00.0"}, "drm/0000:79:00.1/vram 1\n", GS_ENFORCED_ABSENT, ""},
         {"only a part of a component",
          {"0000:41:00.0"},
          "nvidia/x0000:41:00/vidmem 1\n",
-         GS_REGION_ABSENT,
+         GS_ENFORCED_ABSENT,
          ""},
         {"a card of two tiles",
          {"0000:79:00.0"},
          "drm/0000:79:00.0/vram0 1\ndrm/0000:79:00.0/vram1 1\n",
-         GS_REGION_AMBIGUOUS,
+         GS_ENFORCED_AMBIGUOUS,
          ""},
         {"two instances of one card",
          {"0000:41:00.0", "0000:c1:00.0", "00000000:41:00.0"},
          TWO,
-         GS_REGION_SHARED,
+         GS_ENFORCED_SHARED,
          ""},
         {"two functions of one card, a region without function",
          {"0000:41:00.0", "0000:41:00.1"},
          TWO,
-         GS_REGION_SHARED,
+         GS_ENFORCED_SHARED,
          ""},
         {"two functions of one card, a region each",
          {"0000:79:00.1", "0000:79:00.0"},
          "drm/0000:79:00.0/vram 1\ndrm/0000:79:00.1/vram 1\n",
-         GS_REGION_USABLE,
+         GS_ENFORCED_DMEM,
          "drm/0000:79:00.1/vram"},
         {"beside a GPU without address",
          {"0000:41:00.0", NULL, ""},
          TWO,
-         GS_REGION_USABLE,
+         GS_ENFORCED_DMEM,
          "nvidia/0000:41:00/vidmem"},
-        {"no address", {NULL, "0000:41:00.0"}, TWO, GS_REGION_NO_ADDRESS, ""},
-        {"an address that is none", {"card0"}, TWO, GS_REGION_NO_ADDRESS, ""},
+        {"no address", {NULL, "0000:41:00.0"}, TWO, GS_ENFORCED_NO_ADDRESS, ""},
+        {"an address that is none", {"card0"}, TWO, GS_ENFORCED_NO_ADDRESS, ""},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_dmem_line lines[GS_DMEM_LINES_MAX];
         size_t count = 0;
         assert_int_equal(gs_dmem_parse(gs_slice_of(r->capacity), lines, &count, NULL), 0);
         struct gs_region region = gs_region_of(r->addresses, 3, 0, lines, count);
-        row_text(r->row, gs_enforced_reason(gs_region_state_enforced(region.state)),
-                 gs_enforced_reason(gs_region_state_enforced(r->state)));
+        row_equal(r->row, region.state, r->state);
         row_text(r->row, region.name, r->name);
-        row_equal(r->row, gs_region_state_enforced(region.state) == GS_ENFORCED_DMEM,
-                  region.state == GS_REGION_USABLE);
     }
 }
 
