@@ -5,74 +5,43 @@
 #include <string.h>
 
 #include "gpushare/base/array.h"
-#include "gpushare/base/cleanup.h"
 
 void gs_classes_release(struct gs_classes *classes)
 {
     for (uint32_t i = 0; i < classes->count; i++)
-        free(classes->all[i].texts);
+        free((void *)classes->all[i].model);
     free(classes->all);
-    gs_index_release(&classes->by_kind);
+    gs_index_release(&classes->by_hash);
     *classes = (struct gs_classes){0};
 }
 
-struct kind {
-    uint32_t units, gpu_count;
-    int32_t cpu_milli;
-    struct gs_slice model, model_deny;
-};
-
-struct kind_key {
+struct hash_key {
     const struct gs_class *all;
-    const struct kind *kind;
+    uint64_t hash;
 };
 
-static bool same_kind(const void *ctx, uint32_t slot)
+static bool same_hash(const void *ctx, uint32_t slot)
 {
-    const struct kind_key *key = ctx;
-    const struct gs_class *class = &key->all[slot];
-    return class->units == key->kind->units && class->gpu_count == key->kind->gpu_count &&
-           class->cpu_milli == key->kind->cpu_milli &&
-           gs_slice_eq(gs_slice_of(class->model), key->kind->model) &&
-           gs_slice_eq(gs_slice_of(class->model_deny), key->kind->model_deny);
+    const struct hash_key *key = ctx;
+    return key->all[slot].hash == key->hash;
 }
 
-static uint64_t hash_kind(const struct kind *kind)
+static uint64_t hash_of(const struct gs_ask *ask)
 {
-    uint64_t words[] = {
-        kind->units,
-        kind->gpu_count,
-        (uint64_t)kind->cpu_milli,
-        kind->model.len ? gs_hash_bytes(kind->model.at, kind->model.len) : 0,
-        kind->model_deny.len ? gs_hash_bytes(kind->model_deny.at, kind->model_deny.len) : 0,
+    const uint64_t words[] = {
+        ask->units,
+        ask->gpu_count,
+        (uint64_t)gs_class_cpu(ask->cpu_milli),
+        gs_hash_slice(ask->model),
+        gs_hash_slice(ask->model_deny),
     };
     return gs_hash_bytes(words, sizeof(words));
 }
 
-static struct kind kind_of_ask(const struct gs_ask *ask)
-{
-    struct kind kind = {.cpu_milli = gs_class_cpu(ask->cpu_milli), .gpu_count = 1};
-    if (!ask->units)
-        return kind;
-    kind.units = ask->units;
-    kind.gpu_count = ask->gpu_count;
-    kind.model = ask->model;
-    kind.model_deny = ask->model_deny;
-    return kind;
-}
-
-static struct kind kind_of_class(const struct gs_class *class)
-{
-    return (struct kind){class->units, class->gpu_count, class->cpu_milli,
-                         gs_slice_of(class->model), gs_slice_of(class->model_deny)};
-}
-
 static void halve(struct gs_classes *classes)
 {
-    for (uint32_t i = 0; i < classes->count; i++) {
-        struct kind kind = kind_of_class(&classes->all[i]);
-        gs_index_remove(&classes->by_kind, hash_kind(&kind), i);
-    }
+    for (uint32_t i = 0; i < classes->count; i++)
+        gs_index_remove(&classes->by_hash, classes->all[i].hash, i);
     uint32_t kept = 0;
     classes->pods = 0;
     classes->gpu_pods = 0;
@@ -80,78 +49,66 @@ static void halve(struct gs_classes *classes)
         struct gs_class class = classes->all[i];
         class.count /= 2;
         if (!class.count) {
-            free(class.texts);
+            free((void *)class.model);
             continue;
         }
         classes->all[kept] = class;
-        struct kind kind = kind_of_class(&class);
-        gs_index_insert(&classes->by_kind, hash_kind(&kind), kept++); /* there was room for all */
+        gs_index_insert(&classes->by_hash, class.hash, kept++); /* there was room for all */
         classes->pods += class.count;
         classes->gpu_pods += class.units ? class.count : 0;
     }
     classes->count = kept;
 }
 
-static struct gs_class *append(struct gs_classes *classes, const struct kind *kind)
+static struct gs_class *append_class(struct gs_classes *classes, const struct gs_ask *ask,
+                                     uint64_t hash)
 {
     while (classes->count == GS_CLASSES_MAX)
         halve(classes);
     if (!gs_array_reach(&classes->all, &classes->cap, classes->count, sizeof(*classes->all)))
         return NULL;
-    char *text = calloc(1, kind->model.len + kind->model_deny.len + 2);
-    if (!text || gs_index_reserve(&classes->by_kind) < 0) {
+    char *text = calloc(1, ask->model.len + ask->model_deny.len + 2);
+    if (!text || gs_index_reserve(&classes->by_hash) < 0) {
         free(text);
         return NULL;
     }
-    char *deny = text + kind->model.len + 1;
-    if (kind->model.len)
-        memcpy(text, kind->model.at, kind->model.len);
-    if (kind->model_deny.len)
-        memcpy(deny, kind->model_deny.at, kind->model_deny.len);
-    gs_index_insert(&classes->by_kind, hash_kind(kind), classes->count);
+    char *deny = text + ask->model.len + 1;
+    if (ask->model.len)
+        memcpy(text, ask->model.at, ask->model.len);
+    if (ask->model_deny.len)
+        memcpy(deny, ask->model_deny.at, ask->model_deny.len);
+    gs_index_insert(&classes->by_hash, hash, classes->count);
     struct gs_class *class = &classes->all[classes->count++];
-    *class = (struct gs_class){0, kind->units, kind->gpu_count, kind->cpu_milli, text, deny, text};
+    *class = (struct gs_class){0,    ask->units, ask->gpu_count, gs_class_cpu(ask->cpu_milli), text,
+                               deny, hash};
     return class;
 }
 
 void gs_classes_add(struct gs_classes *classes, const struct gs_ask *ask)
 {
+    const struct gs_ask cpu_alone = {.cpu_milli = ask->cpu_milli, .gpu_count = 1};
+    const struct gs_ask *counted = ask->units ? ask : &cpu_alone;
     if (classes->pods >= GS_CLASSES_HALVE)
         halve(classes);
-    struct kind kind = kind_of_ask(ask);
-    struct kind_key key = {classes->all, &kind};
-    uint32_t slot = gs_index_find(&classes->by_kind, hash_kind(&kind), same_kind, &key);
-    struct gs_class *class = slot != GS_INDEX_NONE ? &classes->all[slot] : append(classes, &kind);
+    struct hash_key key = {classes->all, hash_of(counted)};
+    uint32_t slot = gs_index_find(&classes->by_hash, key.hash, same_hash, &key);
+    struct gs_class *class =
+        slot != GS_INDEX_NONE ? &classes->all[slot] : append_class(classes, counted, key.hash);
     if (!class)
         return;
     class->count++;
     classes->pods++;
-    classes->gpu_pods += kind.units ? 1 : 0;
+    classes->gpu_pods += ask->units ? 1 : 0;
 }
 
-static size_t text_bytes(const struct gs_class *class)
+struct gs_class *gs_classes_copy(const struct gs_classes *classes, struct gs_arena *arena)
 {
-    return strlen(class->model) + strlen(class->model_deny) + 2;
-}
-
-int gs_classes_copy(const struct gs_classes *classes, struct gs_class_list *ret)
-{
-    size_t bytes = 1;
-    for (uint32_t i = 0; i < classes->count; i++)
-        bytes += text_bytes(&classes->all[i]);
-    _cleanup_free_ struct gs_class *all = calloc(classes->count + 1u, sizeof(*all));
-    _cleanup_free_ char *texts = malloc(bytes);
-    if (!all || !texts)
-        return -1;
-    char *at = texts;
-    for (uint32_t i = 0; i < classes->count; i++) {
-        all[i] = classes->all[i];
-        memcpy(at, all[i].model, text_bytes(&all[i]));
-        all[i].model_deny = at + (all[i].model_deny - all[i].model);
-        all[i].model = at;
-        all[i].texts = NULL;
-        at += text_bytes(&all[i]);
+    struct gs_class *all = gs_arena_extend(arena, classes->all, classes->count, 1, sizeof(*all));
+    for (uint32_t i = 0; all && i < classes->count; i++) {
+        all[i].model = gs_arena_strdup(arena, all[i].model);
+        all[i].model_deny = gs_arena_strdup(arena, all[i].model_deny);
+        if (!all[i].model || !all[i].model_deny)
+            return NULL;
     }
-    *ret = (struct gs_class_list){gs_steal(&all), gs_steal(&texts), classes->count};
-    return 0;
+    return all;
 }

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gpushare/base/arena.h"
 #include "gpushare/base/index.h"
 #include "gpushare/core/placement.h"
 
@@ -21,9 +22,9 @@ struct gs_class {
     uint32_t units; /* per GPU; 0: a pod without GPU memory, gpu_count 1 */
     uint32_t gpu_count;
     int32_t cpu_milli;
-    const char *model;
-    const char *model_deny; /* right behind model's end */
-    char *texts;            /* both, owned by a struct gs_classes; not looked at by others */
+    const char *model; /* of a struct gs_classes: owned, and the next lies behind it */
+    const char *model_deny;
+    uint64_t hash; /* of all but the count; what has the same is the same */
 };
 
 struct gs_classes {
@@ -31,7 +32,7 @@ struct gs_classes {
     uint32_t count, cap;
     uint64_t pods;     /* sum of counts */
     uint64_t gpu_pods; /* of those with units */
-    struct gs_index by_kind;
+    struct gs_index by_hash;
 };
 
 void gs_classes_release(struct gs_classes *classes);
@@ -39,14 +40,8 @@ void gs_classes_release(struct gs_classes *classes);
 /* One pod more. Out of memory: the pod is not counted. */
 void gs_classes_add(struct gs_classes *classes, const struct gs_ask *ask);
 
-/* The classes as they are now, in two blocks of memory (*caller frees* both): the records, and the
- * texts that they point to. -1: out of memory. An empty list is one record long, count 0. */
-struct gs_class_list {
-    struct gs_class *all;
-    char *texts;
-    uint32_t count;
-};
-int gs_classes_copy(const struct gs_classes *classes, struct gs_class_list *ret);
+/* classes->count classes as they are now, in the arena with their texts. NULL: out of memory. */
+struct gs_class *gs_classes_copy(const struct gs_classes *classes, struct gs_arena *arena);
 
 /* CPU of an ask or a node as the tables keep it. */
 static inline int32_t gs_class_cpu(int64_t milli)

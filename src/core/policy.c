@@ -15,6 +15,7 @@ struct gs_policies *gs_policies_new(void)
     pthread_mutex_init(&policies->learn_lock, NULL);
     pthread_mutex_init(&policies->refresh_lock, NULL);
     pthread_mutex_init(&policies->kinds.lock, NULL);
+    policies->supply = (struct gs_supply){0, policies->model_units, policies->model_names};
     policies->due_at = GS_LEARN_MIN;
     if (gs_memo_init(&policies->choices, CHOICE_BITS) < 0 ||
         gs_memo_init(&policies->states, STATE_BITS) < 0) {
@@ -30,8 +31,6 @@ void gs_policies_free(struct gs_policies *policies)
         return;
     gs_policy_table_free(policies->table);
     gs_classes_release(&policies->classes);
-    free(policies->supply.units);
-    free(policies->supply.names);
     gs_memo_release(&policies->choices);
     gs_memo_release(&policies->states);
     pthread_mutex_destroy(&policies->table_lock);
@@ -75,12 +74,12 @@ static void choose_remembered(struct gs_chooser *chooser, const struct gs_node_v
 {
     struct gs_policies *policies = chooser->policies;
     uint64_t generation = atomic_load_explicit(&policies->generation, memory_order_acquire);
-    const bool kept = generation && view->version && chooser->kind;
+    const bool kept = generation && view->version;
     if (kept && remembers(chooser, view, generation, ret))
         return;
     if (chooser->hurried) {
         const struct gs_node_view *alone = chooser->alone ? chooser->alone : view;
-        if (!generation || !alone->version || !chooser->kind ||
+        if (!generation || !alone->version ||
             (!remembers(chooser, alone, generation, ret) &&
              !remembers(chooser, alone, generation - 1, ret)))
             ret->loss = GS_LOSS_UNKNOWN;

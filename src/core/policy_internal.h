@@ -21,7 +21,9 @@ struct gs_policies {
     /* guards the following; a refresh copies under it, builds without */
     pthread_mutex_t learn_lock;
     struct gs_classes classes;
-    struct gs_supply supply;
+    struct gs_supply supply; /* its lists are the next two */
+    uint64_t model_units[GS_MODELS_MAX + 1];
+    char model_names[GS_MODELS_MAX + 1][GS_MODEL_BYTES];
     uint64_t learnt; /* pods with GPU memory, ever */
     uint64_t due_at; /* ... at which a refresh is worth while */
     bool supply_moved;

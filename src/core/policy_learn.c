@@ -58,19 +58,14 @@ void gs_policies_learn(struct gs_policies *policies, const struct gs_ask *ask)
 
 /* --- supply --- */
 
-/* GPU memory by model number, and one past the highest number. Numbers are the ledger's: few. */
-static uint32_t count_supply(const struct gs_ledger *ledger, uint64_t *units, uint32_t room)
+/* GPU memory by model number of the ledger. */
+static void count_supply(const struct gs_ledger *ledger, uint64_t units[GS_MODELS_MAX + 1])
 {
-    uint32_t models = 1;
     for (uint32_t slot = 0; slot < gs_ledger_slots(ledger); slot++) {
         const struct gs_node_view *view = gs_ledger_view_at(ledger, slot);
-        for (uint32_t i = 0; view && i < view->gpu_count; i++) {
-            uint32_t model = view->gpus[i].model < room ? view->gpus[i].model : 0;
-            units[model] += view->gpus[i].total_units;
-            models = model >= models ? model + 1 : models;
-        }
+        for (uint32_t i = 0; view && i < view->gpu_count; i++)
+            units[view->gpus[i].model] += view->gpus[i].total_units;
     }
-    return models;
 }
 
 /* More than an eighth more or less: worth a new price. */
@@ -80,57 +75,39 @@ static bool moved(uint64_t then, uint64_t now)
     return change > then / 8;
 }
 
-static int grow_supply(struct gs_supply *supply, uint32_t models)
-{
-    void *units = reallocarray(supply->units, models, sizeof(*supply->units));
-    if (!units)
-        return -1;
-    supply->units = units;
-    void *names = reallocarray(supply->names, models, sizeof(*supply->names));
-    if (!names)
-        return -1;
-    supply->names = names;
-    memset(supply->names + supply->models, 0, (models - supply->models) * sizeof(*supply->names));
-    supply->models = models;
-    return 0;
-}
-
 /* True when a number is another model's than it was. */
 static bool name_supply(struct gs_supply *supply, const struct gs_ledger *ledger)
 {
     bool renamed = false;
-    for (uint32_t m = 1; m < supply->models; m++) {
+    for (uint32_t m = 1; m <= gs_ledger_model_count(ledger); m++) {
         const char *name = gs_ledger_model_name(ledger, (uint16_t)m);
         if (!name[0] || strcmp(supply->names[m], name) == 0)
             continue;
         renamed = renamed || supply->names[m][0];
-        memset(supply->names[m], 0, GS_MODEL_BYTES);
-        memcpy(supply->names[m], name, strnlen(name, GS_MODEL_BYTES - 1));
+        memcpy(supply->names[m], name, GS_MODEL_BYTES);
     }
     return renamed;
 }
 
 void gs_policies_supply(struct gs_policies *policies, const struct gs_ledger *ledger)
 {
-    enum { ROOM = 1025 }; /* the ledger counts at most 1024 models */
-    uint64_t units[ROOM] = {0};
-    uint32_t models = count_supply(ledger, units, ROOM);
+    uint64_t units[GS_MODELS_MAX + 1] = {0};
+    count_supply(ledger, units);
+    const uint32_t models = gs_ledger_model_count(ledger) + 1u;
     pthread_mutex_lock(&policies->learn_lock);
     struct gs_supply *supply = &policies->supply;
-    uint32_t known = supply->models;
-    if (models > known && grow_supply(supply, models) < 0)
-        models = known;
-    bool renamed = name_supply(supply, ledger);
-    for (uint32_t m = 0; m < supply->models; m++)
-        supply->units[m] = units[m];
+    bool news = name_supply(supply, ledger);
+    supply->models = models > supply->models ? models : supply->models;
+    memcpy(supply->units, units, sizeof(units));
     pthread_mutex_unlock(&policies->learn_lock);
 
     struct gs_policy_table *table = gs_policies_pin(policies);
     if (!table)
         return;
-    bool news = table->constrained && (renamed || models > table->models);
-    for (uint32_t m = 0; table->constrained && m < table->models; m++)
+    news = news || models > table->models;
+    for (uint32_t m = 0; m < table->models; m++)
         news = news || moved(table->model_units[m], units[m]);
+    news = news && table->constrained;
     gs_policies_unpin(policies, table);
     if (!news)
         return;
@@ -151,43 +128,34 @@ bool gs_policies_refresh_due(struct gs_policies *policies)
 
 /* What a table is built from, copied so that learning goes on meanwhile. */
 struct snapshot {
-    struct gs_class_list classes;
+    struct gs_arena arena;
+    const struct gs_class *classes;
     struct gs_supply supply;
+    uint32_t count;
     uint64_t gpu_pods, learnt;
 };
 
 static void release_snapshot(struct snapshot *snapshot)
 {
-    free(snapshot->classes.all);
-    free(snapshot->classes.texts);
-    free(snapshot->supply.units);
-    free(snapshot->supply.names);
+    gs_arena_release(&snapshot->arena);
 }
 
-static int copy_supply(const struct gs_supply *from, struct gs_supply *ret)
-{
-    ret->models = from->models;
-    ret->units = calloc(from->models + 1u, sizeof(*ret->units));
-    ret->names = calloc(from->models + 1u, sizeof(*ret->names));
-    if (!ret->units || !ret->names)
-        return -1;
-    if (from->models) {
-        memcpy(ret->units, from->units, from->models * sizeof(*ret->units));
-        memcpy(ret->names, from->names, from->models * sizeof(*ret->names));
-    }
-    return 0;
-}
-
-static int take_snapshot(struct gs_policies *policies, struct snapshot *ret)
+static bool take_snapshot(struct gs_policies *policies, struct snapshot *ret)
 {
     pthread_mutex_lock(&policies->learn_lock);
-    int result = gs_classes_copy(&policies->classes, &ret->classes);
-    if (result == 0)
-        result = copy_supply(&policies->supply, &ret->supply);
+    const struct gs_supply *supply = &policies->supply;
+    const uint32_t models = supply->models;
+    ret->classes = gs_classes_copy(&policies->classes, &ret->arena);
+    ret->supply.models = models;
+    ret->supply.units =
+        gs_arena_extend(&ret->arena, supply->units, models, 1, sizeof(*supply->units));
+    ret->supply.names =
+        gs_arena_extend(&ret->arena, supply->names, models, 1, sizeof(*supply->names));
+    ret->count = policies->classes.count;
     ret->gpu_pods = policies->classes.gpu_pods;
     ret->learnt = policies->learnt;
     pthread_mutex_unlock(&policies->learn_lock);
-    return result;
+    return ret->classes && ret->supply.units && ret->supply.names;
 }
 
 /* The new table goes into service; the old one goes when its last reader has finished. */
@@ -207,12 +175,12 @@ static void put_into_service(struct gs_policies *policies, struct gs_policy_tabl
 static int refresh(struct gs_policies *policies, struct gs_error *err)
 {
     _cleanup_(release_snapshot) struct snapshot snapshot = {0};
-    if (take_snapshot(policies, &snapshot) < 0)
+    if (!take_snapshot(policies, &snapshot))
         return gs_fail_nomem(err);
     if (snapshot.gpu_pods < GS_LEARN_MIN)
         return 0;
     struct gs_policy_table *table =
-        gs_policy_table_build(snapshot.classes.all, snapshot.classes.count, &snapshot.supply);
+        gs_policy_table_build(snapshot.classes, snapshot.count, &snapshot.supply);
     if (!table)
         return gs_fail_nomem(err);
     put_into_service(policies, table);

@@ -8,8 +8,8 @@
 
 #include "rollout_lanes.h"
 
-/* Building a table: sort the classes, group the models by what may run on them, price scarce
- * models, draw the sequences. Integers wherever a choice depends on it. */
+/* Building a table: sort the classes, price scarce
+ * models, number their groups, draw the sequences. Integers wherever a choice depends on it. */
 
 /* Models that found no group of their own: only what runs everywhere runs there. */
 enum { GROUP_REST = GS_GROUPS_MAX - 1 };
@@ -82,33 +82,14 @@ static bool runs_on(const struct gs_class *class, const char *model)
     return gs_ask_allowed(&ask, &view) != 0;
 }
 
-/* Models on which the same classes run are one group: node states differ by group, not by model.
- * representative[g] is a model of group g. */
-static uint8_t group_of_model(const bool *runs, const uint32_t *representative, uint32_t *groups,
-                              uint32_t shapes, uint32_t model)
-{
-    const bool *mine = runs + (size_t)model * shapes;
-    for (uint32_t g = 0; g < *groups; g++) {
-        if (memcmp(mine, runs + (size_t)representative[g] * shapes, shapes) == 0)
-            return (uint8_t)g;
-    }
-    return (uint8_t)(*groups < GROUP_REST ? (*groups)++ : GROUP_REST);
-}
-
+/* Node states differ by group, not by model: one where every class runs on every model. */
 static void group_models(struct build *build, const bool *runs)
 {
     struct gs_policy_table *table = build->table;
-    uint32_t representative[GS_GROUPS_MAX] = {0}, groups = 0;
-    for (uint32_t m = 0; m < table->models; m++) {
-        uint8_t group = group_of_model(runs, representative, &groups, table->shape_count, m);
-        table->model_group[m] = group;
-        if (group == GROUP_REST)
-            continue;
-        representative[group] = m;
-        for (uint32_t i = 0; i < table->shape_count; i++) {
-            if (runs[(size_t)m * table->shape_count + i])
-                table->shapes[i].groups |= (uint64_t)1 << group;
-        }
+    for (uint32_t m = 0; table->constrained && m < table->models; m++) {
+        table->model_group[m] = (uint8_t)(m < GROUP_REST ? m : GROUP_REST);
+        for (uint32_t i = 0; m < GROUP_REST && i < table->shape_count; i++)
+            table->shapes[i].groups |= (uint64_t)runs[(size_t)m * table->shape_count + i] << m;
     }
 }
 
@@ -133,7 +114,7 @@ static void price_models(struct build *build, const bool *runs)
     for (uint32_t i = 0; i < table->shape_count; i++) {
         struct gs_shape *shape = &table->shapes[i];
         if (!build->sorted[i]->model[0] && !build->sorted[i]->model_deny[0]) {
-            shape->groups |= (uint64_t)1 << GROUP_REST;
+            shape->groups = UINT64_MAX;
             continue;
         }
         table->constrained = true;
@@ -166,8 +147,8 @@ static int judge_models(struct build *build)
         for (uint32_t i = 0; i < table->shape_count; i++)
             runs[(size_t)m * table->shape_count + i] = runs_on(build->sorted[i], name);
     }
-    group_models(build, runs);
     price_models(build, runs);
+    group_models(build, runs);
     return 0;
 }
 

@@ -239,7 +239,7 @@ static void choose_remembered(struct judge *judge, struct gs_choice *ret)
     uint64_t key = gs_mix_end(
         gs_mix(gs_mix(gs_mix(GS_MIX_START, kind), judge->table->generation), judge->view->version));
     struct gs_memo_value value;
-    bool keyed = kind && judge->view->version;
+    bool keyed = judge->view->version;
     if (keyed && gs_memo_get(choices, place, key, &value)) {
         *ret = (struct gs_choice){(int64_t)value.first, value.second};
         return;

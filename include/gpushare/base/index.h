@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "gpushare/base/slice.h"
+
 /*
  * An open-addressing index from a 64-bit hash to a 32-bit slot number of somebody's array. 8 bytes
  * an entry, linear probing, deletion without tombstones. The caller keeps the keys and says whether
@@ -55,6 +57,11 @@ uint64_t gs_hash_bytes(const void *bytes, size_t len);
 static inline uint64_t gs_hash_text(const char *text)
 {
     return gs_hash_bytes(text, strlen(text));
+}
+
+static inline uint64_t gs_hash_slice(struct gs_slice slice)
+{
+    return gs_hash_bytes(slice.at, slice.len);
 }
 
 /* For qsort() and bsearch() of hashes. */

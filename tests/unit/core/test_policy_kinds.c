@@ -77,17 +77,6 @@ static void a_kind_is_found_again_from_another_text(void **state)
     assert_int_equal(number_of(&ask), number);
 }
 
-static void lists_beyond_the_ceiling_are_no_kind(void **state)
-{
-    static char text[GS_KIND_TEXT_MAX + 1];
-    uint32_t row;
-    memset(text, 'x', sizeof(text));
-    struct gs_ask ask = {.units = 8, .gpu_count = 1, .model = {text, sizeof(text)}};
-    assert_int_equal(gs_kinds_find(&kinds, false, &ask, &row), 0);
-    ask.model.len--;
-    assert_true(number_of(&ask) != 0);
-}
-
 static void no_namespace_pushes_another_below_its_share(void **state)
 {
     static const struct {
@@ -144,9 +133,11 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup(name, empty)
     const struct CMUnitTest tests[] = {
-        T(kinds_that_differ_in_anything_are_two),       T(the_ebb_makes_kinds_too),
-        T(a_kind_is_found_again_from_another_text),     T(lists_beyond_the_ceiling_are_no_kind),
-        T(no_namespace_pushes_another_below_its_share), T(a_newcomer_finds_room),
+        T(kinds_that_differ_in_anything_are_two),
+        T(the_ebb_makes_kinds_too),
+        T(a_kind_is_found_again_from_another_text),
+        T(no_namespace_pushes_another_below_its_share),
+        T(a_newcomer_finds_room),
         T(of_ones_own_kinds_the_oldest_goes),
     };
     return GS_RUN(tests);
