@@ -66,31 +66,10 @@ static enum gs_reason broken_list(const struct gs_ask *ask)
     return is_list(ask->uuid_deny) ? GS_FITS : GS_REASON_BAD_UUID_DENY;
 }
 
-static enum gs_reason reason_of(enum gs_charge_result result)
-{
-    switch (result) {
-    case GS_CHARGE_BAD_COUNT:
-        return GS_REASON_BAD_COUNT;
-    case GS_CHARGE_NOT_DIVISIBLE:
-        return GS_REASON_NOT_DIVISIBLE;
-    case GS_CHARGE_TOO_LARGE:
-        return GS_REASON_GPU_TOO_SMALL;
-    case GS_CHARGE_CORES_ALONE:
-        return GS_REASON_CORES_ALONE;
-    case GS_CHARGE_CORES_ABOVE:
-        return GS_REASON_CORES_ABOVE;
-    case GS_CHARGE_CORES_SPREAD:
-        return GS_REASON_CORES_SPREAD;
-    case GS_CHARGE_OK:
-        break;
-    }
-    return GS_FITS;
-}
-
 void gs_ask_of_pod(struct gs_ask *ret, const struct gs_pod *pod)
 {
     struct gs_charge charge;
-    enum gs_reason broken = reason_of(gs_pod_charge(pod, &charge));
+    enum gs_reason broken = gs_pod_charge(pod, &charge);
     struct gs_ask ask = {
         .units = charge.units,
         .gpu_count = charge.gpu_count,

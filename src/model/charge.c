@@ -60,16 +60,16 @@ static bool divides(const struct gs_pod *pod, uint32_t gpus)
 }
 
 /* Over how many GPUs its owner asks to spread it. */
-static enum gs_charge_result read_count(const struct gs_pod *pod, uint32_t *ret)
+static enum gs_reason read_count(const struct gs_pod *pod, uint32_t *ret)
 {
     if (pod->count_kind == GS_COUNT_BROKEN)
-        return GS_CHARGE_BAD_COUNT;
+        return GS_REASON_BAD_COUNT;
     if (pod->count_kind != GS_COUNT_VALID)
-        return GS_CHARGE_OK;
+        return GS_FITS;
     if (!divides(pod, pod->gpu_count))
-        return GS_CHARGE_NOT_DIVISIBLE;
+        return GS_REASON_NOT_DIVISIBLE;
     *ret = pod->gpu_count;
-    return GS_CHARGE_OK;
+    return GS_FITS;
 }
 
 uint32_t gs_pod_asked_gpus(const struct gs_pod *pod)
@@ -89,14 +89,13 @@ static bool has_cores_alone(const struct gs_pod *pod)
     return false;
 }
 
-static enum gs_charge_result judge_cores(const struct gs_pod *pod, int64_t cores_pct,
-                                         uint32_t gpu_count)
+static enum gs_reason judge_cores(const struct gs_pod *pod, int64_t cores_pct, uint32_t gpu_count)
 {
     if (has_cores_alone(pod))
-        return GS_CHARGE_CORES_ALONE;
+        return GS_REASON_CORES_ALONE;
     if (gpu_count > 1)
-        return GS_CHARGE_CORES_SPREAD;
-    return cores_pct > GS_CORES_PCT ? GS_CHARGE_CORES_ABOVE : GS_CHARGE_OK;
+        return GS_REASON_CORES_SPREAD;
+    return cores_pct > GS_CORES_PCT ? GS_REASON_CORES_ABOVE : GS_FITS;
 }
 
 gs_gpu_mask gs_pod_recorded(const struct gs_pod *pod)
@@ -130,21 +129,21 @@ struct gs_charge gs_pod_charge_on(const struct gs_pod *pod, gs_gpu_mask gpus)
     return over(pod, gs_gpu_mask_count(gpus));
 }
 
-enum gs_charge_result gs_pod_charge(const struct gs_pod *pod, struct gs_charge *ret)
+enum gs_reason gs_pod_charge(const struct gs_pod *pod, struct gs_charge *ret)
 {
     *ret = (struct gs_charge){.units = 0, .gpu_count = 1};
     if (!gs_pod_wants_gpu(pod))
-        return has_cores_alone(pod) ? GS_CHARGE_CORES_ALONE : GS_CHARGE_OK;
+        return has_cores_alone(pod) ? GS_REASON_CORES_ALONE : GS_FITS;
     const int64_t total = peak(pod, amount_gpu);
     const gs_gpu_mask recorded = gs_pod_recorded(pod);
-    enum gs_charge_result result = GS_CHARGE_OK;
+    enum gs_reason result = GS_FITS;
     uint32_t gpus = recorded ? gs_gpu_mask_count(recorded) : 1;
     if (pod->gpu_units_overflow || total > INT32_MAX)
-        result = GS_CHARGE_TOO_LARGE;
+        result = GS_REASON_GPU_TOO_SMALL;
     else if (!recorded)
         result = read_count(pod, &gpus);
     *ret = over(pod, gpus);
-    if (result == GS_CHARGE_OK && ret->cores_pct)
+    if (result == GS_FITS && ret->cores_pct)
         result = judge_cores(pod, peak(pod, amount_cores), gpus);
     return result;
 }

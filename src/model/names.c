@@ -43,38 +43,36 @@ int gs_names_init(struct gs_names *names, const char *domain, struct gs_error *e
     shout(loud, domain);
     const struct {
         char *to;
-        const char *prefix;
-        const char *joint;
-        const char *rest;
+        const char *rest; /* behind the domain, or "_" and behind it in capitals */
     } parts[] = {
-        {out.domain, domain, "", ""},
-        {out.gpu_mem, domain, "/", "gpu-mem"},
-        {out.gpu_cores, domain, "/", "gpu-core.percentage"},
-        {out.gpu_count, domain, "/", "gpu-count"},
-        {out.inventory, domain, "/", "gpu-inventory"},
-        {out.moved, domain, "/", "gpu-reassigned"},
-        {out.cordon, domain, "/", "gpu-cordon"},
-        {out.driver_upgrade, domain, "/", "gpu-driver-upgrade"},
-        {out.mps, domain, "/", "gpu-mps"},
-        {out.idx, loud, "_", "GPU_MEM_IDX"},
-        {out.dev, loud, "_", "GPU_MEM_DEV"},
-        {out.pod, loud, "_", "GPU_MEM_POD"},
-        {out.container, loud, "_", "GPU_MEM_CONTAINER"},
-        {out.gpus, loud, "_", "GPU_MEM_GPUS"},
-        {out.assigned, loud, "_", "GPU_MEM_ASSIGNED"},
-        {out.assume_time, loud, "_", "GPU_MEM_ASSUME_TIME"},
-        {out.placement, domain, "/", "gpu-placement"},
-        {out.model, domain, "/", "gpu-model"},
-        {out.model_deny, domain, "/", "gpu-model-deny"},
-        {out.uuid, domain, "/", "gpu-uuid"},
-        {out.uuid_deny, domain, "/", "gpu-uuid-deny"},
-        {out.enforce, domain, "/", "gpu-enforce"},
-        {out.enforced, domain, "/", "gpu-enforced"},
-        {out.wake, domain, "/", "gpu-requeue"},
-        {out.offer, domain, "/", "gpu-nominated"},
+        {out.domain, ""},
+        {out.gpu_mem, "/gpu-mem"},
+        {out.gpu_cores, "/gpu-core.percentage"},
+        {out.gpu_count, "/gpu-count"},
+        {out.inventory, "/gpu-inventory"},
+        {out.moved, "/gpu-reassigned"},
+        {out.cordon, "/gpu-cordon"},
+        {out.driver_upgrade, "/gpu-driver-upgrade"},
+        {out.mps, "/gpu-mps"},
+        {out.idx, "_GPU_MEM_IDX"},
+        {out.dev, "_GPU_MEM_DEV"},
+        {out.pod, "_GPU_MEM_POD"},
+        {out.container, "_GPU_MEM_CONTAINER"},
+        {out.gpus, "_GPU_MEM_GPUS"},
+        {out.assigned, "_GPU_MEM_ASSIGNED"},
+        {out.assume_time, "_GPU_MEM_ASSUME_TIME"},
+        {out.placement, "/gpu-placement"},
+        {out.model, "/gpu-model"},
+        {out.model_deny, "/gpu-model-deny"},
+        {out.uuid, "/gpu-uuid"},
+        {out.uuid_deny, "/gpu-uuid-deny"},
+        {out.enforce, "/gpu-enforce"},
+        {out.enforced, "/gpu-enforced"},
+        {out.wake, "/gpu-requeue"},
+        {out.offer, "/gpu-nominated"},
     };
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-        snprintf(parts[i].to, GS_NAME_BYTES, "%s%s%s", parts[i].prefix, parts[i].joint,
+        snprintf(parts[i].to, GS_NAME_BYTES, "%s%s", parts[i].rest[0] == '_' ? loud : domain,
                  parts[i].rest);
     *names = out;
     return 0;

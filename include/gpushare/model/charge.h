@@ -3,6 +3,7 @@
 #define GPUSHARE_MODEL_CHARGE_H
 
 #include "gpushare/model/pod.h"
+#include "gpushare/model/reason.h"
 
 /*
  * What a pod holds, and where: the one answer of extender, device plugin, CLI and simulator
@@ -38,23 +39,16 @@ struct gs_charge {
     uint32_t cores_pct; /* of each of them, at most GS_CORES_PCT; 0: it asks for no compute */
 };
 
-enum gs_charge_result {
-    GS_CHARGE_OK,
-    GS_CHARGE_BAD_COUNT,     /* gpu-count is no number from 1 to GS_GPUS_MAX */
-    GS_CHARGE_NOT_DIVISIBLE, /* a container's request does not divide by gpu-count */
-    GS_CHARGE_TOO_LARGE,     /* the sum does not fit 2^31 units */
-    GS_CHARGE_CORES_ALONE,   /* a container asks for compute and for no GPU memory */
-    GS_CHARGE_CORES_ABOVE,   /* more compute than one GPU has */
-    GS_CHARGE_CORES_SPREAD,  /* compute, and several GPUs: nobody could say of which */
-};
-
 /*
- * A pod without GPU memory and compute is OK with units 0 whatever its gpu-count says. Where
+ * GS_FITS, or what is wrong with the request: gpu-count (GS_REASON_BAD_COUNT, _NOT_DIVISIBLE), a
+ * sum above 2^31 units (_GPU_TOO_SMALL), compute (_CORES_ALONE, _ABOVE, _SPREAD).
+ *
+ * A pod without GPU memory and compute fits with units 0 whatever its gpu-count says. Where
  * gpu-count is read and cannot be honoured *ret holds the undivided total over one GPU (saturated),
  * so that a bound pod can still be charged. Of a pod with a record that can be nothing is wrong
  * with gpu-count.
  */
-enum gs_charge_result gs_pod_charge(const struct gs_pod *pod, struct gs_charge *ret);
+enum gs_reason gs_pod_charge(const struct gs_pod *pod, struct gs_charge *ret);
 
 /* What it holds when it is on these GPUs (not empty), by whose word ever. A rest is rounded up. */
 struct gs_charge gs_pod_charge_on(const struct gs_pod *pod, gs_gpu_mask gpus);

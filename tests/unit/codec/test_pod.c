@@ -185,7 +185,7 @@ static void a_pods_own_requests_take_the_place_of_its_containers(void **state)
         row_equal(r->row, decode(json, &pod, NULL), 0);
         row_equal(r->row, gs_pod_cpu_milli(&pod), r->cpu_milli);
         row_equal(r->row, gs_pod_memory_bytes(&pod), r->memory_bytes);
-        row_equal(r->row, gs_pod_charge(&pod, &charge), GS_CHARGE_OK);
+        row_equal(r->row, gs_pod_charge(&pod, &charge), GS_FITS);
         row_equal(r->row, charge.units, 8);
         gs_pod_release(&pod);
     }

@@ -21,47 +21,33 @@ static const struct {
     uint32_t part_count;
     enum gs_count_kind count_kind;
     uint32_t gpu_count;
-    enum gs_charge_result result;
+    enum gs_reason result;
     uint32_t units, over;
 } rows[] = {
-    {"no containers", {{0}}, 0, GS_COUNT_ABSENT, 0, GS_CHARGE_OK, 0, 1},
-    {"no GPU memory", {{MAIN, 0}, {INIT, 0}}, 2, GS_COUNT_ABSENT, 0, GS_CHARGE_OK, 0, 1},
-    {"no GPU memory, broken count", {{MAIN, 0}}, 1, GS_COUNT_BROKEN, 0, GS_CHARGE_OK, 0, 1},
-    {"no GPU memory, a count", {{MAIN, 0}}, 1, GS_COUNT_VALID, 4, GS_CHARGE_OK, 0, 1},
-    {"one container", {{MAIN, 8}}, 1, GS_COUNT_ABSENT, 0, GS_CHARGE_OK, 8, 1},
-    {"containers add up",
-     {{MAIN, 8}, {MAIN, 0}, {MAIN, 3}},
-     3,
-     GS_COUNT_ABSENT,
-     0,
-     GS_CHARGE_OK,
-     11,
-     1},
-    {"small init container", {{INIT, 3}, {MAIN, 8}}, 2, GS_COUNT_ABSENT, 0, GS_CHARGE_OK, 8, 1},
-    {"large init container", {{INIT, 9}, {MAIN, 8}}, 2, GS_COUNT_ABSENT, 0, GS_CHARGE_OK, 9, 1},
+    {"no containers", {{0}}, 0, GS_COUNT_ABSENT, 0, GS_FITS, 0, 1},
+    {"no GPU memory", {{MAIN, 0}, {INIT, 0}}, 2, GS_COUNT_ABSENT, 0, GS_FITS, 0, 1},
+    {"no GPU memory, broken count", {{MAIN, 0}}, 1, GS_COUNT_BROKEN, 0, GS_FITS, 0, 1},
+    {"no GPU memory, a count", {{MAIN, 0}}, 1, GS_COUNT_VALID, 4, GS_FITS, 0, 1},
+    {"one container", {{MAIN, 8}}, 1, GS_COUNT_ABSENT, 0, GS_FITS, 8, 1},
+    {"containers add up", {{MAIN, 8}, {MAIN, 0}, {MAIN, 3}}, 3, GS_COUNT_ABSENT, 0, GS_FITS, 11, 1},
+    {"small init container", {{INIT, 3}, {MAIN, 8}}, 2, GS_COUNT_ABSENT, 0, GS_FITS, 8, 1},
+    {"large init container", {{INIT, 9}, {MAIN, 8}}, 2, GS_COUNT_ABSENT, 0, GS_FITS, 9, 1},
     {"init containers do not add up",
      {{INIT, 5}, {INIT, 6}, {MAIN, 4}},
      3,
      GS_COUNT_ABSENT,
      0,
-     GS_CHARGE_OK,
+     GS_FITS,
      6,
      1},
-    {"only an init container", {{INIT, 5}, {MAIN, 0}}, 2, GS_COUNT_ABSENT, 0, GS_CHARGE_OK, 5, 1},
-    {"sidecar stays beside main",
-     {{SIDE, 2}, {MAIN, 8}},
-     2,
-     GS_COUNT_ABSENT,
-     0,
-     GS_CHARGE_OK,
-     10,
-     1},
+    {"only an init container", {{INIT, 5}, {MAIN, 0}}, 2, GS_COUNT_ABSENT, 0, GS_FITS, 5, 1},
+    {"sidecar stays beside main", {{SIDE, 2}, {MAIN, 8}}, 2, GS_COUNT_ABSENT, 0, GS_FITS, 10, 1},
     {"sidecar before the init container",
      {{SIDE, 2}, {INIT, 9}, {MAIN, 8}},
      3,
      GS_COUNT_ABSENT,
      0,
-     GS_CHARGE_OK,
+     GS_FITS,
      11,
      1},
     {"sidecar after the init container",
@@ -69,7 +55,7 @@ static const struct {
      3,
      GS_COUNT_ABSENT,
      0,
-     GS_CHARGE_OK,
+     GS_FITS,
      10,
      1},
     {"sidecar between init containers",
@@ -77,7 +63,7 @@ static const struct {
      4,
      GS_COUNT_ABSENT,
      0,
-     GS_CHARGE_OK,
+     GS_FITS,
      12,
      1},
     {"sidecars add up before an init container",
@@ -85,29 +71,29 @@ static const struct {
      4,
      GS_COUNT_ABSENT,
      0,
-     GS_CHARGE_OK,
+     GS_FITS,
      14,
      1},
-    {"only a sidecar", {{SIDE, 4}, {MAIN, 0}}, 2, GS_COUNT_ABSENT, 0, GS_CHARGE_OK, 4, 1},
+    {"only a sidecar", {{SIDE, 4}, {MAIN, 0}}, 2, GS_COUNT_ABSENT, 0, GS_FITS, 4, 1},
 
-    {"over one GPU", {{MAIN, 8}}, 1, GS_COUNT_VALID, 1, GS_CHARGE_OK, 8, 1},
-    {"over two GPUs", {{MAIN, 8}}, 1, GS_COUNT_VALID, 2, GS_CHARGE_OK, 4, 2},
-    {"over all GPUs", {{MAIN, 64}}, 1, GS_COUNT_VALID, 64, GS_CHARGE_OK, 1, 64},
+    {"over one GPU", {{MAIN, 8}}, 1, GS_COUNT_VALID, 1, GS_FITS, 8, 1},
+    {"over two GPUs", {{MAIN, 8}}, 1, GS_COUNT_VALID, 2, GS_FITS, 4, 2},
+    {"over all GPUs", {{MAIN, 64}}, 1, GS_COUNT_VALID, 64, GS_FITS, 1, 64},
     {"every container divides",
      {{SIDE, 2}, {INIT, 12}, {MAIN, 8}, {MAIN, 4}},
      4,
      GS_COUNT_VALID,
      2,
-     GS_CHARGE_OK,
+     GS_FITS,
      7,
      2},
-    {"does not divide", {{MAIN, 9}}, 1, GS_COUNT_VALID, 2, GS_CHARGE_NOT_DIVISIBLE, 9, 1},
+    {"does not divide", {{MAIN, 9}}, 1, GS_COUNT_VALID, 2, GS_REASON_NOT_DIVISIBLE, 9, 1},
     {"the sum divides, the parts do not",
      {{MAIN, 3}, {MAIN, 5}},
      2,
      GS_COUNT_VALID,
      2,
-     GS_CHARGE_NOT_DIVISIBLE,
+     GS_REASON_NOT_DIVISIBLE,
      8,
      1},
     {"the init container does not divide",
@@ -115,28 +101,35 @@ static const struct {
      2,
      GS_COUNT_VALID,
      2,
-     GS_CHARGE_NOT_DIVISIBLE,
+     GS_REASON_NOT_DIVISIBLE,
      8,
      1},
-    {"fewer units than GPUs", {{MAIN, 2}}, 1, GS_COUNT_VALID, 4, GS_CHARGE_NOT_DIVISIBLE, 2, 1},
-    {"broken count", {{MAIN, 8}}, 1, GS_COUNT_BROKEN, 0, GS_CHARGE_BAD_COUNT, 8, 1},
+    {"fewer units than GPUs", {{MAIN, 2}}, 1, GS_COUNT_VALID, 4, GS_REASON_NOT_DIVISIBLE, 2, 1},
+    {"broken count", {{MAIN, 8}}, 1, GS_COUNT_BROKEN, 0, GS_REASON_BAD_COUNT, 8, 1},
 
-    {"largest", {{MAIN, HUGE}}, 1, GS_COUNT_ABSENT, 0, GS_CHARGE_OK, HUGE, 1},
+    {"largest", {{MAIN, HUGE}}, 1, GS_COUNT_ABSENT, 0, GS_FITS, HUGE, 1},
     {"sum is too large",
      {{MAIN, HUGE}, {MAIN, 1}},
      2,
      GS_COUNT_ABSENT,
      0,
-     GS_CHARGE_TOO_LARGE,
+     GS_REASON_GPU_TOO_SMALL,
      HUGE,
      1},
-    {"one is too large", {{MAIN, UINT32_MAX}}, 1, GS_COUNT_ABSENT, 0, GS_CHARGE_TOO_LARGE, HUGE, 1},
+    {"one is too large",
+     {{MAIN, UINT32_MAX}},
+     1,
+     GS_COUNT_ABSENT,
+     0,
+     GS_REASON_GPU_TOO_SMALL,
+     HUGE,
+     1},
     {"all are too large",
      {{SIDE, UINT32_MAX}, {SIDE, UINT32_MAX}, {INIT, UINT32_MAX}, {MAIN, UINT32_MAX}},
      4,
      GS_COUNT_ABSENT,
      0,
-     GS_CHARGE_TOO_LARGE,
+     GS_REASON_GPU_TOO_SMALL,
      HUGE,
      1},
     {"too large even when divided",
@@ -144,7 +137,7 @@ static const struct {
      2,
      GS_COUNT_VALID,
      1,
-     GS_CHARGE_TOO_LARGE,
+     GS_REASON_GPU_TOO_SMALL,
      HUGE,
      1},
 };
@@ -184,27 +177,27 @@ static void compute_follows_the_same_phases_and_is_of_one_gpu(void **state)
             uint16_t cores_pct;
         } parts[PARTS_MAX];
         uint32_t part_count, gpu_count; /* label, 0: none */
-        enum gs_charge_result result;
+        enum gs_reason result;
         uint32_t cores_pct;
     } compute[] = {
-        {"one container", {{MAIN, 8, 30}}, 1, 0, GS_CHARGE_OK, 30},
-        {"least", {{MAIN, 8, 1}}, 1, 0, GS_CHARGE_OK, 1},
-        {"all of a GPU", {{MAIN, 8, 100}}, 1, 0, GS_CHARGE_OK, 100},
-        {"more than a GPU", {{MAIN, 8, 101}}, 1, 0, GS_CHARGE_CORES_ABOVE, 100},
-        {"containers add up", {{MAIN, 8, 30}, {MAIN, 1, 40}}, 2, 0, GS_CHARGE_OK, 70},
-        {"together above", {{MAIN, 8, 60}, {MAIN, 1, 50}}, 2, 0, GS_CHARGE_CORES_ABOVE, 100},
-        {"one with, one without", {{MAIN, 8, 60}, {MAIN, 1, 0}}, 2, 0, GS_CHARGE_OK, 60},
-        {"large init container", {{INIT, 1, 90}, {MAIN, 8, 30}}, 2, 0, GS_CHARGE_OK, 90},
-        {"sidecar stays", {{SIDE, 1, 20}, {INIT, 1, 50}, {MAIN, 8, 30}}, 3, 0, GS_CHARGE_OK, 70},
-        {"over one GPU by its label", {{MAIN, 8, 30}}, 1, 1, GS_CHARGE_OK, 30},
-        {"over two GPUs", {{MAIN, 8, 30}}, 1, 2, GS_CHARGE_CORES_SPREAD, 30},
-        {"no memory", {{MAIN, 0, 30}}, 1, 0, GS_CHARGE_CORES_ALONE, 0},
-        {"no memory in that one", {{MAIN, 8, 0}, {MAIN, 0, 30}}, 2, 0, GS_CHARGE_CORES_ALONE, 30},
+        {"one container", {{MAIN, 8, 30}}, 1, 0, GS_FITS, 30},
+        {"least", {{MAIN, 8, 1}}, 1, 0, GS_FITS, 1},
+        {"all of a GPU", {{MAIN, 8, 100}}, 1, 0, GS_FITS, 100},
+        {"more than a GPU", {{MAIN, 8, 101}}, 1, 0, GS_REASON_CORES_ABOVE, 100},
+        {"containers add up", {{MAIN, 8, 30}, {MAIN, 1, 40}}, 2, 0, GS_FITS, 70},
+        {"together above", {{MAIN, 8, 60}, {MAIN, 1, 50}}, 2, 0, GS_REASON_CORES_ABOVE, 100},
+        {"one with, one without", {{MAIN, 8, 60}, {MAIN, 1, 0}}, 2, 0, GS_FITS, 60},
+        {"large init container", {{INIT, 1, 90}, {MAIN, 8, 30}}, 2, 0, GS_FITS, 90},
+        {"sidecar stays", {{SIDE, 1, 20}, {INIT, 1, 50}, {MAIN, 8, 30}}, 3, 0, GS_FITS, 70},
+        {"over one GPU by its label", {{MAIN, 8, 30}}, 1, 1, GS_FITS, 30},
+        {"over two GPUs", {{MAIN, 8, 30}}, 1, 2, GS_REASON_CORES_SPREAD, 30},
+        {"no memory", {{MAIN, 0, 30}}, 1, 0, GS_REASON_CORES_ALONE, 0},
+        {"no memory in that one", {{MAIN, 8, 0}, {MAIN, 0, 30}}, 2, 0, GS_REASON_CORES_ALONE, 30},
         {"largest",
          {{MAIN, 8, UINT16_MAX}, {MAIN, 8, UINT16_MAX}},
          2,
          0,
-         GS_CHARGE_CORES_ABOVE,
+         GS_REASON_CORES_ABOVE,
          100},
     };
     GS_FOR_EACH_ROW (r, compute) {
@@ -227,7 +220,7 @@ static void cpu_and_memory_follow_the_same_phases(void **state)
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_container containers[PARTS_MAX];
         struct gs_pod pod = pod_of(r->parts, r->part_count, containers);
-        if (r->result == GS_CHARGE_TOO_LARGE)
+        if (r->result == GS_REASON_GPU_TOO_SMALL)
             continue;
         int64_t whole = (int64_t)r->units * r->over;
         row_equal(r->row, gs_pod_cpu_milli(&pod), whole);
@@ -256,7 +249,7 @@ static void a_request_beyond_counting_is_a_wish_for_gpu_memory(void **state)
     assert_false(gs_pod_wants_gpu(&pod));
     pod.gpu_units_overflow = true;
     assert_true(gs_pod_wants_gpu(&pod));
-    assert_int_equal(gs_pod_charge(&pod, &charge), GS_CHARGE_TOO_LARGE);
+    assert_int_equal(gs_pod_charge(&pod, &charge), GS_REASON_GPU_TOO_SMALL);
     assert_int_equal(charge.units, INT32_MAX);
     pod.gpu_units_overflow = false;
     container.gpu_units = 1;
@@ -302,7 +295,7 @@ static void a_bound_pod_is_its_record(void **state)
                                    .recorded_gpus = r->gpus};
         const bool bad = r->kind == GS_COUNT_BROKEN && !r->is_on;
         row_equal(r->row, gs_pod_recorded(&pod), r->is_on);
-        row_equal(r->row, gs_pod_charge(&pod, &charge), bad ? GS_CHARGE_BAD_COUNT : GS_CHARGE_OK);
+        row_equal(r->row, gs_pod_charge(&pod, &charge), bad ? GS_REASON_BAD_COUNT : GS_FITS);
         row_equal(r->row, charge.units, r->units);
         row_equal(r->row, charge.gpu_count, r->over);
     }
