@@ -29,11 +29,12 @@ void gs_ledger_free(struct gs_ledger *ledger)
     for (uint32_t i = 0; i < ledger->node_pool.count; i++)
         free_node(&ledger->nodes[i]);
     for (uint32_t i = 0; i < ledger->claim_pool.count; i++) {
-        free(ledger->claims[i].text);
-        free(ledger->claims[i].labels);
+        if (ledger->claims[i])
+            free((void *)ledger->claims[i]->is.labels);
+        free(ledger->claims[i]);
     }
     for (uint32_t i = 0; i < ledger->hold_pool.count; i++)
-        free(ledger->holds[i].texts);
+        free(ledger->holds[i]);
     free(ledger->nodes);
     free(ledger->claims);
     free(ledger->others);
@@ -49,17 +50,18 @@ void gs_ledger_free(struct gs_ledger *ledger)
     free(ledger);
 }
 
-char *gs_ledger_join(const char *const *texts, size_t count)
+void *gs_ledger_record(size_t size, const char **const *texts, size_t count)
 {
-    size_t total = 0;
+    size_t total = size;
     for (size_t i = 0; i < count; i++)
-        total += strlen(texts[i] ? texts[i] : "") + 1;
-    char *joined = malloc(total), *at = joined;
-    for (size_t i = 0; joined && i < count; i++) {
-        const char *text = texts[i] ? texts[i] : "";
+        total += strlen(*texts[i] ? *texts[i] : "") + 1;
+    char *record = calloc(1, total), *at = record + size;
+    for (size_t i = 0; record && i < count; i++) {
+        const char *text = *texts[i] ? *texts[i] : "";
+        *texts[i] = at;
         at = mempcpy(at, text, strlen(text) + 1);
     }
-    return joined;
+    return record;
 }
 
 struct name_key {

@@ -16,7 +16,7 @@ struct uid_key {
 static bool same_claim(const void *ctx, uint32_t slot)
 {
     const struct uid_key *key = ctx;
-    return strcmp(key->ledger->claims[slot].text, key->uid) == 0;
+    return strcmp(key->ledger->claims[slot]->is.uid, key->uid) == 0;
 }
 
 uint32_t gs_ledger_claim_slot(const struct gs_ledger *ledger, const char *uid)
@@ -33,14 +33,14 @@ struct gpus {
 };
 
 /* Of a claim that is not believed: the least that it may have on a GPU. */
-static uint32_t least_units(const struct gs_ledger_claim *claim)
+static uint32_t least_units(const struct gs_claim *claim)
 {
     const uint32_t gpus = claim->gpus_max > claim->gpu_count ? claim->gpus_max : claim->gpu_count;
     const uint32_t least = claim->total_units / gpus;
     return least < claim->units ? least : claim->units;
 }
 
-static struct gpus gpus_of(const struct gs_node_view *view, const struct gs_ledger_claim *claim)
+static struct gpus gpus_of(const struct gs_node_view *view, const struct gs_claim *claim)
 {
     const uint32_t least = least_units(claim);
     struct gpus gpus = {0};
@@ -54,7 +54,7 @@ static struct gpus gpus_of(const struct gs_node_view *view, const struct gs_ledg
 }
 
 /* Where a claim counts on a node that has these GPUs. */
-static gs_gpu_mask effective(const struct gs_ledger_node *node, const struct gs_ledger_claim *claim,
+static gs_gpu_mask effective(const struct gs_ledger_node *node, const struct gs_claim *claim,
                              bool *ret_unplaced)
 {
     const struct gpus has = gpus_of(&node->view, claim);
@@ -74,99 +74,98 @@ static gs_gpu_mask effective(const struct gs_ledger_node *node, const struct gs_
 }
 
 /* Adds (sign 1) or takes (sign -1) a claim's charge on the accounts of its node. */
-static void charge(struct gs_ledger_node *node, const struct gs_ledger_claim *claim, int sign)
+static void charge(struct gs_ledger *ledger, struct gs_ledger_claim *row, int sign)
 {
-    gs_view_charge(&node->view, claim->charged, sign * (int64_t)claim->units,
+    struct gs_node_view *view = &ledger->nodes[row->node].view;
+    const struct gs_claim *claim = &row->is;
+    gs_view_charge(view, claim->charged, sign * (int64_t)claim->units,
                    sign * (int32_t)claim->cores_pct);
-    node->view.cpu_used_milli += sign * (int64_t)claim->cpu_milli;
+    view->cpu_used_milli += sign * (int64_t)claim->cpu_milli;
+    ledger->unplaced += (uint32_t)sign * claim->unplaced;
+    ledger->reserved += (uint32_t)sign * (claim->state == GS_CLAIM_RESERVED);
 }
 
-static void count_in(struct gs_ledger *ledger, struct gs_ledger_claim *claim)
+static void count_in(struct gs_ledger *ledger, struct gs_ledger_claim *row)
 {
-    struct gs_ledger_node *node = &ledger->nodes[claim->node];
-    claim->charged = effective(node, claim, &claim->unplaced);
-    GS_INVARIANT(claim->units && (claim->charged || !node->view.gpu_count),
+    const struct gs_ledger_node *node = &ledger->nodes[row->node];
+    bool unplaced;
+    row->is.charged = effective(node, &row->is, &unplaced);
+    row->is.unplaced = unplaced;
+    GS_INVARIANT(row->is.units && (row->is.charged || !node->view.gpu_count),
                  "an allocation on a GPU node has at least one GPU");
-    ledger->unplaced += claim->unplaced;
-    ledger->reserved += claim->state == GS_CLAIM_RESERVED;
-    charge(node, claim, 1);
+    charge(ledger, row, 1);
 }
 
-static void count_out(struct gs_ledger *ledger, struct gs_ledger_claim *claim)
+static void count_out(struct gs_ledger *ledger, struct gs_ledger_claim *row)
 {
-    const bool reserved = claim->state == GS_CLAIM_RESERVED;
-    GS_INVARIANT(claim->units && ledger->unplaced >= claim->unplaced &&
-                     ledger->reserved >= reserved,
+    GS_INVARIANT(row->is.units && ledger->unplaced >= row->is.unplaced &&
+                     ledger->reserved >= (row->is.state == GS_CLAIM_RESERVED),
                  "every removed allocation was counted when it was added");
-    charge(&ledger->nodes[claim->node], claim, -1);
-    ledger->unplaced -= claim->unplaced;
-    ledger->reserved -= reserved;
-    claim->charged = 0;
+    charge(ledger, row, -1);
 }
 
 void gs_ledger_recount_node(struct gs_ledger *ledger, uint32_t slot)
 {
     struct gs_ledger_node *node = &ledger->nodes[slot];
     for (uint32_t i = 0; i < node->view.gpu_count; i++) {
-        node->view.gpus[i].used_units = 0;
-        node->view.gpus[i].pods = 0;
-        node->view.gpus[i].free_units = node->view.gpus[i].total_units;
-        node->view.gpus[i].used_cores_pct = 0;
-        node->view.gpus[i].free_cores_pct = GS_CORES_PCT;
+        struct gs_gpu_state *gpu = &node->view.gpus[i];
+        gpu->used_units = 0;
+        gpu->pods = 0;
+        gpu->free_units = gpu->total_units;
+        gpu->used_cores_pct = 0;
+        gpu->free_cores_pct = GS_CORES_PCT;
     }
-    for (uint32_t at = node->first_claim; at != GS_INDEX_NONE; at = ledger->claims[at].next) {
-        struct gs_ledger_claim *claim = &ledger->claims[at];
-        ledger->unplaced -= claim->unplaced;
-        ledger->reserved -= claim->state == GS_CLAIM_RESERVED;
-        node->view.cpu_used_milli -= claim->cpu_milli; /* count_in adds it again */
-        count_in(ledger, claim);
+    for (uint32_t at = node->first_claim; at != GS_INDEX_NONE; at = ledger->claims[at]->next) {
+        ledger->claims[at]->is.charged = 0; /* its GPUs have nothing of it any more */
+        count_out(ledger, ledger->claims[at]);
+        count_in(ledger, ledger->claims[at]);
     }
     gs_ledger_node_touch(ledger, node);
 }
 
 static void link_claim(struct gs_ledger *ledger, uint32_t slot)
 {
-    struct gs_ledger_claim *claim = &ledger->claims[slot];
+    struct gs_ledger_claim *claim = ledger->claims[slot];
     struct gs_ledger_node *node = &ledger->nodes[claim->node];
     claim->prev = GS_INDEX_NONE;
     claim->next = node->first_claim;
     if (claim->next != GS_INDEX_NONE)
-        ledger->claims[claim->next].prev = slot;
+        ledger->claims[claim->next]->prev = slot;
     node->first_claim = slot;
 }
 
 static void unlink_claim(struct gs_ledger *ledger, uint32_t slot)
 {
-    struct gs_ledger_claim *claim = &ledger->claims[slot];
+    struct gs_ledger_claim *claim = ledger->claims[slot];
     if (claim->next != GS_INDEX_NONE)
-        ledger->claims[claim->next].prev = claim->prev;
+        ledger->claims[claim->next]->prev = claim->prev;
     if (claim->prev != GS_INDEX_NONE)
-        ledger->claims[claim->prev].next = claim->next;
+        ledger->claims[claim->prev]->next = claim->next;
     else
         ledger->nodes[claim->node].first_claim = claim->next;
 }
 
 void gs_ledger_claim_drop(struct gs_ledger *ledger, uint32_t slot)
 {
-    struct gs_ledger_claim *claim = &ledger->claims[slot];
+    struct gs_ledger_claim *claim = ledger->claims[slot];
     uint32_t node = claim->node;
     count_out(ledger, claim);
     unlink_claim(ledger, slot);
-    gs_index_remove(&ledger->by_claim, gs_hash_text(claim->text), slot);
-    free(claim->text);
-    free(claim->labels);
-    *claim = (struct gs_ledger_claim){0};
+    gs_index_remove(&ledger->by_claim, gs_hash_text(claim->is.uid), slot);
+    free((void *)claim->is.labels);
+    free(claim);
+    ledger->claims[slot] = NULL;
     gs_pool_give(&ledger->claim_pool, slot);
     gs_ledger_node_touch(ledger, &ledger->nodes[node]);
     gs_ledger_node_tidy(ledger, node);
 }
 
 /* It is on these GPUs and nowhere else, its whole memory divided among them. */
-static void put_on(struct gs_ledger_claim *claim, gs_gpu_mask gpus)
+static void put_on(struct gs_claim *claim, gs_gpu_mask gpus)
 {
     claim->gpus = gpus;
     claim->also = 0;
-    claim->gpu_count = (uint8_t)gs_gpu_mask_count(gpus);
+    claim->gpu_count = gs_gpu_mask_count(gpus);
     claim->units = gs_units_each(claim->total_units, claim->gpu_count);
 }
 
@@ -174,93 +173,64 @@ static void put_on(struct gs_ledger_claim *claim, gs_gpu_mask gpus)
 static void follow_moved(const struct gs_ledger *ledger, struct gs_ledger_claim *claim)
 {
     const struct gs_ledger_node *node = &ledger->nodes[claim->node];
-    const struct gs_moved *moved = gs_moved_find(node->moved, node->moved_count, claim->text);
+    const struct gs_moved *moved = gs_moved_find(node->moved, node->moved_count, claim->is.uid);
     if (!moved || !moved->gpus)
         return;
-    put_on(claim, moved->gpus);
-    claim->from_moved = true;
+    put_on(&claim->is, moved->gpus);
+    claim->is.from_moved = true;
 }
 
 void gs_ledger_follow_moved(struct gs_ledger *ledger, uint32_t slot)
 {
     uint32_t at = ledger->nodes[slot].first_claim;
-    for (; at != GS_INDEX_NONE; at = ledger->claims[at].next)
-        follow_moved(ledger, &ledger->claims[at]);
+    for (; at != GS_INDEX_NONE; at = ledger->claims[at]->next)
+        follow_moved(ledger, ledger->claims[at]);
 }
 
-static uint32_t total_of(const struct gs_claim *claim)
-{
-    const uint64_t total =
-        claim->total_units ? claim->total_units : (uint64_t)claim->units * claim->gpu_count;
-    return total < UINT32_MAX ? (uint32_t)total : UINT32_MAX;
-}
-
-/* Without memory for them it is under no budget until they change. */
-static void keep_labels(struct gs_ledger_claim *to, const struct gs_labels *labels)
+/* caller frees. Without memory for them it is under no budget until they change. */
+static struct gs_labels *copy_labels(const struct gs_labels *labels)
 {
     const size_t bytes = labels ? sizeof(*labels) + labels->count * sizeof(labels->all[0]) : 0;
-    free(to->labels);
-    to->labels = bytes ? malloc(bytes) : NULL;
-    if (to->labels)
-        memcpy(to->labels, labels, bytes);
+    struct gs_labels *copy = bytes ? malloc(bytes) : NULL;
+    return copy ? memcpy(copy, labels, bytes) : NULL;
 }
 
-/* Writes what may change over a claim's life; text, links and accounts are the caller's. */
-static void fill(struct gs_ledger_claim *to, const struct gs_claim *from)
+/* Takes over what may change over a claim's life; links and accounts are the caller's. */
+static void fill(struct gs_ledger *ledger, struct gs_ledger_claim *to, const struct gs_claim *from,
+                 uint32_t node)
 {
-    to->gpus = from->gpus;
-    to->also = from->also;
-    to->from_moved = from->from_moved;
-    to->total_units = total_of(from);
-    to->revision = from->revision;
-    to->units = from->units;
-    to->cpu_milli = from->cpu_milli;
-    to->priority = from->priority;
-    to->gpu_count = (uint8_t)from->gpu_count;
-    to->gpus_max = (uint8_t)from->gpus_max;
-    to->cores_pct = (uint8_t)(from->cores_pct < GS_CORES_PCT ? from->cores_pct : GS_CORES_PCT);
-    to->state = (uint8_t)from->state;
-    to->leaving = from->leaving;
-    keep_labels(to, from->labels);
-    to->seen = true;
+    const uint64_t total =
+        from->total_units ? from->total_units : (uint64_t)from->units * from->gpu_count;
+    struct gs_claim is = *from;
+    is.uid = to->is.uid;
+    is.ns = to->is.ns;
+    is.name = to->is.name;
+    is.node = ledger->nodes[node].name;
+    is.total_units = total < UINT32_MAX ? (uint32_t)total : UINT32_MAX;
+    is.cores_pct = is.cores_pct < GS_CORES_PCT ? is.cores_pct : GS_CORES_PCT;
+    is.labels = copy_labels(from->labels);
+    is.seen = true;
+    free((void *)to->is.labels);
+    to->is = is;
+    to->node = node;
 }
 
-static void replace_claim(struct gs_ledger *ledger, uint32_t slot, const struct gs_claim *claim,
-                          uint32_t node)
+/* A record with texts and nothing else, for a pod that has none; GS_INDEX_NONE: out of memory. */
+static uint32_t new_claim(struct gs_ledger *ledger, const struct gs_claim *claim)
 {
-    struct gs_ledger_claim *old = &ledger->claims[slot];
-    uint32_t old_node = old->node;
-    count_out(ledger, old);
-    unlink_claim(ledger, slot);
-    fill(old, claim);
-    old->node = node;
-    follow_moved(ledger, old);
-    link_claim(ledger, slot);
-    count_in(ledger, old);
-    gs_ledger_node_touch(ledger, &ledger->nodes[node]);
-    if (old_node != node) {
-        gs_ledger_node_touch(ledger, &ledger->nodes[old_node]);
-        gs_ledger_node_tidy(ledger, old_node);
-    }
-}
-
-static int add_claim(struct gs_ledger *ledger, const struct gs_claim *claim, uint32_t node)
-{
-    const char *const texts[] = {claim->uid, claim->ns, claim->name};
-    _cleanup_free_ char *text = gs_ledger_join(texts, 3);
-    if (!text || gs_index_reserve(&ledger->by_claim) < 0 ||
+    struct gs_claim is = {.uid = claim->uid, .ns = claim->ns, .name = claim->name};
+    const char **const texts[] = {&is.uid, &is.ns, &is.name};
+    if (gs_index_reserve(&ledger->by_claim) < 0 ||
         gs_pool_reserve(&ledger->claims, &ledger->claim_pool, sizeof(*ledger->claims)) < 0)
-        return -1;
+        return GS_INDEX_NONE;
+    struct gs_ledger_claim *record = gs_ledger_record(sizeof(*record), texts, 3);
+    if (!record)
+        return GS_INDEX_NONE;
     uint32_t slot = gs_pool_take(&ledger->claim_pool);
-    struct gs_ledger_claim *to = &ledger->claims[slot];
-    *to = (struct gs_ledger_claim){.text = gs_steal(&text), .node = node};
-    fill(to, claim);
-    follow_moved(ledger, to);
-    gs_index_insert(&ledger->by_claim, gs_hash_text(claim->uid), slot);
-    link_claim(ledger, slot);
-    count_in(ledger, to);
-    gs_ledger_node_touch(ledger, &ledger->nodes[node]);
-    return 0;
+    record->is = is;
+    ledger->claims[slot] = record;
+    gs_index_insert(&ledger->by_claim, gs_hash_text(is.uid), slot);
+    return slot;
 }
 
 int gs_ledger_set_claim(struct gs_ledger *ledger, const struct gs_claim *claim,
@@ -270,15 +240,26 @@ int gs_ledger_set_claim(struct gs_ledger *ledger, const struct gs_claim *claim,
         !claim->gpu_count || claim->gpu_count > GS_GPUS_MAX || claim->gpus_max > GS_GPUS_MAX)
         return gs_fail(err, GS_EINVAL, "an allocation needs a UID, a node, units and 1 to %d GPUs",
                        GS_GPUS_MAX);
-    uint32_t node = gs_ledger_node_need(ledger, gs_slice_of(claim->node));
+    uint32_t node = gs_ledger_node_need(ledger, gs_slice_of(claim->node)), old_node = node;
     if (node == GS_INDEX_NONE)
         return gs_fail_nomem(err);
     uint32_t slot = gs_ledger_claim_slot(ledger, claim->uid);
     if (slot != GS_INDEX_NONE) {
-        replace_claim(ledger, slot, claim, node);
-    } else if (add_claim(ledger, claim, node) < 0) {
+        old_node = ledger->claims[slot]->node;
+        count_out(ledger, ledger->claims[slot]);
+        unlink_claim(ledger, slot);
+    } else if ((slot = new_claim(ledger, claim)) == GS_INDEX_NONE) {
         gs_ledger_node_tidy(ledger, node);
         return gs_fail_nomem(err);
+    }
+    fill(ledger, ledger->claims[slot], claim, node);
+    follow_moved(ledger, ledger->claims[slot]);
+    link_claim(ledger, slot);
+    count_in(ledger, ledger->claims[slot]);
+    gs_ledger_node_touch(ledger, &ledger->nodes[node]);
+    if (old_node != node) {
+        gs_ledger_node_touch(ledger, &ledger->nodes[old_node]);
+        gs_ledger_node_tidy(ledger, old_node);
     }
     gs_ledger_remove_other(ledger, claim->uid);
     gs_ledger_release_hold(ledger, claim->uid); /* last: the UID may be borrowed from the hold */
@@ -288,11 +269,11 @@ int gs_ledger_set_claim(struct gs_ledger *ledger, const struct gs_claim *claim,
 void gs_ledger_place(struct gs_ledger *ledger, const char *uid, gs_gpu_mask gpus)
 {
     uint32_t slot = gs_ledger_claim_slot(ledger, uid);
-    if (slot == GS_INDEX_NONE || ledger->claims[slot].from_moved || !gpus)
+    if (slot == GS_INDEX_NONE || ledger->claims[slot]->is.from_moved || !gpus)
         return;
-    struct gs_ledger_claim *claim = &ledger->claims[slot];
+    struct gs_ledger_claim *claim = ledger->claims[slot];
     count_out(ledger, claim);
-    put_on(claim, gpus);
+    put_on(&claim->is, gpus);
     count_in(ledger, claim);
     gs_ledger_node_touch(ledger, &ledger->nodes[claim->node]);
 }
@@ -302,7 +283,7 @@ bool gs_ledger_confirm(struct gs_ledger *ledger, const char *uid)
     uint32_t slot = gs_ledger_claim_slot(ledger, uid);
     if (slot == GS_INDEX_NONE)
         return false;
-    struct gs_ledger_claim *claim = &ledger->claims[slot];
+    struct gs_claim *claim = &ledger->claims[slot]->is;
     ledger->reserved -= claim->state == GS_CLAIM_RESERVED;
     claim->state = GS_CLAIM_CONFIRMED;
     claim->seen = true; /* a list that began before the bind does not know the pod yet */
@@ -317,50 +298,20 @@ bool gs_ledger_remove(struct gs_ledger *ledger, const char *uid, uint32_t *ret_s
         gs_ledger_release_hold(ledger, uid); /* a pod with a claim has none */
         return false;
     }
-    uint32_t node = ledger->claims[slot].node;
-    bool present = ledger->nodes[node].present;
-    gs_ledger_claim_drop(ledger, slot);
+    uint32_t node = ledger->claims[slot]->node;
     if (ret_slot)
-        *ret_slot = present ? node : GS_INDEX_NONE;
+        *ret_slot = ledger->nodes[node].present ? node : GS_INDEX_NONE;
+    gs_ledger_claim_drop(ledger, slot);
     return true;
 }
 
 bool gs_ledger_undo(struct gs_ledger *ledger, const char *uid)
 {
     uint32_t slot = gs_ledger_claim_slot(ledger, uid);
-    if (slot == GS_INDEX_NONE || ledger->claims[slot].state != GS_CLAIM_RESERVED)
+    if (slot == GS_INDEX_NONE || ledger->claims[slot]->is.state != GS_CLAIM_RESERVED)
         return false;
     gs_ledger_claim_drop(ledger, slot);
     return true;
-}
-
-static struct gs_claim claim_out(const struct gs_ledger *ledger, uint32_t slot)
-{
-    const struct gs_ledger_claim *from = &ledger->claims[slot];
-    const char *ns = from->text + strlen(from->text) + 1;
-    return (struct gs_claim){
-        .uid = from->text,
-        .ns = ns,
-        .name = ns + strlen(ns) + 1,
-        .node = ledger->nodes[from->node].name,
-        .gpus = from->gpus,
-        .also = from->also,
-        .charged = from->charged,
-        .unplaced = from->unplaced,
-        .from_moved = from->from_moved,
-        .units = from->units,
-        .gpu_count = from->gpu_count,
-        .gpus_max = from->gpus_max,
-        .cores_pct = from->cores_pct,
-        .total_units = from->total_units,
-        .priority = from->priority,
-        .cpu_milli = from->cpu_milli,
-        .revision = from->revision,
-        .state = (enum gs_claim_state)from->state,
-        .leaving = from->leaving,
-        .seen = from->seen,
-        .labels = from->labels,
-    };
 }
 
 bool gs_ledger_find_claim(const struct gs_ledger *ledger, const char *uid, struct gs_claim *ret)
@@ -368,7 +319,7 @@ bool gs_ledger_find_claim(const struct gs_ledger *ledger, const char *uid, struc
     uint32_t slot = gs_ledger_claim_slot(ledger, uid);
     if (slot == GS_INDEX_NONE)
         return false;
-    *ret = claim_out(ledger, slot);
+    *ret = ledger->claims[slot]->is;
     return true;
 }
 
@@ -376,21 +327,15 @@ void gs_ledger_each_claim(const struct gs_ledger *ledger, uint32_t slot,
                           bool (*each)(void *ctx, const struct gs_claim *claim), void *ctx)
 {
     uint32_t at = ledger->nodes[slot].first_claim;
-    for (; at != GS_INDEX_NONE; at = ledger->claims[at].next) {
-        struct gs_claim claim = claim_out(ledger, at);
-        if (!each(ctx, &claim))
-            return;
-    }
+    while (at != GS_INDEX_NONE && each(ctx, &ledger->claims[at]->is))
+        at = ledger->claims[at]->next;
 }
 
 void gs_ledger_each(const struct gs_ledger *ledger,
                     bool (*each)(void *ctx, const struct gs_claim *claim), void *ctx)
 {
     for (uint32_t i = 0; i < ledger->claim_pool.count; i++) {
-        if (!ledger->claims[i].text)
-            continue;
-        struct gs_claim claim = claim_out(ledger, i);
-        if (!each(ctx, &claim))
+        if (ledger->claims[i] && !each(ctx, &ledger->claims[i]->is))
             return;
     }
 }
@@ -398,21 +343,25 @@ void gs_ledger_each(const struct gs_ledger *ledger,
 void gs_ledger_begin_pods(struct gs_ledger *ledger)
 {
     for (uint32_t i = 0; i < ledger->claim_pool.count; i++) {
-        ledger->claims[i].seen = false;
-        ledger->claims[i].revision = 0; /* a restored API server counts from less: believe it */
+        if (!ledger->claims[i])
+            continue;
+        ledger->claims[i]->is.seen = false;
+        ledger->claims[i]->is.revision = 0; /* a restored API server counts from less: believe it */
     }
     for (uint32_t i = 0; i < ledger->other_pool.count; i++)
         ledger->others[i].seen = 0;
-    for (uint32_t i = 0; i < ledger->hold_pool.count; i++)
-        ledger->holds[i].seen = false;
+    for (uint32_t i = 0; i < ledger->hold_pool.count; i++) {
+        if (ledger->holds[i])
+            ledger->holds[i]->seen = false;
+    }
 }
 
 uint32_t gs_ledger_sweep_pods(struct gs_ledger *ledger)
 {
     uint32_t gone = 0;
     for (uint32_t i = 0; i < ledger->claim_pool.count; i++) {
-        const struct gs_ledger_claim *claim = &ledger->claims[i];
-        if (!claim->text || claim->seen || claim->state == GS_CLAIM_RESERVED)
+        const struct gs_ledger_claim *claim = ledger->claims[i];
+        if (!claim || claim->is.seen || claim->is.state == GS_CLAIM_RESERVED)
             continue;
         gs_ledger_claim_drop(ledger, i);
         gone++;
@@ -429,12 +378,13 @@ uint32_t gs_ledger_audit(const struct gs_ledger *ledger, uint32_t slot)
     uint32_t pods[GS_GPUS_MAX] = {0}, cores_pct[GS_GPUS_MAX] = {0}, differing = 0;
     if (!node->name)
         return 0;
-    for (uint32_t at = node->first_claim; at != GS_INDEX_NONE; at = ledger->claims[at].next) {
+    for (uint32_t at = node->first_claim; at != GS_INDEX_NONE; at = ledger->claims[at]->next) {
         bool unplaced;
         uint32_t idx;
-        GS_FOR_EACH_GPU (idx, effective(node, &ledger->claims[at], &unplaced)) {
-            used[idx] += ledger->claims[at].units;
-            cores_pct[idx] += ledger->claims[at].cores_pct;
+        const struct gs_claim *claim = &ledger->claims[at]->is;
+        GS_FOR_EACH_GPU (idx, effective(node, claim, &unplaced)) {
+            used[idx] += claim->units;
+            cores_pct[idx] += claim->cores_pct;
             pods[idx]++;
         }
     }

@@ -6,7 +6,7 @@
 #include "gpushare/base/index.h"
 #include "gpushare/core/ledger.h"
 
-/* What ledger*.c share. Records live in growing arrays and name each other by slot number. */
+/* What ledger*.c share. Records name each other by slot number of a growing array. */
 
 struct gs_ledger_node {
     struct gs_node_view view;
@@ -25,26 +25,9 @@ struct gs_ledger_node {
 };
 
 struct gs_ledger_claim {
-    char *text; /* uid NUL ns NUL name NUL; NULL: unused slot */
-    struct gs_labels *labels;
-    gs_gpu_mask gpus;
-    gs_gpu_mask also;
-    gs_gpu_mask charged;
-    uint64_t revision;
-    uint32_t units;
-    uint32_t total_units;
+    struct gs_claim is; /* its texts lie behind this record, its node's name in the node's */
     uint32_t node;
     uint32_t next, prev; /* in the node's list */
-    uint32_t cpu_milli;
-    int32_t priority;
-    uint8_t gpu_count;
-    uint8_t gpus_max;
-    uint8_t cores_pct;
-    uint8_t state;
-    bool unplaced;
-    bool seen : 1;
-    bool from_moved : 1;
-    bool leaving : 1;
 };
 
 /* 16 bytes, plus 8 in the index */
@@ -56,8 +39,7 @@ struct gs_ledger_other {
 };
 
 struct gs_ledger_hold {
-    struct gs_hold asked; /* its texts lie in `texts`, its node's name in the node's record */
-    char *texts;          /* uid NUL and the four lists, each with NUL; NULL: unused slot */
+    struct gs_hold asked; /* likewise */
     uint64_t order;
     uint32_t node;
     uint32_t next; /* in the node's list, highest priority first */
@@ -66,9 +48,9 @@ struct gs_ledger_hold {
 
 struct gs_ledger {
     struct gs_ledger_node *nodes;
-    struct gs_ledger_claim *claims;
+    struct gs_ledger_claim **claims; /* NULL: unused slot */
     struct gs_ledger_other *others;
-    struct gs_ledger_hold *holds;
+    struct gs_ledger_hold **holds; /* likewise */
     struct gs_pool node_pool, claim_pool, other_pool, hold_pool;
     struct gs_index by_name, by_claim, by_other, by_hold;
     char models[GS_MODELS_MAX][GS_MODEL_BYTES]; /* "": a number that is free */
@@ -82,8 +64,9 @@ struct gs_ledger {
     uint32_t promised; /* holds with GPUs */
 };
 
-/* Texts behind each other, each with its NUL; NULL is "". *caller frees*; NULL: out of memory. */
-char *gs_ledger_join(const char *const *texts, size_t count);
+/* A zeroed record of `size` bytes, behind which lie copies of the texts (NULL is ""): they point
+ * there then. *caller frees*; NULL: out of memory. */
+void *gs_ledger_record(size_t size, const char **const *texts, size_t count);
 
 /* nodes */
 uint32_t gs_ledger_node_slot(const struct gs_ledger *ledger, struct gs_slice name);
