@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/core/defrag.h"
-#include "gpushare/base/array.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "gpushare/base/array.h"
+#include "gpushare/base/index.h"
 
 #include "defrag_internal.h"
 
@@ -16,12 +18,14 @@ static void find_tenants(struct gs_defrag *defrag)
     for (uint32_t i = 0; i < defrag->count; i++) {
         struct gs_claim claim;
         struct defrag_tenant *tenant = &defrag->tenants[i];
-        *tenant = (struct defrag_tenant){.slot = GS_LEDGER_NO_NODE, .gone = true};
+        const uint64_t shape = defrag_shape_of(&defrag->pods[i].ask);
+        *tenant = (struct defrag_tenant){.shape = shape, .slot = GS_LEDGER_NO_NODE, .gone = true};
         if (!gs_ledger_find_claim(defrag->ledger, defrag->pods[i].uid, &claim))
             continue;
         const struct gs_node_view *view = gs_ledger_view(defrag->ledger, gs_slice_of(claim.node));
         if (view)
-            *tenant = (struct defrag_tenant){.slot = view->slot,
+            *tenant = (struct defrag_tenant){.shape = shape,
+                                             .slot = view->slot,
                                              .gpus = claim.charged,
                                              .units = claim.units,
                                              .cores_pct = claim.cores_pct,
@@ -104,42 +108,28 @@ static int add_move(struct gs_defrag_plan *plan, const struct gs_defrag_move *mo
     return 0;
 }
 
-/* What the old pods held goes, and the waiting pod takes its place. When it does not fit they are
- * back. 1, 0, -1 as defrag_carry_out(). */
+/* What the old pods held goes, and the waiting pod takes its place. 1, 0, -1 as
+ * defrag_carry_out(). */
 static int let_in(struct gs_defrag *defrag, const struct gs_ask *waiting,
-                  const struct gs_defrag_plan *plan, gs_gpu_mask *ret_gpus)
+                  struct gs_defrag_plan *plan)
 {
-    struct gs_claim *old = calloc(plan->count + 1u, sizeof(*old));
-    struct gs_place *place = defrag->place;
+    struct gs_gpu_state states[GS_GPUS_MAX];
+    struct gs_node_view after = gs_view_copy(gs_ledger_view_at(defrag->ledger, plan->slot), states);
     enum gs_reason reason;
-    gs_gpu_mask gpus = 0;
-    int result = 1;
-    if (!old)
-        return -1;
     for (uint32_t i = 0; i < plan->count; i++) {
-        const struct gs_defrag_pod *pod = &defrag->pods[plan->moves[i].pod];
-        gs_ledger_find_claim(defrag->ledger, pod->uid, &old[i]);
-        old[i].uid = pod->uid; /* the ledger's own texts go with the claim */
-        old[i].ns = pod->ns;
-        old[i].name = pod->name;
-        old[i].node = gs_ledger_node_name(defrag->ledger, plan->slot);
-        gs_ledger_remove(place->ledger, pod->uid, NULL);
+        const struct defrag_tenant *tenant = &defrag->tenants[plan->moves[i].pod];
+        gs_view_charge(&after, tenant->gpus, -(int64_t)tenant->units, -(int32_t)tenant->cores_pct);
+        after.cpu_used_milli -= defrag->pods[plan->moves[i].pod].ask.cpu_milli;
     }
-    if (waiting) {
-        if (gs_place_judge(place, waiting, plan->slot, &reason) == GS_OBSTACLE_NONE)
-            gpus = gs_place_gpus(place, gs_ledger_view_at(place->ledger, plan->slot), waiting,
-                                 &reason);
-        result = gpus ? 1 : 0;
-        if (gpus && gs_place_claim(place, waiting, plan->slot, gpus, NULL) < 0)
-            result = -1;
-    }
-    for (uint32_t i = 0; result != 1 && i < plan->count; i++) {
-        if (gs_ledger_set_claim(place->ledger, &old[i], NULL) < 0)
-            result = -1;
-    }
-    *ret_gpus = gpus;
-    free(old);
-    return result;
+    gs_view_summarise(&after);
+    if (gs_place_judge(defrag->place, waiting, &after, &reason) != GS_OBSTACLE_NONE)
+        return 0;
+    plan->gpus = gs_place_gpus(defrag->place, &after, waiting, &reason);
+    if (!plan->gpus)
+        return 0;
+    for (uint32_t i = 0; i < plan->count; i++)
+        gs_ledger_remove(defrag->place->ledger, defrag->pods[plan->moves[i].pod].uid, NULL);
+    return gs_place_claim(defrag->place, waiting, plan->slot, plan->gpus, NULL) < 0 ? -1 : 1;
 }
 
 static int move_all(struct gs_defrag *defrag, const uint32_t *pods, uint32_t count,
@@ -165,7 +155,7 @@ int defrag_carry_out(struct gs_defrag *defrag, const struct gs_ask *waiting, uin
     uint32_t before = defrag->place->made;
     int result = move_all(defrag, pods, count, &plan);
     if (result == 1)
-        result = let_in(defrag, waiting, &plan, &plan.gpus);
+        result = let_in(defrag, waiting, &plan);
     if (result != 1) {
         gs_place_take_back(defrag->place, before);
         gs_defrag_plan_release(&plan);
@@ -180,23 +170,15 @@ int defrag_carry_out(struct gs_defrag *defrag, const struct gs_ask *waiting, uin
 
 /* --- shapes --- */
 
-static bool same_text(struct gs_slice a, struct gs_slice b)
+uint64_t defrag_shape_of(const struct gs_ask *ask)
 {
-    return a.len == b.len && (!a.len || memcmp(a.at, b.at, a.len) == 0);
-}
-
-static bool same_rules(const struct gs_pod_rules *a, const struct gs_pod_rules *b)
-{
-    return a == b || (a && b && gs_pod_rules_hash(a) == gs_pod_rules_hash(b));
-}
-
-bool defrag_same_shape(const struct gs_ask *a, const struct gs_ask *b)
-{
-    return a->units == b->units && a->gpu_count == b->gpu_count && a->cores_pct == b->cores_pct &&
-           a->priority == b->priority && a->cpu_milli == b->cpu_milli && a->broken == b->broken &&
-           same_text(a->model, b->model) && same_text(a->model_deny, b->model_deny) &&
-           same_text(a->uuid, b->uuid) && same_text(a->uuid_deny, b->uuid_deny) &&
-           same_rules(a->rules, b->rules);
+    const uint64_t words[] = {
+        gs_ask_hash(ask),
+        (uint64_t)ask->priority,
+        ask->broken,
+        ask->rules ? gs_pod_rules_hash(ask->rules) : 0,
+    };
+    return gs_hash_bytes(words, sizeof(words));
 }
 
 void defrag_forget(struct gs_defrag *defrag)
@@ -207,8 +189,9 @@ void defrag_forget(struct gs_defrag *defrag)
 static bool has_room(const struct gs_defrag *defrag, const struct gs_ask *ask)
 {
     for (uint32_t slot = 0; slot < gs_ledger_slots(defrag->ledger); slot++) {
+        const struct gs_node_view *view = gs_ledger_view_at(defrag->ledger, slot);
         enum gs_reason reason;
-        if (gs_place_judge(defrag->place, ask, slot, &reason) == GS_OBSTACLE_NONE)
+        if (view && gs_place_judge(defrag->place, ask, view, &reason) == GS_OBSTACLE_NONE)
             return true;
     }
     return false;
@@ -216,13 +199,13 @@ static bool has_room(const struct gs_defrag *defrag, const struct gs_ask *ask)
 
 bool defrag_might_move(struct gs_defrag *defrag, uint32_t pod)
 {
-    const struct gs_ask *ask = &defrag->pods[pod].ask;
+    const uint64_t shape = defrag->tenants[pod].shape;
     for (uint32_t i = 0; i < defrag->shape_count; i++) {
-        if (defrag_same_shape(defrag->shapes[i].ask, ask))
+        if (defrag->shapes[i].shape == shape)
             return defrag->shapes[i].room;
     }
-    bool room = has_room(defrag, ask);
+    bool room = has_room(defrag, &defrag->pods[pod].ask);
     if (defrag->shape_count < DEFRAG_SHAPES_MAX)
-        defrag->shapes[defrag->shape_count++] = (struct defrag_shape){ask, room};
+        defrag->shapes[defrag->shape_count++] = (struct defrag_shape){shape, room};
     return room;
 }

@@ -8,6 +8,7 @@
 
 /* What is known of a pod besides what the caller says. */
 struct defrag_tenant {
+    uint64_t shape;
     uint32_t slot;
     gs_gpu_mask gpus;
     uint32_t units;
@@ -17,14 +18,14 @@ struct defrag_tenant {
 
 /* Whether pods of one shape have room anywhere as things are. */
 struct defrag_shape {
-    const struct gs_ask *ask;
+    uint64_t shape;
     bool room;
 };
 enum { DEFRAG_SHAPES_MAX = 256 };
 
 /* What became of a pod of one shape that was to be placed, as things are. */
 struct defrag_failure {
-    const struct gs_ask *ask;
+    uint64_t shape;
     uint32_t max_moves;
     enum gs_defrag_result result;
 };
@@ -49,12 +50,13 @@ struct gs_defrag {
 bool defrag_place(const struct gs_defrag *defrag, const struct gs_ask *ask, uint32_t but,
                   uint32_t *ret_slot, gs_gpu_mask *ret_gpus);
 
-/* All or nothing: the moves of these pods, and the waiting pod (NULL: none) on the slot. 1: carried
+/* All or nothing: the moves of these pods, and the waiting pod on the slot. 1: carried
  * out and in *ret; 0: it does not work, the ledger is as before; -1: out of memory. */
 int defrag_carry_out(struct gs_defrag *defrag, const struct gs_ask *waiting, uint32_t slot,
                      const uint32_t *pods, uint32_t count, bool cordon, struct gs_defrag_plan *ret);
 
-bool defrag_same_shape(const struct gs_ask *a, const struct gs_ask *b);
+/* Of all by which one ask finds a place where another does not (base/index.h). */
+uint64_t defrag_shape_of(const struct gs_ask *ask);
 
 /* The copy has changed: nothing that was found out about it holds any more. */
 void defrag_forget(struct gs_defrag *defrag);

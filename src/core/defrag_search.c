@@ -99,31 +99,19 @@ static void note(struct search *search)
         candidate->age_s += search->defrag->pods[search->chosen[i]].age_s;
 }
 
-/* The GPUs have the room; now the CPU shall suffice. */
-static void clear_cpu(struct search *search, uint32_t from)
+static void choose_gpu(struct search *search, uint32_t gpu, uint32_t ready);
+
+/* GPU `gpu` shall have the room, or where all GPUs have it the CPU shall suffice: pods from `from`
+ * on go. */
+static void clear(struct search *search, uint32_t gpu, uint32_t ready, uint32_t from)
 {
-    if (search->free_cpu_milli >= search->ask->cpu_milli) {
+    const bool cpu = ready == search->ask->gpu_count;
+    const gs_gpu_mask mask = cpu ? ~(gs_gpu_mask)0 : GS_GPU_BIT(search->view->gpus[gpu].idx);
+    if (cpu && search->free_cpu_milli >= search->ask->cpu_milli) {
         note(search);
         return;
     }
-    for (uint32_t t = from; t < search->tenant_count && search->chosen_count < search->moves; t++) {
-        if (search->cut || search->no_memory)
-            return;
-        if (chosen(search, search->tenants[t]))
-            continue;
-        evict(search, search->tenants[t], 1);
-        clear_cpu(search, t + 1);
-        evict(search, search->tenants[t], -1);
-    }
-}
-
-static void choose_gpu(struct search *search, uint32_t gpu, uint32_t ready);
-
-/* GPU `gpu` shall have the room: pods of it from `from` on go. */
-static void clear_gpu(struct search *search, uint32_t gpu, uint32_t ready, uint32_t from)
-{
-    gs_gpu_mask bit = GS_GPU_BIT(search->view->gpus[gpu].idx);
-    if (has_room(search, gpu)) {
+    if (!cpu && has_room(search, gpu)) {
         choose_gpu(search, gpu + 1, ready + 1);
         return;
     }
@@ -131,10 +119,10 @@ static void clear_gpu(struct search *search, uint32_t gpu, uint32_t ready, uint3
         uint32_t pod = search->tenants[t];
         if (search->cut || search->no_memory)
             return;
-        if (!(search->defrag->tenants[pod].gpus & bit) || chosen(search, pod))
+        if (!(search->defrag->tenants[pod].gpus & mask) || chosen(search, pod))
             continue;
         evict(search, pod, 1);
-        clear_gpu(search, gpu, ready, t + 1);
+        clear(search, gpu, ready, t + 1);
         evict(search, pod, -1);
     }
 }
@@ -149,7 +137,7 @@ static bool takes_pods(const struct gs_gpu_state *gpu)
 static void choose_gpu(struct search *search, uint32_t gpu, uint32_t ready)
 {
     if (ready == search->ask->gpu_count) {
-        clear_cpu(search, 0);
+        clear(search, gpu, ready, 0);
         return;
     }
     if (search->cut || search->no_memory ||
@@ -159,7 +147,7 @@ static void choose_gpu(struct search *search, uint32_t gpu, uint32_t ready)
                   takes_pods(&search->view->gpus[gpu]) &&
                   search->view->gpus[gpu].total_units >= search->ask->units;
     if (usable)
-        clear_gpu(search, gpu, ready, 0);
+        clear(search, gpu, ready, 0);
     if (!usable || !has_room(search, gpu))
         choose_gpu(search, gpu + 1, ready);
 }
@@ -333,12 +321,12 @@ static enum gs_defrag_result search_moves(struct gs_defrag *defrag, const struct
 }
 
 /* Many that wait are alike: what failed for one fails for the next. */
-static const struct defrag_failure *find_failure(const struct gs_defrag *defrag,
-                                                 const struct gs_ask *ask, uint32_t max_moves)
+static const struct defrag_failure *find_failure(const struct gs_defrag *defrag, uint64_t shape,
+                                                 uint32_t max_moves)
 {
     for (uint32_t i = 0; i < defrag->failure_count; i++) {
         const struct defrag_failure *failure = &defrag->failures[i];
-        if (failure->max_moves == max_moves && defrag_same_shape(failure->ask, ask))
+        if (failure->max_moves == max_moves && failure->shape == shape)
             return failure;
     }
     return NULL;
@@ -350,7 +338,8 @@ enum gs_defrag_result gs_defrag_make_room(struct gs_defrag *defrag,
 {
     const struct gs_ask *ask = &waiting->ask;
     max_moves = max_moves < GS_DEFRAG_MOVES_MAX ? max_moves : GS_DEFRAG_MOVES_MAX;
-    const struct defrag_failure *known = find_failure(defrag, ask, max_moves);
+    const uint64_t shape = defrag_shape_of(ask);
+    const struct defrag_failure *known = find_failure(defrag, shape, max_moves);
     if (known)
         return known->result;
     enum gs_defrag_result result = place_as_it_is(defrag, ask, ret);
@@ -361,6 +350,7 @@ enum gs_defrag_result gs_defrag_make_room(struct gs_defrag *defrag,
     else
         result = search_moves(defrag, ask, max_moves, ret);
     if (result > GS_DEFRAG_FITS && defrag->failure_count < DEFRAG_FAILURES_MAX)
-        defrag->failures[defrag->failure_count++] = (struct defrag_failure){ask, max_moves, result};
+        defrag->failures[defrag->failure_count++] =
+            (struct defrag_failure){shape, max_moves, result};
     return result;
 }

@@ -57,16 +57,14 @@ static bool has_cpu(const struct gs_node_view *view, const struct gs_ask *ask)
 }
 
 enum gs_obstacle gs_place_judge(const struct gs_place *place, const struct gs_ask *ask,
-                                uint32_t slot, enum gs_reason *ret_reason)
+                                const struct gs_node_view *view, enum gs_reason *ret_reason)
 {
     struct gs_gpu_state room[GS_GPUS_MAX];
-    const struct gs_node_view *view = gs_ledger_view_at(place->ledger, slot);
-    enum gs_obstacle obstacle = gs_place_open(place, ask, slot);
+    enum gs_obstacle obstacle = gs_place_open(place, ask, view->slot);
     *ret_reason = GS_FITS;
     if (obstacle == GS_OBSTACLE_TAINT || obstacle == GS_OBSTACLE_AFFINITY)
         return obstacle;
-    *ret_reason =
-        view ? gs_fit_beside_holds(place->ledger, view, ask, room, NULL) : GS_REASON_UNKNOWN_NODE;
+    *ret_reason = gs_fit_beside_holds(place->ledger, view, ask, room, NULL);
     if (*ret_reason == GS_FITS && obstacle == GS_OBSTACLE_NONE &&
         !count_allocatable(place, view, ask))
         *ret_reason = GS_REASON_NO_ROOM;

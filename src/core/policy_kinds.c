@@ -3,23 +3,6 @@
 
 #include "gpushare/base/index.h"
 
-/* What is not in here must not be looked at by a policy. */
-static uint64_t hash_of(bool leaving, const struct gs_ask *ask)
-{
-    const uint64_t words[] = {
-        (uint64_t)ask->cpu_milli,
-        ask->units,
-        ask->gpu_count,
-        ask->cores_pct,
-        leaving,
-        gs_hash_slice(ask->model),
-        gs_hash_slice(ask->model_deny),
-        gs_hash_slice(ask->uuid),
-        gs_hash_slice(ask->uuid_deny),
-    };
-    return gs_hash_bytes(words, sizeof(words));
-}
-
 /* A free one, else the oldest of the namespace that has most, the newcomer counted as had. */
 static struct gs_ask_kind_row *make_room(struct gs_kinds *kinds, uint64_t owner)
 {
@@ -51,7 +34,7 @@ static struct gs_ask_kind_row *find_row(struct gs_kinds *kinds, uint64_t hash)
 uint64_t gs_kinds_find(struct gs_kinds *kinds, bool leaving, const struct gs_ask *ask,
                        uint32_t *ret_row)
 {
-    const uint64_t hash = hash_of(leaving, ask);
+    const uint64_t hash = gs_ask_hash(ask) + leaving; /* a policy looks at nothing else */
     pthread_mutex_lock(&kinds->lock);
     struct gs_ask_kind_row *row = find_row(kinds, hash);
     if (!row) {

@@ -44,10 +44,10 @@ enum gs_obstacle {
 enum gs_obstacle gs_place_open(const struct gs_place *place, const struct gs_ask *ask,
                                uint32_t slot);
 
-/* The whole verdict on a slot, and, when it is GS_OBSTACLE_GPU, *ret_reason. What passes by itself
+/* The whole verdict on a node, and, when it is GS_OBSTACLE_GPU, *ret_reason. What passes by itself
  * (CPU, a cordon, a node that is not ready) is told only where the GPUs would do. */
 enum gs_obstacle gs_place_judge(const struct gs_place *place, const struct gs_ask *ask,
-                                uint32_t slot, enum gs_reason *ret_reason);
+                                const struct gs_node_view *view, enum gs_reason *ret_reason);
 
 /*
  * The node that the policy likes best, the first of equals, and the GPUs there; false: none has

@@ -47,6 +47,10 @@ struct gs_ask {
 /* Reads a pod's ask; every broken annotation ends in ask->broken. */
 void gs_ask_of_pod(struct gs_ask *ret, const struct gs_pod *pod);
 
+/* Of all that says which GPUs and nodes are good for it, but for rules about nodes (base/index.h).
+ */
+uint64_t gs_ask_hash(const struct gs_ask *ask);
+
 /* Matches the lists of an ask that has any and is not broken: *room is the ask's from then on. It
  * is of the models that the ledger has now: after its lock was let go, match again. */
 void gs_ask_match(struct gs_ask *ask, const struct gs_ledger *ledger, struct gs_match *room);

@@ -90,7 +90,7 @@ void verdict_of(const struct snapshot *snapshot, const struct gs_ask *ask, struc
     EACH_NODE (node, snapshot) {
         const struct gs_node_view *view = snapshot_view(snapshot, node);
         enum gs_reason reason;
-        enum gs_obstacle obstacle = gs_place_judge(&place, ask, view->slot, &reason);
+        enum gs_obstacle obstacle = gs_place_judge(&place, ask, view, &reason);
         const bool gpu = obstacle == GS_OBSTACLE_GPU;
         struct verdict_group *group = gpu ? &ret->gpu[reason] : &ret->other[obstacle];
         ret->nodes++;

@@ -99,7 +99,8 @@ static void a_verdict_names_what_is_in_the_way(void **state)
         uint32_t slot;
         gs_gpu_mask gpus;
         set_node(ledger, &facts, "n", "16", r->state, r->cpu_milli);
-        row_equal(r->row, gs_place_judge(&place, &ask, 0, &reason), r->obstacle);
+        row_equal(r->row, gs_place_judge(&place, &ask, gs_ledger_view_at(ledger, 0), &reason),
+                  r->obstacle);
         row_equal(r->row, reason != GS_FITS, r->obstacle == GS_OBSTACLE_GPU);
         row_equal(r->row, gs_place_open(&place, &ask, 0), r->open);
         row_equal(r->row, gs_place_choose(&place, &ask, refused, &slot, &gpus), fits);
@@ -208,7 +209,8 @@ static void all_answers_are_one(void **state)
         for (uint32_t n = 0; n < NODES; n++) {
             bool others[NODES];
             enum gs_reason reason;
-            enum gs_obstacle obstacle = gs_place_judge(&world.place, &ask, n, &reason);
+            enum gs_obstacle obstacle =
+                gs_place_judge(&world.place, &ask, gs_ledger_view_at(world.ledger, n), &reason);
             obstacles[obstacle]++;
             for (uint32_t i = 0; i < NODES; i++)
                 others[i] = i != n;
