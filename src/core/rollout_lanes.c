@@ -7,53 +7,53 @@
 /*
  * One source for all processors. On x86-64 the compiler makes a second copy of the function that
  * has this attribute, for AVX2, and libc chooses when the program starts: before the thread
- * sanitizer is ready for that.
+ * sanitizer is ready for that. Functions with vectors are inlined, into each copy, and get
+ * pointers: how a vector itself is passed depends on the processor.
  */
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_THREAD__)
 #define ALSO_FOR_AVX2 __attribute__((target_clones("avx2", "default")))
 #else
 #define ALSO_FOR_AVX2
 #endif
+#define INLINE static inline __attribute__((always_inline))
 
-#ifdef __x86_64__
-enum { LANES = 8 };
-#else
-enum { LANES = 4 };
-#endif
-
-enum { NEVER = 1 << 30 }; /* units that no GPU has free */
-
-typedef uint32_t vec __attribute__((vector_size(4 * LANES)));
-typedef int32_t signed_vec __attribute__((vector_size(4 * LANES)));
+enum {
+    LANES = 8,
+    NEVER = 1 << 30, /* units that no GPU has free */
+};
 
 /* By step and sequence. */
 typedef uint32_t numbers[GS_ROLLOUT_DRAWS][GS_ROLLOUTS];
 
 struct gs_lanes {
+    const struct gs_policy_table *table;
     uint32_t least_units; /* no pod requests less */
     int32_t least_cpu_milli;
-    uint64_t most_cpu_milli; /* no sequence requests more, in one pass */
-    uint64_t several;        /* steps at which some pod requests several GPUs, as bits */
-    numbers cpu_milli, gpus;
-    numbers *units; /* by model group; NEVER: too large, or may not run there */
+    uint64_t several[GS_ROLLOUT_DRAWS]; /* sequences whose pod requests several GPUs, as bits */
+    numbers cpu_milli;
+    numbers *units; /* by model group; NEVER: too large, may not run there, or on several GPUs */
 };
 
 /* --- building --- */
 
+static bool runs_on(const struct gs_shape *shape, uint32_t group)
+{
+    return shape->units < NEVER && (shape->groups >> group & 1);
+}
+
 static void put(struct gs_lanes *lanes, const struct gs_shape *shape, uint32_t groups, uint32_t row,
                 uint32_t step)
 {
+    const bool several = shape->gpu_count > 1;
     lanes->cpu_milli[step][row] = (uint32_t)shape->cpu_milli;
+    lanes->several[step] |= (uint64_t)several << row;
     if (shape->cpu_milli < lanes->least_cpu_milli)
         lanes->least_cpu_milli = shape->cpu_milli;
-    lanes->gpus[step][row] = shape->gpu_count;
-    lanes->several |= (uint64_t)(shape->gpu_count > 1) << step;
-    for (uint32_t group = 0; group < groups; group++) {
-        bool fits = shape->units < NEVER && (shape->groups >> group & 1);
-        lanes->units[group][step][row] = fits ? shape->units : NEVER;
-        if (fits && shape->units < lanes->least_units)
-            lanes->least_units = shape->units;
-    }
+    if (shape->units < lanes->least_units)
+        lanes->least_units = shape->units;
+    for (uint32_t group = 0; group < groups; group++)
+        lanes->units[group][step][row] =
+            runs_on(shape, group) && !several ? shape->units : (uint32_t)NEVER;
 }
 
 struct gs_lanes *gs_lanes_build(struct gs_policy_table *table)
@@ -65,30 +65,32 @@ struct gs_lanes *gs_lanes_build(struct gs_policy_table *table)
     numbers *units = gs_arena_calloc(&table->arena, groups, sizeof(*units));
     if (!lanes || !units)
         return NULL;
+    lanes->table = table;
     lanes->units = units;
     lanes->least_units = NEVER;
     lanes->least_cpu_milli = INT32_MAX;
     for (uint32_t row = 0; row < GS_ROLLOUTS; row++) {
-        uint64_t cpu_milli = 0;
-        for (uint32_t step = 0; step < GS_ROLLOUT_DRAWS; step++) {
-            const struct gs_shape *shape = &table->shapes[table->draws[row][step]];
-            put(lanes, shape, groups, row, step);
-            cpu_milli += (uint64_t)shape->cpu_milli;
-        }
-        if (cpu_milli > lanes->most_cpu_milli)
-            lanes->most_cpu_milli = cpu_milli;
+        for (uint32_t step = 0; step < GS_ROLLOUT_DRAWS; step++)
+            put(lanes, &table->shapes[table->draws[row][step]], groups, row, step);
     }
     return lanes;
 }
 
-/* --- vectors --- */
+/* --- placing --- */
 
-/* Functions with vectors are inlined, into each copy, and get pointers: how a vector itself is
- * passed depends on the processor. */
-#define INLINE static inline __attribute__((always_inline))
+typedef uint32_t vec __attribute__((vector_size(4 * LANES)));
+typedef int32_t signed_vec __attribute__((vector_size(4 * LANES)));
 
 /* A mask of the lanes whose highest bit is set. */
 #define NEGATIVE(vector) ((vec)((signed_vec)(vector) >> 31))
+
+/* As many sequences as there are lanes. */
+struct games {
+    vec free_units[GS_GPUS_MAX]; /* in any order */
+    vec cpu;                     /* free milli-CPU */
+    size_t gpus;
+    bool cpu_counts;
+};
 
 INLINE bool any(const vec *mask)
 {
@@ -100,142 +102,98 @@ INLINE bool any(const vec *mask)
     return all[0] | all[1];
 }
 
-/* --- placing --- */
-
-/* As many sequences as there are lanes. */
-struct games {
-    vec free_units[GS_GPUS_MAX]; /* in any order */
-    size_t gpus;
-    bool cpu_counts;
-    vec cpu; /* free milli-CPU */
-};
-
-struct pods {
-    vec units;
-    const uint32_t *gpus, *cpu_milli; /* by lane */
-    bool several;                     /* some request more than one GPU */
-};
-
-/* What the tightest GPU would have left; negative where none has enough. */
-INLINE void find_tightest(const struct games *games, const vec *units, vec *ret)
+/* Offers each lane a pod for one GPU, which takes the tightest; false when none of them fits. */
+INLINE bool offer(struct games *games, const uint32_t *units_of, const uint32_t *cpu_of)
 {
-    vec least = (vec){0} + UINT32_MAX;
+    vec units, cpu = {0}, least = (vec){0} + UINT32_MAX;
+    memcpy(&units, units_of, sizeof(units));
     for (size_t gpu = 0; gpu < games->gpus; gpu++) {
-        vec rest = games->free_units[gpu] - *units;
-        for (int i = 0; i < LANES; i++) /* compilers make one instruction of it */
+        const vec rest = games->free_units[gpu] - units; /* negative where it lacks */
+        for (int i = 0; i < LANES; i++)                  /* compilers make one instruction of it */
             least[i] = rest[i] < least[i] ? rest[i] : least[i];
     }
-    *ret = least;
-}
-
-/* Lanes in which too few GPUs have enough become 0. */
-INLINE void require_gpus(const struct games *games, const struct pods *pods, vec *fits)
-{
-    vec missing;
-    memcpy(&missing, pods->gpus, sizeof(missing));
-    for (size_t gpu = 0; gpu < games->gpus; gpu++)
-        missing += ~NEGATIVE(games->free_units[gpu] - pods->units); /* a mask is -1 */
-    *fits &= ~NEGATIVE(-missing);
-}
-
-/* Takes units (0: nothing) from one GPU that has `from`, and sets its bits `mark`. */
-INLINE void take(struct games *games, vec *units, const vec *from, uint32_t mark)
-{
-    for (size_t gpu = 0; gpu < games->gpus; gpu++) {
-        vec *at = &games->free_units[gpu];
-        vec taken = *units & (vec)(*at == *from);
-        *at = (*at - taken) | (NEGATIVE(-taken) & mark);
-        *units -= taken;
-    }
-}
-
-/* The same for all GPUs of each pod that fits. A GPU with a mark seems larger than any other, and
- * is chosen no second time. */
-INLINE void take_several(struct games *games, const struct pods *pods, const vec *fits, vec *least)
-{
-    const uint32_t mark = 1u << 31;
-    vec gpus, more = *fits;
-    memcpy(&gpus, pods->gpus, sizeof(gpus));
-    while (any(&more)) {
-        vec units = pods->units & more, from = pods->units + *least;
-        take(games, &units, &from, mark);
-        gpus += more;
-        more &= NEGATIVE(-gpus);
-        find_tightest(games, &pods->units, least);
-    }
-    for (size_t gpu = 0; gpu < games->gpus; gpu++)
-        games->free_units[gpu] &= ~mark;
-}
-
-/* Offers each lane its pod; false when none of them fits. */
-INLINE bool offer(struct games *games, const struct pods *pods)
-{
-    vec least;
-    find_tightest(games, &pods->units, &least);
-    vec fits = ~NEGATIVE(least);
-    vec cpu = {0};
-    if (games->cpu_counts) {
-        memcpy(&cpu, pods->cpu_milli, sizeof(cpu));
-        fits &= ~NEGATIVE(games->cpu - cpu);
-    }
-    if (pods->several)
-        require_gpus(games, pods, &fits);
+    if (games->cpu_counts)
+        memcpy(&cpu, cpu_of, sizeof(cpu));
+    const vec fits = ~NEGATIVE(least) & ~NEGATIVE(games->cpu - cpu), from = units + least;
     if (!any(&fits))
         return false;
     games->cpu -= cpu & fits;
-    if (pods->several) {
-        take_several(games, pods, &fits, &least);
-    } else {
-        vec units = pods->units & fits, from = pods->units + least;
-        take(games, &units, &from, 0);
+    units &= fits;
+    for (size_t gpu = 0; gpu < games->gpus; gpu++) {
+        const vec taken = units & (vec)(games->free_units[gpu] == from);
+        games->free_units[gpu] -= taken;
+        units -= taken;
     }
     return true;
 }
 
-INLINE uint64_t sum_of_free(const struct games *games)
+/* Offers one lane a pod for several GPUs, the tightest. */
+static bool offer_several(struct games *games, int lane, const struct gs_shape *shape)
 {
-    uint64_t sum = 0;
-    for (size_t i = 0; i < games->gpus; i++) {
-        for (int lane = 0; lane < LANES; lane++)
-            sum += games->free_units[i][lane];
+    const uint32_t cpu = games->cpu_counts ? (uint32_t)shape->cpu_milli : 0;
+    gs_gpu_mask taken = 0;
+    if (games->cpu[lane] < cpu || games->gpus < shape->gpu_count)
+        return false;
+    for (uint32_t n = 0; n < shape->gpu_count; n++) {
+        uint32_t least = UINT32_MAX;
+        size_t best = GS_GPUS_MAX;
+        for (size_t gpu = 0; gpu < games->gpus; gpu++) {
+            const uint32_t free_units = games->free_units[gpu][lane];
+            if (free_units >= shape->units && free_units < least && !(taken & GS_GPU_BIT(gpu))) {
+                least = free_units;
+                best = gpu;
+            }
+        }
+        if (best == GS_GPUS_MAX)
+            return false;
+        taken |= GS_GPU_BIT(best);
     }
-    return sum;
+    games->cpu[lane] -= cpu;
+    uint32_t gpu;
+    GS_FOR_EACH_GPU (gpu, taken)
+        games->free_units[gpu][lane] -= shape->units;
+    return true;
+}
+
+/* One step of all lanes; false when nothing fits. */
+INLINE bool play_step(struct games *games, const struct gs_lanes *lanes, uint32_t group,
+                      uint32_t row, uint32_t step)
+{
+    bool placed = offer(games, &lanes->units[group][step][row], &lanes->cpu_milli[step][row]);
+    uint64_t several = lanes->several[step] >> row & ((1u << LANES) - 1);
+    for (; several; several &= several - 1) {
+        const int lane = __builtin_ctzll(several);
+        const struct gs_policy_table *table = lanes->table;
+        const struct gs_shape *shape = &table->shapes[table->draws[row + (uint32_t)lane][step]];
+        placed |= runs_on(shape, group) && offer_several(games, lane, shape);
+    }
+    return placed;
 }
 
 /* Units that are left at the end, over all sequences. What fits in no lane never will again. */
 ALSO_FOR_AVX2
-static uint64_t play(const struct gs_lanes *lanes, const struct gs_state *start, uint32_t passes,
-                     bool cpu_counts)
+static uint64_t play(const struct gs_lanes *lanes, const struct gs_state *start, uint32_t passes)
 {
     uint64_t sum = 0;
-    struct games games = {.gpus = start->gpus, .cpu_counts = cpu_counts};
+    struct games games = {.gpus = start->gpus, .cpu_counts = start->cpu_milli != INT32_MAX};
     for (uint32_t row = 0; row < GS_ROLLOUTS; row += LANES) {
         games.cpu = (vec){0} + (uint32_t)start->cpu_milli;
-        for (size_t i = 0; i < games.gpus; i++)
-            games.free_units[i] = (vec){0} + start->free_units[i];
+        for (size_t gpu = 0; gpu < games.gpus; gpu++)
+            games.free_units[gpu] = (vec){0} + start->free_units[gpu];
         uint64_t steps = UINT64_MAX;
         for (uint32_t pass = 0; pass < passes && steps; pass++) {
             for (uint64_t left = steps; left; left &= left - 1) {
                 const uint32_t step = (uint32_t)__builtin_ctzll(left);
-                struct pods pods = {.gpus = &lanes->gpus[step][row],
-                                    .cpu_milli = &lanes->cpu_milli[step][row],
-                                    .several = lanes->several >> step & 1};
-                memcpy(&pods.units, &lanes->units[start->group][step][row], sizeof(vec));
-                if (!offer(&games, &pods))
+                if (!play_step(&games, lanes, start->group, row, step))
                     steps &= ~(left & -left);
             }
         }
-        sum += sum_of_free(&games);
+        for (size_t gpu = 0; gpu < games.gpus; gpu++) {
+            for (int i = 0; i < LANES; i++)
+                sum += games.free_units[gpu][i];
+        }
     }
     return sum;
-}
-
-/* Is there less CPU than a sequence could take, however often it is offered? */
-static bool is_cpu_scarce(const struct gs_lanes *lanes, const struct gs_state *state,
-                          uint32_t passes)
-{
-    return state->cpu_milli != INT32_MAX &&
-           (uint64_t)state->cpu_milli < lanes->most_cpu_milli * passes;
 }
 
 uint64_t gs_lanes_placed(const struct gs_lanes *lanes, const struct gs_state *state,
@@ -251,6 +209,5 @@ uint64_t gs_lanes_placed(const struct gs_lanes *lanes, const struct gs_state *st
     }
     if (!start.gpus || start.cpu_milli < lanes->least_cpu_milli)
         return 0;
-    return start.left_units * GS_ROLLOUTS -
-           play(lanes, &start, passes, is_cpu_scarce(lanes, state, passes));
+    return start.left_units * GS_ROLLOUTS - play(lanes, &start, passes);
 }
