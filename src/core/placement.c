@@ -196,16 +196,11 @@ gs_gpu_mask gs_pick_emptiest(const struct gs_node_view *view, const struct gs_as
 /* --- beside nominated pods --- */
 
 struct seating {
-    struct gs_node_view *view;
+    struct gs_node_view all;   /* with all seats taken */
+    struct gs_gpu_state *room; /* same order: without the pod's own, which is free for it */
     const struct gs_ask *ask;
     const struct gs_leaving *leaving; /* by GPU index */
     bool seated;
-    /* What the pod's own promise takes, by position: nobody sits down there, and it is free for the
-     * pod. */
-    struct {
-        uint64_t used_units;
-        uint32_t free_units, used_cores_pct, free_cores_pct, pods;
-    } own[GS_GPUS_MAX];
 };
 
 static struct gs_ask ask_of_hold(const struct gs_hold *hold)
@@ -223,19 +218,18 @@ static struct gs_ask ask_of_hold(const struct gs_hold *hold)
     return ask;
 }
 
-static uint32_t free_once_they_left(const struct gs_gpu_state *gpu,
-                                    const struct gs_leaving *leaving)
+/* What the GPU has free then. */
+static struct gs_gpu_state once_they_left(const struct gs_gpu_state *gpu,
+                                          const struct gs_leaving *leaving)
 {
     const struct gs_leaving *going = &leaving[gpu->idx];
-    uint64_t stays = gpu->used_units > going->units ? gpu->used_units - going->units : 0;
-    return gs_gpu_offers(gpu, stays, gpu->pods > going->pods ? gpu->pods - going->pods : 0);
-}
-
-static uint8_t cores_once_they_left(const struct gs_gpu_state *gpu,
-                                    const struct gs_leaving *leaving)
-{
-    uint32_t going = leaving[gpu->idx].cores_pct;
-    return gs_gpu_cores_left(gpu->used_cores_pct > going ? gpu->used_cores_pct - going : 0);
+    const uint32_t pods = gpu->pods > going->pods ? gpu->pods - going->pods : 0;
+    struct gs_gpu_state later = *gpu;
+    later.free_units = gs_gpu_offers(
+        gpu, gpu->used_units > going->units ? gpu->used_units - going->units : 0, pods);
+    later.free_cores_pct = gs_gpu_cores_left(
+        gpu->used_cores_pct > going->cores_pct ? gpu->used_cores_pct - going->cores_pct : 0);
+    return later;
 }
 
 /* Where the pod will sit once the victims that it waits for have gone. */
@@ -244,61 +238,33 @@ static gs_gpu_mask pick_for_later(const struct gs_node_view *view, const struct 
 {
     struct gs_gpu_state later[GS_GPUS_MAX];
     struct gs_node_view copy = gs_view_copy(view, later);
-    for (uint32_t i = 0; i < view->gpu_count; i++) {
-        later[i].free_units = free_once_they_left(&view->gpus[i], leaving);
-        later[i].free_cores_pct = cores_once_they_left(&view->gpus[i], leaving);
-    }
+    for (uint32_t i = 0; i < view->gpu_count; i++)
+        later[i] = once_they_left(&view->gpus[i], leaving);
     return gs_pick_tightest(&copy, ask);
 }
 
-/* It sits in what is free: that much less is. */
-static void occupy_now(struct gs_gpu_state *gpu, const struct gs_hold *hold)
-{
-    gpu->used_units += hold->units;
-    gpu->pods++;
-    gpu->free_units -= hold->units;
-    gpu->used_cores_pct += hold->cores_pct;
-    gpu->free_cores_pct = (uint8_t)(gpu->free_cores_pct - hold->cores_pct);
-    if (gs_gpu_is_crowded(gpu, gpu->pods))
-        gpu->free_units = 0;
-}
-
-/* What its seat leaves to others: no more than is free now, nor than will be when it sits there. */
-static void occupy_later(struct gs_gpu_state *gpu, const struct gs_hold *hold,
-                         const struct gs_leaving *leaving)
+/* A seat leaves to others no more than is free now, that much less when it sits in that (`now`),
+ * nor than will be free when it sits there. */
+static void occupy(struct gs_gpu_state *gpu, const struct gs_hold *hold, bool now,
+                   const struct gs_leaving *leaving)
 {
     gpu->used_units += hold->units;
     gpu->used_cores_pct += hold->cores_pct;
     gpu->pods++;
-    uint32_t later = free_once_they_left(gpu, leaving);
-    uint8_t cores = cores_once_they_left(gpu, leaving);
-    gpu->free_units = later < gpu->free_units ? later : gpu->free_units;
-    gpu->free_cores_pct = cores < gpu->free_cores_pct ? cores : gpu->free_cores_pct;
+    if (now) {
+        gpu->free_units -= hold->units;
+        gpu->free_cores_pct = (uint8_t)(gpu->free_cores_pct - hold->cores_pct);
+        if (gs_gpu_is_crowded(gpu, gpu->pods))
+            gpu->free_units = 0;
+    }
+    const struct gs_gpu_state later = once_they_left(gpu, leaving);
+    if (later.free_units < gpu->free_units)
+        gpu->free_units = later.free_units;
+    if (later.free_cores_pct < gpu->free_cores_pct)
+        gpu->free_cores_pct = later.free_cores_pct;
 }
 
 static const struct gs_leaving nobody[GS_GPUS_MAX];
-
-static void note_own(struct seating *seating, uint32_t i, const struct gs_gpu_state *before)
-{
-    const struct gs_gpu_state *after = &seating->view->gpus[i];
-    seating->own[i].used_units = after->used_units - before->used_units;
-    seating->own[i].free_units = before->free_units - after->free_units;
-    seating->own[i].used_cores_pct = after->used_cores_pct - before->used_cores_pct;
-    seating->own[i].free_cores_pct = (uint32_t)(before->free_cores_pct - after->free_cores_pct);
-    seating->own[i].pods = after->pods - before->pods;
-}
-
-static void give_back_own(struct seating *seating)
-{
-    for (uint32_t i = 0; i < seating->view->gpu_count; i++) {
-        struct gs_gpu_state *gpu = &seating->view->gpus[i];
-        gpu->used_units -= seating->own[i].used_units;
-        gpu->free_units += seating->own[i].free_units;
-        gpu->used_cores_pct -= seating->own[i].used_cores_pct;
-        gpu->free_cores_pct = (uint8_t)(gpu->free_cores_pct + seating->own[i].free_cores_pct);
-        gpu->pods -= seating->own[i].pods;
-    }
-}
 
 static bool seat(void *ctx, const struct gs_hold *hold)
 {
@@ -312,20 +278,16 @@ static bool seat(void *ctx, const struct gs_hold *hold)
         return true;
     if (!gpus) {
         struct gs_ask as = ask_of_hold(hold);
-        now = gs_pick_tightest(seating->view, &as);
-        gpus = now ? now : pick_for_later(seating->view, &as, seating->leaving);
+        now = gs_pick_tightest(&seating->all, &as);
+        gpus = now ? now : pick_for_later(&seating->all, &as, seating->leaving);
     }
-    for (uint32_t i = 0; i < seating->view->gpu_count; i++) {
-        struct gs_gpu_state *gpu = &seating->view->gpus[i];
-        const struct gs_gpu_state before = *gpu;
-        if (!(gpus & GS_GPU_BIT(gpu->idx)))
+    for (uint32_t i = 0; i < seating->all.gpu_count; i++) {
+        if (!(gpus & GS_GPU_BIT(seating->room[i].idx)))
             continue;
-        if (now)
-            occupy_now(gpu, hold);
-        else
-            occupy_later(gpu, hold, hold->gpus ? nobody : seating->leaving);
-        if (own)
-            note_own(seating, i, &before);
+        const struct gs_leaving *leaving = hold->gpus ? nobody : seating->leaving;
+        occupy(&seating->all.gpus[i], hold, now, leaving);
+        if (!own)
+            occupy(&seating->room[i], hold, now, leaving);
         seating->seated = true;
     }
     return true;
@@ -385,10 +347,10 @@ enum gs_reason gs_fit_beside_holds_when(const struct gs_ledger *ledger,
             *ret_view = *view;
         return reason;
     }
+    struct gs_gpu_state all[GS_GPUS_MAX];
     struct gs_node_view copy = gs_view_copy(view, scratch);
-    struct seating seating = {.view = &copy, .ask = ask, .leaving = leaving};
+    struct seating seating = {gs_view_copy(view, all), scratch, ask, leaving, false};
     gs_ledger_each_hold(ledger, view->slot, seat, &seating);
-    give_back_own(&seating);
     if (seating.seated)
         gs_view_summarise(&copy);
     if (ret_view)
