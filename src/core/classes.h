@@ -24,7 +24,8 @@ struct gs_class {
     int32_t cpu_milli;
     const char *model; /* of a struct gs_classes: owned, and the next lies behind it */
     const char *model_deny;
-    uint64_t hash; /* of all but the count; what has the same is the same */
+    uint64_t hash;   /* of all but the count; what has the same is the same */
+    uint64_t groups; /* in a table (table.h), bit g: may run on GPUs of model group g */
 };
 
 struct gs_classes {

@@ -59,13 +59,9 @@ int gs_ledger_set_other(struct gs_ledger *ledger, const char *uid, const char *n
     const uint64_t hash = gs_hash_text(uid);
     uint32_t cpu = cpu_milli < 0 ? 0 : cpu_milli > INT32_MAX ? INT32_MAX : (uint32_t)cpu_milli;
     uint32_t slot = find_other(ledger, hash);
-    if (slot != GS_INDEX_NONE && ledger->others[slot].node == node) {
-        struct gs_ledger_other *old = &ledger->others[slot];
-        int64_t change = (int64_t)cpu - (int64_t)old->cpu_milli;
-        old->cpu_milli = cpu & INT32_MAX;
-        old->seen = 1;
-        if (change)
-            add_cpu(ledger, node, change);
+    if (slot != GS_INDEX_NONE && ledger->others[slot].node == node &&
+        ledger->others[slot].cpu_milli == cpu) {
+        ledger->others[slot].seen = 1;
         return 0;
     }
     if (gs_index_reserve(&ledger->by_other) < 0 ||

@@ -36,12 +36,12 @@ struct gs_lanes {
 
 /* --- building --- */
 
-static bool runs_on(const struct gs_shape *shape, uint32_t group)
+static bool runs_on(const struct gs_class *shape, uint32_t group)
 {
     return shape->units < NEVER && (shape->groups >> group & 1);
 }
 
-static void put(struct gs_lanes *lanes, const struct gs_shape *shape, uint32_t groups, uint32_t row,
+static void put(struct gs_lanes *lanes, const struct gs_class *shape, uint32_t groups, uint32_t row,
                 uint32_t step)
 {
     const bool several = shape->gpu_count > 1;
@@ -128,7 +128,7 @@ INLINE bool offer(struct games *games, const uint32_t *units_of, const uint32_t 
 }
 
 /* Offers one lane a pod for several GPUs, the tightest. */
-static bool offer_several(struct games *games, int lane, const struct gs_shape *shape)
+static bool offer_several(struct games *games, int lane, const struct gs_class *shape)
 {
     const uint32_t cpu = games->cpu_counts ? (uint32_t)shape->cpu_milli : 0;
     gs_gpu_mask taken = 0;
@@ -164,7 +164,7 @@ INLINE bool play_step(struct games *games, const struct gs_lanes *lanes, uint32_
     for (; several; several &= several - 1) {
         const int lane = __builtin_ctzll(several);
         const struct gs_policy_table *table = lanes->table;
-        const struct gs_shape *shape = &table->shapes[table->draws[row + (uint32_t)lane][step]];
+        const struct gs_class *shape = &table->shapes[table->draws[row + (uint32_t)lane][step]];
         placed |= runs_on(shape, group) && offer_several(games, lane, shape);
     }
     return placed;

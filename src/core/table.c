@@ -18,16 +18,9 @@ enum { GROUP_REST = GS_GROUPS_MAX - 1 };
 #define PRICE_WEIGHT 0.4
 #define PRICE_ONE    65536.0
 
-struct build {
-    struct gs_policy_table *table;
-    const struct gs_class **sorted; /* same order as table->shapes */
-    const struct gs_supply *supply;
-};
-
 static int by_frequency(const void *left, const void *right)
 {
-    const struct gs_class *a = *(const struct gs_class *const *)left;
-    const struct gs_class *b = *(const struct gs_class *const *)right;
+    const struct gs_class *a = left, *b = right;
     if (a->count != b->count)
         return a->count > b->count ? -1 : 1;
     if (a->cpu_milli != b->cpu_milli)
@@ -38,29 +31,6 @@ static int by_frequency(const void *left, const void *right)
         return a->gpu_count > b->gpu_count ? -1 : 1;
     int order = strcmp(b->model, a->model);
     return order ? order : strcmp(b->model_deny, a->model_deny);
-}
-
-static int sort_classes(struct build *build, const struct gs_class *classes, uint32_t count)
-{
-    struct gs_policy_table *table = build->table;
-    build->sorted = calloc(count, sizeof(struct gs_class *));
-    table->shapes = gs_arena_calloc(&table->arena, count, sizeof(*table->shapes));
-    if (!build->sorted || !table->shapes)
-        return -1;
-    for (uint32_t i = 0; i < count; i++)
-        build->sorted[i] = &classes[i];
-    qsort(build->sorted, count, sizeof(struct gs_class *), by_frequency);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct gs_class *class = build->sorted[i];
-        table->shapes[i] = (struct gs_shape){
-            .units = class->units,
-            .gpu_count = class->gpu_count,
-            .cpu_milli = class->cpu_milli,
-            .count = class->count,
-        };
-    }
-    table->shape_count = count;
-    return 0;
 }
 
 /* --- models --- */
@@ -83,9 +53,8 @@ static bool runs_on(const struct gs_class *class, const char *model)
 }
 
 /* Node states differ by group, not by model: one where every class runs on every model. */
-static void group_models(struct build *build, const bool *runs)
+static void group_models(struct gs_policy_table *table, const bool *runs)
 {
-    struct gs_policy_table *table = build->table;
     for (uint32_t m = 0; table->constrained && m < table->models; m++) {
         table->model_group[m] = (uint8_t)(m < GROUP_REST ? m : GROUP_REST);
         for (uint32_t i = 0; m < GROUP_REST && i < table->shape_count; i++)
@@ -94,7 +63,7 @@ static void group_models(struct build *build, const bool *runs)
 }
 
 /* What is asked for of a shape, in units, over all pods seen. */
-static double demand_of(const struct gs_shape *shape)
+static double demand_of(const struct gs_class *shape)
 {
     return (double)shape->count * (double)shape->gpu_count * (double)shape->units;
 }
@@ -103,17 +72,16 @@ static double demand_of(const struct gs_shape *shape)
  * The price of a model: demand that is tied to it, each pod's spread over all that it may run on,
  * relative to demand over supply as a whole. All models equal for all pods: 0.
  */
-static void price_models(struct build *build, const bool *runs)
+static void price_models(struct gs_policy_table *table, const bool *runs)
 {
-    struct gs_policy_table *table = build->table;
     double demand = 0, supply = 0;
     for (uint32_t m = 0; m < table->models; m++)
         supply += (double)table->model_units[m];
     for (uint32_t i = 0; i < table->shape_count; i++)
         demand += demand_of(&table->shapes[i]);
     for (uint32_t i = 0; i < table->shape_count; i++) {
-        struct gs_shape *shape = &table->shapes[i];
-        if (!build->sorted[i]->model[0] && !build->sorted[i]->model_deny[0]) {
+        struct gs_class *shape = &table->shapes[i];
+        if (!shape->model[0] && !shape->model_deny[0]) {
             shape->groups = UINT64_MAX;
             continue;
         }
@@ -130,10 +98,8 @@ static void price_models(struct build *build, const bool *runs)
     }
 }
 
-static int judge_models(struct build *build)
+static int judge_models(struct gs_policy_table *table, const struct gs_supply *supply)
 {
-    struct gs_policy_table *table = build->table;
-    const struct gs_supply *supply = build->supply;
     table->models = supply->models ? supply->models : 1;
     table->model_group = gs_arena_calloc(&table->arena, table->models, sizeof(uint8_t));
     table->model_price = gs_arena_calloc(&table->arena, table->models, sizeof(int64_t));
@@ -145,10 +111,10 @@ static int judge_models(struct build *build)
         const char *name = supply->models ? supply->names[m] : "";
         table->model_units[m] = supply->models ? supply->units[m] : 0;
         for (uint32_t i = 0; i < table->shape_count; i++)
-            runs[(size_t)m * table->shape_count + i] = runs_on(build->sorted[i], name);
+            runs[(size_t)m * table->shape_count + i] = runs_on(&table->shapes[i], name);
     }
-    price_models(build, runs);
-    group_models(build, runs);
+    price_models(table, runs);
+    group_models(table, runs);
     return 0;
 }
 
@@ -166,7 +132,7 @@ static uint64_t root(uint64_t square)
 
 /* count × gpu_count^1.5, in 2^-20: large pods weigh more than their number, so that whole nodes
  * are kept for them. At most 2^17 × 2^29. */
-static uint64_t weight_of(const struct gs_shape *shape)
+static uint64_t weight_of(const struct gs_class *shape)
 {
     uint64_t gpus = shape->gpu_count;
     return shape->units ? shape->count * root(gpus * gpus * gpus << 40) : 0;
@@ -219,10 +185,12 @@ struct gs_policy_table *gs_policy_table_build(const struct gs_class *classes, ui
     _cleanup_(gs_policy_table_freep) struct gs_policy_table *table = calloc(1, sizeof(*table));
     if (!table)
         return NULL;
-    struct build build = {.table = table, .supply = supply};
-    int failed = sort_classes(&build, classes, count) < 0 || judge_models(&build) < 0;
-    free(build.sorted);
-    if (failed)
+    table->shapes = gs_arena_extend(&table->arena, classes, count, 0, sizeof(*classes));
+    table->shape_count = count;
+    if (!table->shapes)
+        return NULL;
+    qsort(table->shapes, count, sizeof(*table->shapes), by_frequency);
+    if (judge_models(table, supply) < 0)
         return NULL;
     draw(table);
     table->lanes = gs_lanes_build(table);

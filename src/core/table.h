@@ -20,15 +20,6 @@ enum {
     GS_GROUPS_MAX = 64,
 };
 
-/* A class of pods as it takes part in the tables. */
-struct gs_shape {
-    uint32_t units;
-    uint32_t gpu_count;
-    int32_t cpu_milli;
-    uint32_t count;  /* pods seen */
-    uint64_t groups; /* bit g: may run on GPUs of model group g */
-};
-
 /* GPU memory by model number of the ledger; 0: model unknown. */
 struct gs_supply {
     uint32_t models; /* entries; at least 1 once counted */
@@ -39,7 +30,7 @@ struct gs_supply {
 struct gs_policy_table {
     uint64_t generation;
     uint32_t refs;           /* readers at work, and one while in service */
-    struct gs_shape *shapes; /* most frequent first */
+    struct gs_class *shapes; /* most frequent first; their texts are gone with the caller's */
     uint32_t shape_count;
     bool constrained;                              /* some shape does not run on every model */
     uint16_t draws[GS_ROLLOUTS][GS_ROLLOUT_DRAWS]; /* shape numbers */

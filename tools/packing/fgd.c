@@ -49,7 +49,7 @@ double gs_fgd_unusable(const struct gs_policy_table *table, const struct gs_stat
     /* Rounded twice, as there: shares of all pods, then of the typical ones. */
     double all = (double)counts.pods, typical = (double)counts.typical_pods / all;
     for (uint32_t t = 0; t < counts.typical; t++) {
-        const struct gs_shape *shape = &table->shapes[t];
+        const struct gs_class *shape = &table->shapes[t];
         double share = (double)shape->count / all / typical;
         bool cpu_lacks = shape->cpu_milli > state->cpu_milli;
         uint64_t unusable = state->left_units;
