@@ -71,9 +71,8 @@ void gs_ask_of_pod(struct gs_ask *ret, const struct gs_pod *pod)
     struct gs_charge charge;
     enum gs_reason broken = gs_pod_charge(pod, &charge);
     struct gs_ask ask = {
-        .units = charge.units,
+        .each = charge.each,
         .gpu_count = charge.gpu_count,
-        .cores_pct = charge.cores_pct,
         .priority = pod->priority,
         .placement = pod->placement,
         .cpu_milli = gs_pod_cpu_milli(pod),

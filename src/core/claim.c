@@ -7,9 +7,8 @@ struct gs_claim gs_claim_of_ask(const struct gs_ask *ask, gs_gpu_mask gpus)
 {
     return (struct gs_claim){
         .gpus = gpus,
-        .units = ask->units,
+        .each = ask->each,
         .gpu_count = ask->gpu_count,
-        .cores_pct = ask->cores_pct,
         .priority = ask->priority,
         .cpu_milli = gs_clamp_u32(ask->cpu_milli),
     };
@@ -29,10 +28,9 @@ void gs_claim_of_pod(const struct gs_pod *pod, struct gs_claim *ret)
         .node = pod->node_name,
         .gpus = gpus,
         .also = gpus ? 0 : pod->recorded_gpus, /* it cannot be, as it stands */
-        .units = charge.units,
+        .each = charge.each,
         .gpu_count = charge.gpu_count,
         .gpus_max = named > asked ? named : asked,
-        .cores_pct = charge.cores_pct,
         .total_units = gs_pod_total_units(pod),
         .priority = pod->priority,
         .cpu_milli = gs_clamp_u32(gs_pod_cpu_milli(pod)),
@@ -72,10 +70,9 @@ void gs_claim_follow(const struct gs_ledger *ledger, struct gs_claim *claim, boo
     claim->gpus = known.gpus;
     claim->also = known.also;
     claim->from_moved = known.from_moved;
-    claim->units = known.units;
+    claim->each = known.each;
     claim->gpu_count = known.gpu_count;
     claim->gpus_max = known.gpus_max;
-    claim->cores_pct = known.cores_pct;
     claim->total_units = known.total_units;
     if (known.from_moved)
         return;

@@ -27,8 +27,7 @@ static void find_tenants(struct gs_defrag *defrag)
             *tenant = (struct defrag_tenant){.shape = shape,
                                              .slot = view->slot,
                                              .gpus = claim.charged,
-                                             .units = claim.units,
-                                             .cores_pct = claim.cores_pct,
+                                             .each = claim.each,
                                              .gone = claim.unplaced || claim.leaving};
     }
 }
@@ -118,7 +117,7 @@ static int let_in(struct gs_defrag *defrag, const struct gs_ask *waiting,
     enum gs_reason reason;
     for (uint32_t i = 0; i < plan->count; i++) {
         const struct defrag_tenant *tenant = &defrag->tenants[plan->moves[i].pod];
-        gs_view_charge(&after, tenant->gpus, -(int64_t)tenant->units, -(int32_t)tenant->cores_pct);
+        gs_view_charge(&after, tenant->gpus, tenant->each, -1);
         after.cpu_used_milli -= defrag->pods[plan->moves[i].pod].ask.cpu_milli;
     }
     gs_view_summarise(&after);

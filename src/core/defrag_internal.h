@@ -11,8 +11,7 @@ struct defrag_tenant {
     uint64_t shape;
     uint32_t slot;
     gs_gpu_mask gpus;
-    uint32_t units;
-    uint32_t cores_pct;
+    struct gs_amount each;
     bool gone; /* moved by an earlier plan, or not where its record says: stays */
 };
 

@@ -62,8 +62,8 @@ static void evict(struct search *search, uint32_t pod, int sign)
     for (uint32_t g = 0; g < search->view->gpu_count; g++) {
         if (!(tenant->gpus & GS_GPU_BIT(search->view->gpus[g].idx)))
             continue;
-        search->free_units[g] += sign * (int64_t)tenant->units;
-        search->free_cores_pct[g] += sign * (int32_t)tenant->cores_pct;
+        search->free_units[g] += sign * (int64_t)tenant->each.units;
+        search->free_cores_pct[g] += sign * (int32_t)tenant->each.cores_pct;
     }
     search->free_cpu_milli += sign * search->defrag->pods[pod].ask.cpu_milli;
     if (sign > 0)
@@ -178,7 +178,7 @@ static bool worth_a_look(const struct search *search)
         int64_t free_units = search->free_units[g];
         for (uint32_t t = 0; t < search->tenant_count; t++) {
             const struct defrag_tenant *tenant = &search->defrag->tenants[search->tenants[t]];
-            free_units += tenant->gpus & bit ? tenant->units : 0;
+            free_units += tenant->gpus & bit ? tenant->each.units : 0;
         }
         gpus += search->allowed & bit && takes_pods(&search->view->gpus[g]) &&
                 free_units >= search->ask->units;

@@ -9,8 +9,7 @@
 struct tenant {
     const char *uid; /* borrowed from the ledger */
     gs_gpu_mask gpus;
-    uint32_t units;
-    uint32_t cores_pct;
+    struct gs_amount each;
     int32_t priority;
     bool leaving;  /* being deleted already: evicting it harms nobody */
     bool gone;     /* in the plan under test */
@@ -40,8 +39,7 @@ static bool collect(void *ctx, const struct gs_claim *claim)
     plan->tenants[plan->count++] = (struct tenant){
         .uid = claim->uid,
         .gpus = claim->charged,
-        .units = claim->units,
-        .cores_pct = claim->cores_pct,
+        .each = claim->each,
         .priority = claim->priority,
         .leaving = claim->leaving,
         .budgets = counts ? plan->budgets->falls(plan->budgets, claim) : 0,
@@ -56,8 +54,9 @@ static int by_harm(const void *a, const void *b)
         return left->leaving ? -1 : 1;
     if (left->priority != right->priority)
         return left->priority < right->priority ? -1 : 1;
-    if (left->units != right->units) /* among equals the large ones first: fewer must go */
-        return left->units > right->units ? -1 : 1;
+    if (left->each.units !=
+        right->each.units) /* among equals the large ones first: fewer must go */
+        return left->each.units > right->each.units ? -1 : 1;
     return strcmp(left->uid, right->uid);
 }
 
@@ -80,10 +79,9 @@ static bool fits(const struct plan *plan)
     for (size_t t = 0; t < plan->count; t++) {
         const struct tenant *tenant = &plan->tenants[t];
         if (tenant->gone)
-            gs_view_charge(&view, tenant->gpus, -(int64_t)tenant->units,
-                           -(int32_t)tenant->cores_pct);
+            gs_view_charge(&view, tenant->gpus, tenant->each, -1);
         else if (tenant->leaving)
-            gs_leaving_add(leaving, tenant->gpus, tenant->units, tenant->cores_pct);
+            gs_leaving_add(leaving, tenant->gpus, tenant->each);
     }
     gs_view_summarise(&view);
     return gs_fit_beside_holds_when(plan->ledger, &view, plan->ask, leaving, room, NULL) == GS_FITS;

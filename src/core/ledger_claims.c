@@ -61,8 +61,7 @@ static void charge(struct gs_ledger *ledger, struct gs_ledger_pod *pod, int sign
 {
     struct gs_node_view *view = &ledger->nodes[pod->node].view;
     const struct gs_claim *claim = &pod->claim;
-    gs_view_charge(view, claim->charged, sign * (int64_t)claim->units,
-                   sign * (int32_t)claim->cores_pct);
+    gs_view_charge(view, claim->charged, claim->each, sign);
     view->cpu_used_milli += sign * (int64_t)claim->cpu_milli;
     ledger->unplaced += (uint32_t)sign * claim->unplaced;
     ledger->reserved += (uint32_t)sign * (claim->state == GS_CLAIM_RESERVED);
@@ -132,7 +131,7 @@ uint32_t gs_ledger_pod_add(struct gs_ledger *ledger, const char **const *texts, 
     for (size_t i = 0; i < count; i++)
         total += strlen(*texts[i] ? *texts[i] : "") + 1;
     if (gs_index_reserve(&ledger->by_uid) < 0 ||
-        gs_pool_reserve(&ledger->pods, &ledger->pod_pool, sizeof(*ledger->pods)) < 0)
+        gs_pool_reserve(&ledger->pods, &ledger->pod_pool, sizeof(struct gs_ledger_pod *)) < 0)
         return GS_INDEX_NONE;
     struct gs_ledger_pod *pod = calloc(1, total);
     if (!pod)

@@ -177,7 +177,7 @@ static uint64_t count_placed(const struct gs_place *place, const struct gs_node_
     gs_gpu_mask gpus;
     uint64_t count = 0;
     while (count < most && (gpus = gs_place_gpus(place, &copy, ask, &reason)) != 0) {
-        gs_view_charge(&copy, gpus, ask->units, (int32_t)ask->cores_pct);
+        gs_view_charge(&copy, gpus, ask->each, 1);
         gs_view_summarise(&copy);
         copy.cpu_used_milli += ask->cpu_milli; /* a policy may look at it */
         count++;

@@ -293,13 +293,12 @@ static bool seat(void *ctx, const struct gs_hold *hold)
     return true;
 }
 
-void gs_leaving_add(struct gs_leaving *leaving, gs_gpu_mask gpus, uint32_t units,
-                    uint32_t cores_pct)
+void gs_leaving_add(struct gs_leaving *leaving, gs_gpu_mask gpus, struct gs_amount each)
 {
     uint32_t idx;
     GS_FOR_EACH_GPU (idx, gpus) {
-        leaving[idx].units += units;
-        leaving[idx].cores_pct += cores_pct;
+        leaving[idx].units += each.units;
+        leaving[idx].cores_pct += each.cores_pct;
         leaving[idx].pods++;
     }
 }
@@ -307,7 +306,7 @@ void gs_leaving_add(struct gs_leaving *leaving, gs_gpu_mask gpus, uint32_t units
 static bool note_leaving(void *ctx, const struct gs_claim *claim)
 {
     if (claim->leaving)
-        gs_leaving_add(ctx, claim->charged, claim->units, claim->cores_pct);
+        gs_leaving_add(ctx, claim->charged, claim->each);
     return true;
 }
 
@@ -365,7 +364,7 @@ enum gs_reason gs_fit_chosen(const struct gs_ledger *ledger, const struct gs_nod
     struct gs_node_view copy = *view, now;
     if (own) {
         copy = gs_view_copy(view, without);
-        gs_view_charge(&copy, own->charged, -(int64_t)own->units, -(int32_t)own->cores_pct);
+        gs_view_charge(&copy, own->charged, own->each, -1);
         gs_view_summarise(&copy);
     }
     const enum gs_reason reason = gs_fit_beside_holds(ledger, &copy, ask, room, &now);

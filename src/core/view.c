@@ -46,16 +46,16 @@ uint32_t gs_gpu_offers(const struct gs_gpu_state *gpu, uint64_t used_units, uint
     return used_units < gpu->total_units ? (uint32_t)(gpu->total_units - used_units) : 0;
 }
 
-void gs_view_charge(struct gs_node_view *view, gs_gpu_mask gpus, int64_t units, int32_t cores_pct)
+void gs_view_charge(struct gs_node_view *view, gs_gpu_mask gpus, struct gs_amount each, int sign)
 {
     for (uint32_t i = 0; i < view->gpu_count; i++) {
         struct gs_gpu_state *gpu = &view->gpus[i];
         if (!(gpus & GS_GPU_BIT(gpu->idx)))
             continue;
-        gpu->used_units += (uint64_t)units; /* wraps back when units is negative */
-        gpu->pods += units < 0 ? UINT32_MAX : 1;
+        gpu->used_units += (uint64_t)(sign * (int64_t)each.units); /* wraps back */
+        gpu->pods += (uint32_t)sign;
         gpu->free_units = gs_gpu_offers(gpu, gpu->used_units, gpu->pods);
-        gpu->used_cores_pct += (uint32_t)cores_pct; /* likewise */
+        gpu->used_cores_pct += (uint32_t)sign * each.cores_pct;
         gpu->free_cores_pct = gs_gpu_cores_left(gpu->used_cores_pct);
     }
 }

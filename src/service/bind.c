@@ -191,7 +191,7 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
         return false;
     record->gpus = gpus;
     record->dev_units = gpu_size(view, gpus);
-    record->charge = (struct gs_charge){ask->units, ask->gpu_count, ask->cores_pct};
+    record->charge = (struct gs_charge){.gpu_count = ask->gpu_count, .each = ask->each};
     record->assume_time_ns = service->config.clock->wall_ns(service->config.clock->ctx);
     struct gs_claim claim = gs_claim_of_ask(ask, gpus);
     claim.uid = pod->uid;

@@ -31,7 +31,7 @@ static void judge_names(const struct gs_ledger *ledger, const struct gs_ask *ask
 
 static bool charge_state(void *ctx, const struct gs_claim *claim)
 {
-    gs_view_charge(ctx, claim->charged, claim->units, (int32_t)claim->cores_pct);
+    gs_view_charge(ctx, claim->charged, claim->each, 1);
     return true;
 }
 

@@ -50,13 +50,12 @@ struct gs_claim {
     gs_gpu_mask charged; /* out only: where it counts now */
     uint64_t revision;   /* resourceVersion as a number, 0 when none */
     const struct gs_labels *labels; /* gs_pod.labels */
-    uint32_t units;                 /* per GPU, at least 1 */
+    GS_AMOUNT_EACH;                 /* units: at least 1 */
     uint32_t total_units; /* of all its GPUs, to be divided anew when it is told where it is; 0:
                              units times gpu_count */
     int32_t priority;
     uint32_t cpu_milli;
     uint32_t gpu_count; /* at least 1 */
-    uint32_t cores_pct; /* per GPU, at most GS_CORES_PCT */
     uint32_t gpus_max;  /* where it is not believed, it may lie on so many: what record or gpu-count
                            says, the larger; 0: gpu_count */
     enum gs_claim_state state;

@@ -28,9 +28,8 @@ struct gs_match {
 
 /* What a pod asks of a node. Selector texts are borrowed from the pod. */
 struct gs_ask {
-    uint32_t units; /* per GPU; 0: no GPU memory, fits everywhere */
     uint32_t gpu_count;
-    uint32_t cores_pct; /* 0: no compute is asked for */
+    GS_AMOUNT_EACH; /* without units it fits everywhere */
     int32_t priority;
     enum gs_placement placement;
     int64_t cpu_milli;
@@ -90,8 +89,7 @@ struct gs_leaving {
     uint32_t cores_pct;
 };
 /* One more pod is about to go. */
-void gs_leaving_add(struct gs_leaving *leaving, gs_gpu_mask gpus, uint32_t units,
-                    uint32_t cores_pct);
+void gs_leaving_add(struct gs_leaving *leaving, gs_gpu_mask gpus, struct gs_amount each);
 enum gs_reason gs_fit_beside_holds_when(const struct gs_ledger *ledger,
                                         const struct gs_node_view *view, const struct gs_ask *ask,
                                         const struct gs_leaving *leaving,

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gpushare/model/amount.h"
 #include "gpushare/model/gpu.h"
 #include "gpushare/model/node.h"
 
@@ -65,9 +66,9 @@ static inline uint8_t gs_gpu_cores_left(uint32_t used_cores_pct)
     return used_cores_pct < GS_CORES_PCT ? (uint8_t)(GS_CORES_PCT - used_cores_pct) : 0;
 }
 
-/* Adds a pod to each of these GPUs, or takes it away (units < 0, never 0), and sets what is free.
- * cores_pct has the sign of units, or is 0. The summary is left as it was. */
-void gs_view_charge(struct gs_node_view *view, gs_gpu_mask gpus, int64_t units, int32_t cores_pct);
+/* Adds a pod to each of these GPUs (sign 1), or takes it away (sign -1), and sets what is free. The
+ * summary is left as it was. */
+void gs_view_charge(struct gs_node_view *view, gs_gpu_mask gpus, struct gs_amount each, int sign);
 
 /* The set of its GPUs. */
 gs_gpu_mask gs_view_present(const struct gs_node_view *view);

@@ -2,6 +2,7 @@
 #ifndef GPUSHARE_MODEL_CHARGE_H
 #define GPUSHARE_MODEL_CHARGE_H
 
+#include "gpushare/model/amount.h"
 #include "gpushare/model/pod.h"
 #include "gpushare/model/reason.h"
 
@@ -34,9 +35,8 @@
  * neither. Whether the GPUs are on the node and large enough is for those who know the node.
  */
 struct gs_charge {
-    uint32_t units;     /* per GPU; 0: the pod asks for no GPU memory */
     uint32_t gpu_count; /* at least 1 */
-    uint32_t cores_pct; /* of each of them, at most GS_CORES_PCT; 0: it asks for no compute */
+    GS_AMOUNT_EACH;
 };
 
 /*

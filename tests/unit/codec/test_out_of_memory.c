@@ -207,7 +207,7 @@ static int attempt_record(struct gs_slice json, struct gs_error *err)
     struct gs_arena arena = {0};
     struct gs_container container = {.kind = GS_CONTAINER_MAIN, .gpu_units = 4};
     struct gs_pod pod = {.containers = &container, .container_count = 1};
-    struct gs_bind_record record = {.gpus = UINT64_MAX, .charge = {4, 1}};
+    struct gs_bind_record record = {.gpus = UINT64_MAX, .charge = {1, .units = 4}};
     struct gs_kv *kv = NULL;
     size_t count = 77;
     int result = gs_codec_bind_annotations(&names, &pod, &record, &arena, &kv, &count, err);

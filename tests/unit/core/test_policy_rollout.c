@@ -77,11 +77,9 @@ static struct gs_state random_state(uint64_t *seed)
 }
 
 static const struct gs_class mixed[] = {
-    {400, 1000, 1, 11000, "", "", 0, 0}, {300, 810, 1, 3000, "", "", 0, 0},
-    {90, 470, 1, 8000, "", "", 0, 0},    {60, 50, 1, 1000, "", "", 0, 0},
-    {20, 1000, 2, 20000, "", "", 0, 0},  {9, 500, 2, 4000, "", "", 0, 0},
-    {5, 1000, 8, 64000, "", "", 0, 0},   {80, 0, 1, 12000, "", "", 0, 0},
-    {7, 300, 1, 2000, "A100", "", 0, 0},
+    {400, 1000, 1, 11000, "", ""}, {300, 810, 1, 3000, "", ""},  {90, 470, 1, 8000, "", ""},
+    {60, 50, 1, 1000, "", ""},     {20, 1000, 2, 20000, "", ""}, {9, 500, 2, 4000, "", ""},
+    {5, 1000, 8, 64000, "", ""},   {80, 0, 1, 12000, "", ""},    {7, 300, 1, 2000, "A100", ""},
 };
 
 static void sums_agree_with_a_slow_simulation(void **state)
@@ -123,8 +121,7 @@ static void taking_keeps_the_order(void **state)
 /* Pods much smaller than the node: one sequence would not fill it, several do. */
 static void a_large_node_is_offered_enough_to_fill_it(void **state)
 {
-    static const struct gs_class small[] = {{10, 1, 1, 0, "", "", 0, 0},
-                                            {10, 3, 1, 0, "", "", 0, 0}};
+    static const struct gs_class small[] = {{10, 1, 1, 0, "", ""}, {10, 3, 1, 0, "", ""}};
     struct gs_supply supply = {0};
     _cleanup_(gs_policy_table_freep) struct gs_policy_table *table =
         gs_policy_table_build(small, GS_COUNT_OF(small), &supply);

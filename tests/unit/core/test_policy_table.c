@@ -26,9 +26,8 @@ static uint32_t drawn(const struct gs_policy_table *table, uint32_t shape)
 static void frequent_kinds_come_first(void **state)
 {
     static const struct gs_class classes[] = {
-        {5, 1, 1, 0, "", "", 0, 0},   {9, 1, 1, 1, "", "", 0, 0}, {5, 1, 1, 7, "", "", 0, 0},
-        {5, 2, 1, 7, "", "", 0, 0},   {5, 2, 2, 7, "", "", 0, 0}, {5, 2, 2, 7, "T4", "", 0, 0},
-        {5, 2, 2, 7, "A2", "", 0, 0},
+        {5, 1, 1, 0, "", ""}, {9, 1, 1, 1, "", ""},   {5, 1, 1, 7, "", ""},   {5, 2, 1, 7, "", ""},
+        {5, 2, 2, 7, "", ""}, {5, 2, 2, 7, "T4", ""}, {5, 2, 2, 7, "A2", ""},
     };
     static const uint32_t cpu[] = {1, 7, 7, 7, 7, 7, 0}, gpus[] = {1, 2, 2, 2, 1, 1, 1};
     _cleanup_(gs_policy_table_freep) struct gs_policy_table *table =
@@ -49,23 +48,17 @@ static void draws_follow_the_weights(void **state)
         uint32_t count;
         uint32_t drawn[KINDS]; /* by shape, most frequent first */
     } rows[] = {
-        {"one kind", {{16, 1, 1, 0, "", "", 0, 0}}, 1, {4096}},
-        {"halves", {{8, 1, 1, 1, "", "", 0, 0}, {8, 2, 1, 0, "", "", 0, 0}}, 2, {2048, 2048}},
-        {"a quarter", {{12, 1, 1, 0, "", "", 0, 0}, {4, 2, 1, 0, "", "", 0, 0}}, 2, {3072, 1024}},
+        {"one kind", {{16, 1, 1, 0, "", ""}}, 1, {4096}},
+        {"halves", {{8, 1, 1, 1, "", ""}, {8, 2, 1, 0, "", ""}}, 2, {2048, 2048}},
+        {"a quarter", {{12, 1, 1, 0, "", ""}, {4, 2, 1, 0, "", ""}}, 2, {3072, 1024}},
         {"pods without GPU are not drawn",
-         {{90, 0, 1, 500, "", "", 0, 0}, {3, 1, 1, 0, "", "", 0, 0}, {1, 2, 1, 0, "", "", 0, 0}},
+         {{90, 0, 1, 500, "", ""}, {3, 1, 1, 0, "", ""}, {1, 2, 1, 0, "", ""}},
          3,
          {0, 3072, 1024}},
-        {"four GPUs weigh eight",
-         {{8, 1, 1, 0, "", "", 0, 0}, {1, 1, 4, 0, "", "", 0, 0}},
-         2,
-         {2048, 2048}},
-        {"too rare to be drawn",
-         {{100000, 1, 1, 0, "", "", 0, 0}, {1, 2, 1, 0, "", "", 0, 0}},
-         2,
-         {4096, 0}},
+        {"four GPUs weigh eight", {{8, 1, 1, 0, "", ""}, {1, 1, 4, 0, "", ""}}, 2, {2048, 2048}},
+        {"too rare to be drawn", {{100000, 1, 1, 0, "", ""}, {1, 2, 1, 0, "", ""}}, 2, {4096, 0}},
         {"the largest counts",
-         {{131072, UINT32_MAX, 64, 0, "", "", 0, 0}, {131072, 1, 64, 0, "", "", 0, 0}},
+         {{131072, UINT32_MAX, 64, 0, "", ""}, {131072, 1, 64, 0, "", ""}},
          2,
          {2048, 2048}},
     };
@@ -80,8 +73,7 @@ static void draws_follow_the_weights(void **state)
 /* The order is part of the format: results must not change from release to release. */
 static void the_order_of_draws_is_fixed(void **state)
 {
-    static const struct gs_class classes[] = {{3, 1, 1, 0, "", "", 0, 0},
-                                              {1, 2, 1, 0, "", "", 0, 0}};
+    static const struct gs_class classes[] = {{3, 1, 1, 0, "", ""}, {1, 2, 1, 0, "", ""}};
     _cleanup_(gs_policy_table_freep) struct gs_policy_table *table = build(classes, 2);
     char text[33] = "";
     for (int i = 0; i < 32; i++)
@@ -91,8 +83,7 @@ static void the_order_of_draws_is_fixed(void **state)
 
 static void without_gpu_pods_there_is_no_table(void **state)
 {
-    static const struct gs_class classes[] = {{300, 0, 1, 0, "", "", 0, 0},
-                                              {0, 8, 1, 0, "", "", 0, 0}};
+    static const struct gs_class classes[] = {{300, 0, 1, 0, "", ""}, {0, 8, 1, 0, "", ""}};
     struct gs_supply supply = {0};
     assert_null(gs_policy_table_build(classes, 2, &supply));
     assert_null(gs_policy_table_build(classes, 0, &supply));
@@ -109,18 +100,12 @@ static void models_differ_once_a_list_tells_them_apart(void **state)
         uint32_t count;
         uint8_t groups[MODELS]; /* of the models */
     } rows[] = {
-        {"no lists", {{9, 8, 1, 0, "", "", 0, 0}}, 1, {0, 0, 0, 0}},
-        {"one model allowed",
-         {{9, 8, 1, 0, "", "", 0, 0}, {8, 8, 1, 0, "T4", "", 0, 0}},
-         2,
-         {0, 1, 2, 3}},
-        {"two lists",
-         {{9, 8, 1, 0, "T4", "", 0, 0}, {8, 8, 1, 0, "A100", "", 0, 0}},
-         2,
-         {0, 1, 2, 3}},
-        {"a list of two", {{9, 8, 1, 0, "t4, a100", "", 0, 0}}, 1, {0, 1, 2, 3}},
-        {"one model denied", {{9, 8, 1, 0, "", "A10", 0, 0}}, 1, {0, 1, 2, 3}},
-        {"a list that all satisfy", {{9, 8, 1, 0, "", "H100", 0, 0}}, 1, {0, 1, 2, 3}},
+        {"no lists", {{9, 8, 1, 0, "", ""}}, 1, {0, 0, 0, 0}},
+        {"one model allowed", {{9, 8, 1, 0, "", ""}, {8, 8, 1, 0, "T4", ""}}, 2, {0, 1, 2, 3}},
+        {"two lists", {{9, 8, 1, 0, "T4", ""}, {8, 8, 1, 0, "A100", ""}}, 2, {0, 1, 2, 3}},
+        {"a list of two", {{9, 8, 1, 0, "t4, a100", ""}}, 1, {0, 1, 2, 3}},
+        {"one model denied", {{9, 8, 1, 0, "", "A10"}}, 1, {0, 1, 2, 3}},
+        {"a list that all satisfy", {{9, 8, 1, 0, "", "H100"}}, 1, {0, 1, 2, 3}},
     };
     uint64_t units[MODELS] = {0, 800, 240, 160};
     struct gs_supply supply = {MODELS, units, names};
@@ -143,25 +128,19 @@ static void a_scarce_model_has_a_price(void **state)
         uint32_t count;
         double prices[MODELS];
     } rows[] = {
-        {"no lists", {{10, 8, 1, 0, "", "", 0, 0}}, 1, {0, 0, 0, 0}},
-        {"a tenth on a tenth",
-         {{90, 8, 1, 0, "", "", 0, 0}, {10, 8, 1, 0, "T4", "", 0, 0}},
-         2,
-         {0, 0, 0, 0.4}},
-        {"half on a tenth",
-         {{50, 8, 1, 1, "", "", 0, 0}, {50, 8, 1, 0, "T4", "", 0, 0}},
-         2,
-         {0, 0, 0, 2}},
+        {"no lists", {{10, 8, 1, 0, "", ""}}, 1, {0, 0, 0, 0}},
+        {"a tenth on a tenth", {{90, 8, 1, 0, "", ""}, {10, 8, 1, 0, "T4", ""}}, 2, {0, 0, 0, 0.4}},
+        {"half on a tenth", {{50, 8, 1, 1, "", ""}, {50, 8, 1, 0, "T4", ""}}, 2, {0, 0, 0, 2}},
         {"spread over all that it may use",
-         {{90, 8, 1, 0, "", "", 0, 0}, {10, 8, 1, 0, "T4,A100", "", 0, 0}},
+         {{90, 8, 1, 0, "", ""}, {10, 8, 1, 0, "T4,A100", ""}},
          2,
          {0, 0.4 * 0.1 / 0.9, 0, 0.4 * 0.1 / 0.9}},
         {"two GPUs count twice",
-         {{80, 8, 1, 0, "", "", 0, 0}, {10, 8, 2, 0, "T4", "", 0, 0}},
+         {{80, 8, 1, 0, "", ""}, {10, 8, 2, 0, "T4", ""}},
          2,
          {0, 0, 0, 0.8}},
         {"a model that nobody has",
-         {{90, 8, 1, 0, "", "", 0, 0}, {10, 8, 1, 0, "H100", "", 0, 0}},
+         {{90, 8, 1, 0, "", ""}, {10, 8, 1, 0, "H100", ""}},
          2,
          {0, 0, 0, 0}},
     };
@@ -189,10 +168,10 @@ static void too_many_groups_share_the_last(void **state)
     for (int i = 0; i < MANY; i++) {
         snprintf(many[i], sizeof(many[i]), "model-%03d", i);
         snprintf(lists[i], sizeof(lists[i]), "%03d", i);
-        classes[i] = (struct gs_class){1, 8, 1, 0, lists[i], "", 0, 0};
+        classes[i] = (struct gs_class){1, 8, 1, 0, lists[i], ""};
         units[i] = 8;
     }
-    classes[MANY] = (struct gs_class){2, 8, 1, 0, "", "", 0, 0};
+    classes[MANY] = (struct gs_class){2, 8, 1, 0, "", ""};
     struct gs_supply supply = {MANY, units, many};
     _cleanup_(gs_policy_table_freep) struct gs_policy_table *table =
         gs_policy_table_build(classes, MANY + 1, &supply);

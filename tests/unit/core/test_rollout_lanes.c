@@ -182,8 +182,8 @@ static void sums_are_those_of_a_plain_simulation(void **unused)
 static void units_beyond_the_largest_are_left(void **unused)
 {
     enum { MOST = (1 << 30) - 1 };
-    static const struct gs_class classes[] = {{10, MOST, 1, 500, "", "", 0, 0},
-                                              {10, MOST + 1, 1, 500, "", "", 0, 0}};
+    static const struct gs_class classes[] = {{10, MOST, 1, 500, "", ""},
+                                              {10, MOST + 1, 1, 500, "", ""}};
     static const struct gs_state state = {
         .cpu_milli = INT32_MAX,
         .gpus = 2,
@@ -199,8 +199,7 @@ static void units_beyond_the_largest_are_left(void **unused)
 
 static void what_fits_nowhere_is_not_played(void **unused)
 {
-    static const struct gs_class classes[] = {{10, 4, 1, 500, "", "", 0, 0},
-                                              {10, 6, 2, 500, "", "", 0, 0}};
+    static const struct gs_class classes[] = {{10, 4, 1, 500, "", ""}, {10, 6, 2, 500, "", ""}};
     static const struct {
         const char *row;
         struct gs_state state;

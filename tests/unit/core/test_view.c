@@ -71,7 +71,8 @@ static void a_charge_counts_on_its_gpus_alone(void **state)
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_node_view *view = test_view_init(&t, r->gpus);
         test_view_init(&expected, r->after);
-        gs_view_charge(view, r->charged, r->units, r->cores_pct);
+        const struct gs_amount each = {(uint32_t)llabs(r->units), (uint32_t)abs(r->cores_pct)};
+        gs_view_charge(view, r->charged, each, r->units < 0 ? -1 : 1);
         for (uint32_t i = 0; i < view->gpu_count; i++) {
             row_equal(r->row, view->gpus[i].used_units, expected.states[i].used_units);
             row_equal(r->row, view->gpus[i].free_units, expected.states[i].free_units);

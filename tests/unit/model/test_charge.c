@@ -159,7 +159,7 @@ static void the_charge_is_the_larger_phase_divided(void **state)
         struct gs_pod pod = pod_of(r->parts, r->part_count, containers);
         pod.count_kind = r->count_kind;
         pod.gpu_count = r->gpu_count;
-        struct gs_charge charge = {4711, 4711, 4711};
+        struct gs_charge charge = {4711, {{4711, 4711}}};
         row_equal(r->row, gs_pod_charge(&pod, &charge), r->result);
         row_equal(r->row, charge.units, r->units);
         row_equal(r->row, charge.gpu_count, r->over);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_MODEL_AMOUNT_H
+#define GPUSHARE_MODEL_AMOUNT_H
+
+#include <stdint.h>
+
+/* What a pod requests of each of its GPUs. */
+struct gs_amount {
+    uint32_t units;     /* of memory; 0: the pod requests no GPU */
+    uint32_t cores_pct; /* of compute, at most GS_CORES_PCT; 0: none is requested */
+};
+
+/* A member of a struct: the amount as a value, `each`, and what is in it by name. */
+#define GS_AMOUNT_EACH                                                                             \
+    union {                                                                                        \
+        struct gs_amount each;                                                                     \
+        struct {                                                                                   \
+            uint32_t units;                                                                        \
+            uint32_t cores_pct;                                                                    \
+        };                                                                                         \
+    }
+
+#endif
