@@ -44,16 +44,10 @@ static void learn(struct gs_cluster *cluster, const struct gs_pod *pod)
 
 /* --- bound pods --- */
 
-/* Outside a list an event older than what the ledger knows is a repetition or came late. */
-static bool is_stale(const struct gs_ledger *ledger, const struct gs_pod *pod, uint64_t revision)
-{
-    struct gs_claim known;
-    return revision && gs_ledger_find_claim(ledger, pod->uid, &known) && revision < known.revision;
-}
-
 /* Where a claim is, in numbers: what names the node goes with the node's last claim. */
 struct where {
     bool known;
+    uint64_t revision;
     uint32_t slot; /* GS_INDEX_NONE: a node that the API did not show */
     gs_gpu_mask charged;
 };
@@ -64,16 +58,7 @@ static struct where where_is(const struct gs_ledger *ledger, const char *uid)
     if (!gs_ledger_find_claim(ledger, uid, &claim))
         return (struct where){.slot = GS_INDEX_NONE};
     const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(claim.node));
-    return (struct where){true, view ? view->slot : GS_INDEX_NONE, claim.charged};
-}
-
-/* Memory came free where a claim was, when it is now elsewhere. On its node it never asks for less
- * (gs_claim_follow()). */
-static void note_move(struct gs_cluster *cluster, const struct where *before, const char *uid)
-{
-    struct where after = where_is(cluster->ledger, uid);
-    if (after.slot != before->slot || after.charged != before->charged)
-        freed(cluster, before->slot);
+    return (struct where){true, claim.revision, view ? view->slot : GS_INDEX_NONE, claim.charged};
 }
 
 int gs_cluster_claim(struct gs_cluster *cluster, const struct gs_claim *claim, struct gs_error *err)
@@ -90,19 +75,20 @@ int gs_cluster_claim(struct gs_cluster *cluster, const struct gs_claim *claim, s
 /* The first event that shows a pod bound which the same watch showed unbound is the Binding's own
  * revision: node and annotations are of one transaction, and nobody edited them since. */
 static int take_bound(struct gs_cluster *cluster, const struct gs_pod *pod, bool read,
-                      struct gs_error *err)
+                      const struct where *before, struct gs_error *err)
 {
     const struct gs_cluster_owner *owner = cluster->owner;
-    struct where before = where_is(cluster->ledger, pod->uid);
     struct gs_claim claim;
     gs_claim_of_pod(pod, &claim);
-    const int waited = owner->bound ? owner->bound(cluster->ctx, pod, before.known) : 0;
+    const int waited = owner->bound ? owner->bound(cluster->ctx, pod, before->known) : 0;
     gs_claim_follow(cluster->ledger, &claim, waited > 0 && !read && !cluster->lists_pods);
     if (gs_cluster_claim(cluster, &claim, err) < 0)
         return -1;
-    if (before.known)
-        note_move(cluster, &before, pod->uid);
-    if (!before.known && waited == 0)
+    /* on its node it never requests less (gs_claim_follow()) */
+    const struct where after = where_is(cluster->ledger, pod->uid);
+    if (before->known && (after.slot != before->slot || after.charged != before->charged))
+        freed(cluster, before->slot);
+    if (!before->known && waited == 0)
         learn(cluster, pod);
     return waited < 0 ? gs_fail_nomem(err) : 0;
 }
@@ -161,12 +147,14 @@ int gs_cluster_pod(struct gs_cluster *cluster, const struct gs_pod *pod, bool re
         gs_recent_remove(&cluster->ended, pod->uid);
         gs_recent_remove(&cluster->ended_before, pod->uid);
     }
-    if (gs_cluster_has_ended(cluster, pod->uid, read) ||
-        is_stale(cluster->ledger, pod, gs_pod_revision(pod)))
+    const struct where before = where_is(cluster->ledger, pod->uid);
+    const uint64_t revision = gs_pod_revision(pod);
+    /* outside a list an event older than what the ledger knows is a repetition or came late */
+    if (gs_cluster_has_ended(cluster, pod->uid, read) || (revision && revision < before.revision))
         return 0;
     const bool wants = gs_pod_wants_gpu(pod);
     if (pod->node_name[0])
-        return wants ? take_bound(cluster, pod, read, err)
+        return wants ? take_bound(cluster, pod, read, &before, err)
                      : gs_ledger_set_other(cluster->ledger, pod->uid, pod->node_name,
                                            gs_pod_cpu_milli(pod), err);
     return wants ? take_waiting(cluster, pod, err) : 0;

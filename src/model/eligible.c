@@ -215,13 +215,13 @@ static struct gs_term_of_nodes copy_term(struct gs_arena *arena,
 {
     struct gs_term_of_nodes to = {
         gs_arena_extend(arena, from->all, from->count, 0, sizeof(*from->all)), from->count};
-    *whole = *whole && (to.all || !to.count);
+    *whole = *whole && to.all;
     for (uint32_t i = 0; *whole && i < to.count; i++) {
         struct gs_requirement *one = &to.all[i];
         one->key = copy_text(arena, one->key, whole);
         one->values =
             gs_arena_extend(arena, one->values, one->value_count, 0, sizeof(*one->values));
-        *whole = *whole && (one->values || !one->value_count);
+        *whole = *whole && one->values;
         for (uint32_t v = 0; *whole && v < one->value_count; v++)
             one->values[v] = copy_text(arena, one->values[v], whole);
     }
@@ -237,8 +237,7 @@ int gs_pod_rules_copy(struct gs_arena *arena, struct gs_pod_rules *to,
     copy.terms = gs_arena_extend(arena, from->terms, from->term_count, 0, sizeof(*from->terms));
     copy.tolerations = gs_arena_extend(arena, from->tolerations, from->toleration_count, 0,
                                        sizeof(*from->tolerations));
-    whole =
-        whole && (copy.terms || !copy.term_count) && (copy.tolerations || !copy.toleration_count);
+    whole = whole && copy.terms && copy.tolerations;
     for (uint32_t i = 0; whole && i < copy.term_count; i++)
         copy.terms[i] = copy_term(arena, &from->terms[i], &whole);
     for (uint32_t i = 0; whole && i < copy.toleration_count; i++) {
