@@ -171,27 +171,22 @@ const char *gs_ledger_model_name(const struct gs_ledger *ledger, uint16_t model)
     return model ? ledger->models[model - 1] : "";
 }
 
-/* A copy of a node's list of moved pods in one allocation; false when out of memory. */
-static bool copy_moved(const struct gs_node *node, struct gs_moved **ret)
+/* A node's list of moved pods by their hashes; false when out of memory. */
+static bool copy_moved(const struct gs_node *node, struct gs_ledger_moved **ret)
 {
-    size_t bytes = node->moved_count * sizeof(**ret);
-    for (uint32_t i = 0; i < node->moved_count; i++)
-        bytes += strlen(node->moved[i].uid) + 1;
-    struct gs_moved *copy = bytes ? malloc(bytes) : NULL;
-    char *text = copy ? (char *)(copy + node->moved_count) : NULL;
-    for (uint32_t i = 0; copy && i < node->moved_count; i++) {
-        const size_t len = strlen(node->moved[i].uid) + 1;
-        copy[i] = (struct gs_moved){text, node->moved[i].gpus};
-        memcpy(text, node->moved[i].uid, len);
-        text += len;
-    }
+    const uint32_t count = node->moved_count;
+    struct gs_ledger_moved *copy = count ? calloc(count, sizeof(*copy)) : NULL;
+    for (uint32_t i = 0; copy && i < count; i++)
+        copy[i] = (struct gs_ledger_moved){gs_hash_text(node->moved[i].uid), node->moved[i].gpus};
+    if (copy)
+        qsort(copy, count, sizeof(*copy), gs_hash_order);
     *ret = copy;
-    return copy || !bytes;
+    return copy || !count;
 }
 
 /* moved: taken. */
 static void take_moved(struct gs_ledger *ledger, struct gs_ledger_node *entry,
-                       const struct gs_node *node, struct gs_moved *moved)
+                       const struct gs_node *node, struct gs_ledger_moved *moved)
 {
     entry->tells_moved = node->tells_moved;
     if (node->moved_error && node->moved_error[0]) {
@@ -209,7 +204,7 @@ int gs_ledger_set_node(struct gs_ledger *ledger, const struct gs_node *node, str
     size_t count = node->gpu_count ? node->gpu_count : 1;
     _cleanup_free_ struct gs_gpu_state *states = calloc(count, sizeof(*states));
     _cleanup_free_ struct gs_gpu *inventory = calloc(count, sizeof(*inventory));
-    _cleanup_free_ struct gs_moved *moved = NULL;
+    _cleanup_free_ struct gs_ledger_moved *moved = NULL;
     if (!states || !inventory || !copy_moved(node, &moved))
         return gs_fail_nomem(err);
     struct gs_node_view view;

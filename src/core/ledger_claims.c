@@ -210,7 +210,11 @@ static void put_on(struct gs_claim *claim, gs_gpu_mask gpus)
 static void follow_moved(const struct gs_ledger *ledger, struct gs_ledger_pod *pod)
 {
     const struct gs_ledger_node *node = &ledger->nodes[pod->node];
-    const struct gs_moved *moved = gs_moved_find(node->moved, node->moved_count, pod->claim.uid);
+    const uint64_t uid = gs_hash_text(pod->claim.uid);
+    const struct gs_ledger_moved *moved =
+        node->moved_count
+            ? bsearch(&uid, node->moved, node->moved_count, sizeof(*moved), gs_hash_order)
+            : NULL;
     if (!moved || !moved->gpus)
         return;
     put_on(&pod->claim, moved->gpus);

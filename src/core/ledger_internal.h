@@ -8,12 +8,18 @@
 
 /* What ledger*.c share. Records name each other by slot number of a growing array. */
 
+/* As gs_moved, with the UID's hash. */
+struct gs_ledger_moved {
+    uint64_t uid;
+    gs_gpu_mask gpus;
+};
+
 struct gs_ledger_node {
     struct gs_node_view view;
     char *name;
     size_t name_len;
-    struct gs_gpu *inventory; /* view.inventory, owned */
-    struct gs_moved *moved;   /* of the node's list, sorted; its texts lie behind it */
+    struct gs_gpu *inventory;      /* view.inventory, owned */
+    struct gs_ledger_moved *moved; /* of the node's list, sorted */
     uint32_t moved_count;
     enum gs_unit unit;
     bool tells_moved;

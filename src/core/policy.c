@@ -13,7 +13,6 @@ struct gs_policies *gs_policies_new(void)
         return NULL;
     pthread_mutex_init(&policies->table_lock, NULL);
     pthread_mutex_init(&policies->learn_lock, NULL);
-    pthread_mutex_init(&policies->refresh_lock, NULL);
     pthread_mutex_init(&policies->kinds.lock, NULL);
     policies->supply = (struct gs_supply){0, policies->model_units, policies->model_names};
     policies->due_at = GS_LEARN_MIN;
@@ -35,7 +34,6 @@ void gs_policies_free(struct gs_policies *policies)
     gs_memo_release(&policies->states);
     pthread_mutex_destroy(&policies->table_lock);
     pthread_mutex_destroy(&policies->learn_lock);
-    pthread_mutex_destroy(&policies->refresh_lock);
     pthread_mutex_destroy(&policies->kinds.lock);
     free(policies);
 }

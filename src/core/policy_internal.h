@@ -30,8 +30,6 @@ struct gs_policies {
     uint32_t left_share;  /* of those that came or went lately, the share that went; of 2^16 */
     _Atomic bool leaving; /* it is large */
 
-    pthread_mutex_t refresh_lock; /* one refresh at a time */
-
     struct gs_kinds kinds;
     struct gs_memo choices; /* by kind, table and node version */
     struct gs_memo states;  /* by node state */

@@ -94,26 +94,18 @@ void gs_policies_supply(struct gs_policies *policies, const struct gs_ledger *le
     uint64_t units[GS_MODELS_MAX + 1] = {0};
     count_supply(ledger, units);
     const uint32_t models = gs_ledger_model_count(ledger) + 1u;
+    struct gs_policy_table *table = gs_policies_pin(policies);
     pthread_mutex_lock(&policies->learn_lock);
     struct gs_supply *supply = &policies->supply;
-    bool news = name_supply(supply, ledger);
+    bool news = name_supply(supply, ledger) || (table && models > table->models);
     supply->models = models > supply->models ? models : supply->models;
     memcpy(supply->units, units, sizeof(units));
-    pthread_mutex_unlock(&policies->learn_lock);
-
-    struct gs_policy_table *table = gs_policies_pin(policies);
-    if (!table)
-        return;
-    news = news || models > table->models;
-    for (uint32_t m = 0; m < table->models; m++)
+    for (uint32_t m = 0; table && m < table->models; m++)
         news = news || moved(table->model_units[m], units[m]);
-    news = news && table->constrained;
-    gs_policies_unpin(policies, table);
-    if (!news)
-        return;
-    pthread_mutex_lock(&policies->learn_lock);
-    policies->supply_moved = true;
+    policies->supply_moved |= news && table && table->constrained;
     pthread_mutex_unlock(&policies->learn_lock);
+    if (table)
+        gs_policies_unpin(policies, table);
 }
 
 /* --- refresh --- */
@@ -172,7 +164,7 @@ static void put_into_service(struct gs_policies *policies, struct gs_policy_tabl
         gs_policies_unpin(policies, old);
 }
 
-static int refresh(struct gs_policies *policies, struct gs_error *err)
+int gs_policies_refresh(struct gs_policies *policies, struct gs_error *err)
 {
     _cleanup_(release_snapshot) struct snapshot snapshot = {0};
     if (!take_snapshot(policies, &snapshot))
@@ -189,12 +181,4 @@ static int refresh(struct gs_policies *policies, struct gs_error *err)
     policies->supply_moved = false;
     pthread_mutex_unlock(&policies->learn_lock);
     return 0;
-}
-
-int gs_policies_refresh(struct gs_policies *policies, struct gs_error *err)
-{
-    pthread_mutex_lock(&policies->refresh_lock);
-    int result = refresh(policies, err);
-    pthread_mutex_unlock(&policies->refresh_lock);
-    return result;
 }

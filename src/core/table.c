@@ -141,14 +141,17 @@ static uint64_t weight_of(const struct gs_class *shape)
 /*
  * All sequences together hold each shape in proportion to its weight (element i of all gets the
  * shape at (i + 0.5) / n of the cumulative weight), in an order that is the same in every run.
+ * False: no class has GPU memory.
  */
-static void draw(struct gs_policy_table *table)
+static bool draw(struct gs_policy_table *table)
 {
     const uint32_t elements = GS_ROLLOUTS * GS_ROLLOUT_DRAWS;
     uint16_t *all = &table->draws[0][0];
     uint64_t total = 0, units = 0;
     for (uint32_t i = 0; i < table->shape_count; i++)
         total += weight_of(&table->shapes[i]);
+    if (!total)
+        return false;
     uint32_t shape = 0;
     uint64_t reached = weight_of(&table->shapes[0]);
     for (uint32_t i = 0; i < elements; i++) {
@@ -166,22 +169,12 @@ static void draw(struct gs_policy_table *table)
         all[other] = held;
     }
     table->row_units = units / GS_ROLLOUTS;
-}
-
-static bool any_with_units(const struct gs_class *classes, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        if (classes[i].units && classes[i].count)
-            return true;
-    }
-    return false;
+    return true;
 }
 
 struct gs_policy_table *gs_policy_table_build(const struct gs_class *classes, uint32_t count,
                                               const struct gs_supply *supply)
 {
-    if (!any_with_units(classes, count))
-        return NULL;
     _cleanup_(gs_policy_table_freep) struct gs_policy_table *table = calloc(1, sizeof(*table));
     if (!table)
         return NULL;
@@ -192,11 +185,10 @@ struct gs_policy_table *gs_policy_table_build(const struct gs_class *classes, ui
     qsort(table->shapes, count, sizeof(*table->shapes), by_frequency);
     if (judge_models(table, supply) < 0)
         return NULL;
-    draw(table);
-    table->lanes = gs_lanes_build(table);
-    if (!table->lanes)
+    if (!draw(table))
         return NULL;
-    return gs_steal(&table);
+    table->lanes = gs_lanes_build(table);
+    return table->lanes ? gs_steal(&table) : NULL;
 }
 
 void gs_policy_table_free(struct gs_policy_table *table)
