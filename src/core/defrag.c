@@ -107,6 +107,13 @@ static int add_move(struct gs_defrag_plan *plan, const struct gs_defrag_move *mo
     return 0;
 }
 
+void defrag_charge(const struct gs_defrag *defrag, struct gs_node_view *view, uint32_t pod,
+                   int sign)
+{
+    gs_view_charge(view, defrag->tenants[pod].gpus, defrag->tenants[pod].each, sign);
+    view->cpu_used_milli += sign * defrag->pods[pod].ask.cpu_milli;
+}
+
 /* What the old pods held goes, and the waiting pod takes its place. 1, 0, -1 as
  * defrag_carry_out(). */
 static int let_in(struct gs_defrag *defrag, const struct gs_ask *waiting,
@@ -115,11 +122,8 @@ static int let_in(struct gs_defrag *defrag, const struct gs_ask *waiting,
     struct gs_gpu_state states[GS_GPUS_MAX];
     struct gs_node_view after = gs_view_copy(gs_ledger_view_at(defrag->ledger, plan->slot), states);
     enum gs_reason reason;
-    for (uint32_t i = 0; i < plan->count; i++) {
-        const struct defrag_tenant *tenant = &defrag->tenants[plan->moves[i].pod];
-        gs_view_charge(&after, tenant->gpus, tenant->each, -1);
-        after.cpu_used_milli -= defrag->pods[plan->moves[i].pod].ask.cpu_milli;
-    }
+    for (uint32_t i = 0; i < plan->count; i++)
+        defrag_charge(defrag, &after, plan->moves[i].pod, -1);
     gs_view_summarise(&after);
     if (gs_place_judge(defrag->place, waiting, &after, &reason) != GS_OBSTACLE_NONE)
         return 0;

@@ -54,6 +54,10 @@ bool defrag_place(const struct gs_defrag *defrag, const struct gs_ask *ask, uint
 int defrag_carry_out(struct gs_defrag *defrag, const struct gs_ask *waiting, uint32_t slot,
                      const uint32_t *pods, uint32_t count, bool cordon, struct gs_defrag_plan *ret);
 
+/* The pod comes to (sign 1) or leaves (sign -1) a copy of its node's view. */
+void defrag_charge(const struct gs_defrag *defrag, struct gs_node_view *view, uint32_t pod,
+                   int sign);
+
 /* Of all by which one ask finds a place where another does not (base/index.h). */
 uint64_t defrag_shape_of(const struct gs_ask *ask);
 

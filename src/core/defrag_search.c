@@ -33,13 +33,10 @@ struct search {
     bool cut, no_memory; /* not all are in `found` */
 
     /* of the node being looked at */
-    const struct gs_node_view *view;
-    uint32_t slot;
-    gs_gpu_mask allowed;
-    int64_t free_units[GS_GPUS_MAX]; /* by position in the view; negative when overfull */
-    int32_t free_cores_pct[GS_GPUS_MAX];
-    int64_t free_cpu_milli;
-    uint32_t *tenants; /* those that may go */
+    struct gs_node_view now; /* without the chosen */
+    struct gs_gpu_state states[GS_GPUS_MAX];
+    gs_gpu_mask usable; /* GPUs that the pod may have */
+    uint32_t *tenants;  /* those that may go */
     uint32_t tenant_count;
     uint32_t chosen[GS_DEFRAG_MOVES_MAX];
     uint32_t chosen_count;
@@ -56,28 +53,9 @@ static bool chosen(const struct search *search, uint32_t pod)
     return false;
 }
 
-static void evict(struct search *search, uint32_t pod, int sign)
+static bool has_room(const struct gs_gpu_state *gpu, const struct gs_ask *ask)
 {
-    const struct defrag_tenant *tenant = &search->defrag->tenants[pod];
-    for (uint32_t g = 0; g < search->view->gpu_count; g++) {
-        if (!(tenant->gpus & GS_GPU_BIT(search->view->gpus[g].idx)))
-            continue;
-        search->free_units[g] += sign * (int64_t)tenant->each.units;
-        search->free_cores_pct[g] += sign * (int32_t)tenant->each.cores_pct;
-    }
-    search->free_cpu_milli += sign * search->defrag->pods[pod].ask.cpu_milli;
-    if (sign > 0)
-        search->chosen[search->chosen_count++] = pod;
-    else
-        search->chosen_count--;
-}
-
-/* For one share of the ask; a GPU without compute has room for who asks for none. */
-static bool has_room(const struct search *search, uint32_t gpu)
-{
-    const struct gs_ask *ask = search->ask;
-    return search->free_units[gpu] >= ask->units &&
-           (!ask->cores_pct || search->free_cores_pct[gpu] >= (int32_t)ask->cores_pct);
+    return gpu->free_units >= ask->units && gpu->free_cores_pct >= ask->cores_pct;
 }
 
 static void note(struct search *search)
@@ -93,7 +71,7 @@ static void note(struct search *search)
         return;
     }
     struct candidate *candidate = &search->found[search->count++];
-    *candidate = (struct candidate){.slot = search->slot};
+    *candidate = (struct candidate){.slot = search->now.slot};
     memcpy(candidate->pods, search->chosen, search->chosen_count * sizeof(*search->chosen));
     for (uint32_t i = 0; i < search->chosen_count; i++)
         candidate->age_s += search->defrag->pods[search->chosen[i]].age_s;
@@ -106,12 +84,12 @@ static void choose_gpu(struct search *search, uint32_t gpu, uint32_t ready);
 static void clear(struct search *search, uint32_t gpu, uint32_t ready, uint32_t from)
 {
     const bool cpu = ready == search->ask->gpu_count;
-    const gs_gpu_mask mask = cpu ? ~(gs_gpu_mask)0 : GS_GPU_BIT(search->view->gpus[gpu].idx);
-    if (cpu && search->free_cpu_milli >= search->ask->cpu_milli) {
+    const gs_gpu_mask mask = cpu ? ~(gs_gpu_mask)0 : GS_GPU_BIT(search->now.gpus[gpu].idx);
+    if (cpu && gs_view_has_cpu(&search->now, search->ask->cpu_milli)) {
         note(search);
         return;
     }
-    if (!cpu && has_room(search, gpu)) {
+    if (!cpu && has_room(&search->now.gpus[gpu], search->ask)) {
         choose_gpu(search, gpu + 1, ready + 1);
         return;
     }
@@ -121,16 +99,12 @@ static void clear(struct search *search, uint32_t gpu, uint32_t ready, uint32_t 
             return;
         if (!(search->defrag->tenants[pod].gpus & mask) || chosen(search, pod))
             continue;
-        evict(search, pod, 1);
+        defrag_charge(search->defrag, &search->now, pod, -1);
+        search->chosen[search->chosen_count++] = pod;
         clear(search, gpu, ready, t + 1);
-        evict(search, pod, -1);
+        search->chosen_count--;
+        defrag_charge(search->defrag, &search->now, pod, 1);
     }
-}
-
-/* One that has all the pods that it may have is left alone: no plan swaps a place for a place. */
-static bool takes_pods(const struct gs_gpu_state *gpu)
-{
-    return gpu->usable && !gs_gpu_is_crowded(gpu, gpu->pods);
 }
 
 /* So many GPUs before this one have the room and are among those that the pod gets. */
@@ -141,14 +115,12 @@ static void choose_gpu(struct search *search, uint32_t gpu, uint32_t ready)
         return;
     }
     if (search->cut || search->no_memory ||
-        search->view->gpu_count - gpu < search->ask->gpu_count - ready)
+        search->now.gpu_count - gpu < search->ask->gpu_count - ready)
         return;
-    bool usable = search->allowed & GS_GPU_BIT(search->view->gpus[gpu].idx) &&
-                  takes_pods(&search->view->gpus[gpu]) &&
-                  search->view->gpus[gpu].total_units >= search->ask->units;
+    const bool usable = search->usable & GS_GPU_BIT(search->now.gpus[gpu].idx);
     if (usable)
         clear(search, gpu, ready, 0);
-    if (!usable || !has_room(search, gpu))
+    if (!usable || !has_room(&search->now.gpus[gpu], search->ask))
         choose_gpu(search, gpu + 1, ready);
 }
 
@@ -157,7 +129,8 @@ static void gather_tenants(struct search *search)
 {
     struct gs_defrag *defrag = search->defrag;
     search->tenant_count = 0;
-    for (uint32_t i = defrag->first[search->slot]; i < defrag->first[search->slot + 1]; i++) {
+    const uint32_t slot = search->now.slot;
+    for (uint32_t i = defrag->first[slot]; i < defrag->first[slot + 1]; i++) {
         uint32_t pod = defrag->by_slot[i];
         if (defrag->pods[pod].movable && !defrag->tenants[pod].gone &&
             defrag->pods[pod].ask.priority <= search->ask->priority &&
@@ -169,38 +142,30 @@ static void gather_tenants(struct search *search)
 /* Would it help if all of them went? */
 static bool worth_a_look(const struct search *search)
 {
+    struct gs_gpu_state states[GS_GPUS_MAX];
+    struct gs_node_view all = gs_view_copy(&search->now, states);
     uint32_t gpus = 0;
-    int64_t cpu_milli = search->free_cpu_milli;
     for (uint32_t t = 0; t < search->tenant_count; t++)
-        cpu_milli += search->defrag->pods[search->tenants[t]].ask.cpu_milli;
-    for (uint32_t g = 0; g < search->view->gpu_count; g++) {
-        gs_gpu_mask bit = GS_GPU_BIT(search->view->gpus[g].idx);
-        int64_t free_units = search->free_units[g];
-        for (uint32_t t = 0; t < search->tenant_count; t++) {
-            const struct defrag_tenant *tenant = &search->defrag->tenants[search->tenants[t]];
-            free_units += tenant->gpus & bit ? tenant->each.units : 0;
-        }
-        gpus += search->allowed & bit && takes_pods(&search->view->gpus[g]) &&
-                free_units >= search->ask->units;
-    }
-    return gpus >= search->ask->gpu_count && cpu_milli >= search->ask->cpu_milli;
+        defrag_charge(search->defrag, &all, search->tenants[t], -1);
+    for (uint32_t g = 0; g < all.gpu_count; g++)
+        gpus += search->usable & GS_GPU_BIT(states[g].idx) && has_room(&states[g], search->ask);
+    return gpus >= search->ask->gpu_count && gs_view_has_cpu(&all, search->ask->cpu_milli);
 }
 
 static void look_at_node(struct search *search, uint32_t slot)
 {
     const struct gs_node_view *view = gs_ledger_view_at(search->defrag->ledger, slot);
-    if (!view || view->gpu_count < search->ask->gpu_count ||
-        gs_place_open(search->defrag->place, search->ask, slot) != GS_OBSTACLE_NONE)
+    if (!view || gs_place_open(search->defrag->place, search->ask, slot) != GS_OBSTACLE_NONE)
         return;
-    search->view = view;
-    search->slot = slot;
-    search->allowed = gs_ask_allowed(search->ask, view);
-    search->free_cpu_milli =
-        view->cpu_milli ? view->cpu_milli - view->cpu_used_milli : INT64_MAX / 2; /* not known */
+    search->now = gs_view_copy(view, search->states);
+    search->usable = 0;
+    const gs_gpu_mask allowed = gs_ask_allowed(search->ask, view);
     for (uint32_t g = 0; g < view->gpu_count; g++) {
-        search->free_units[g] =
-            (int64_t)view->gpus[g].total_units - (int64_t)view->gpus[g].used_units;
-        search->free_cores_pct[g] = GS_CORES_PCT - (int32_t)view->gpus[g].used_cores_pct;
+        const struct gs_gpu_state *gpu = &view->gpus[g];
+        /* one that has all the pods that it may have is left alone: no plan swaps a place for one
+         */
+        if (gpu->usable && !gs_gpu_is_crowded(gpu, gpu->pods))
+            search->usable |= allowed & GS_GPU_BIT(gpu->idx);
     }
     gather_tenants(search);
     if (search->tenant_count >= search->moves && worth_a_look(search))

@@ -51,11 +51,6 @@ static uint64_t count_allocatable(const struct gs_place *place, const struct gs_
     return units > used ? (units - used) / each : 0;
 }
 
-static bool has_cpu(const struct gs_node_view *view, const struct gs_ask *ask)
-{
-    return !view->cpu_milli || gs_view_cpu_left_milli(view) >= ask->cpu_milli;
-}
-
 enum gs_obstacle gs_place_judge(const struct gs_place *place, const struct gs_ask *ask,
                                 const struct gs_node_view *view, enum gs_reason *ret_reason)
 {
@@ -70,7 +65,7 @@ enum gs_obstacle gs_place_judge(const struct gs_place *place, const struct gs_as
         *ret_reason = GS_REASON_NO_ROOM;
     if (*ret_reason != GS_FITS)
         return GS_OBSTACLE_GPU;
-    if (obstacle == GS_OBSTACLE_NONE && !has_cpu(view, ask))
+    if (obstacle == GS_OBSTACLE_NONE && !gs_view_has_cpu(view, ask->cpu_milli))
         return GS_OBSTACLE_CPU;
     return obstacle;
 }
@@ -83,7 +78,7 @@ static bool takes(const struct gs_place *place, const struct gs_ask *ask, uint32
 {
     const struct gs_node_view *view = gs_ledger_view_at(place->ledger, slot);
     return view && gs_fit_beside_holds(place->ledger, view, ask, room, ret_view) == GS_FITS &&
-           has_cpu(view, ask) && count_allocatable(place, view, ask) &&
+           gs_view_has_cpu(view, ask->cpu_milli) && count_allocatable(place, view, ask) &&
            gs_place_open(place, ask, slot) == GS_OBSTACLE_NONE;
 }
 

@@ -76,6 +76,12 @@ gs_gpu_mask gs_view_present(const struct gs_node_view *view);
 /* CPU that is not requested; never negative. */
 int64_t gs_view_cpu_left_milli(const struct gs_node_view *view);
 
+/* Enough of it for so much more, as far as is known. */
+static inline bool gs_view_has_cpu(const struct gs_node_view *view, int64_t cpu_milli)
+{
+    return !view->cpu_milli || gs_view_cpu_left_milli(view) >= cpu_milli;
+}
+
 /* A view of a node outside any ledger, nothing used; states (room for node->gpu_count entries) is
  * borrowed by the view, and so is node. */
 void gs_view_of_node(struct gs_node_view *view, const struct gs_node *node,
