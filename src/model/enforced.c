@@ -5,54 +5,49 @@
 
 /* The word on the wire, and what people read. */
 static const struct {
-    bool holds;
     const char *key;
     const char *words;
 } table[GS_ENFORCED_COUNT] = {
-    [GS_ENFORCED_UNKNOWN] = {false, "", ""},
-    [GS_ENFORCED_DMEM] = {true, "dmem", "dmem"},
-    [GS_ENFORCED_MPS] = {true, "mps", "mps (per process, cooperative)"},
-    [GS_ENFORCED_MIG] = {true, "mig", "mig"},
-    [GS_ENFORCED_HOOK] = {true, "hook", "hook (cooperative)"},
-    [GS_ENFORCED_NOT_ON] = {false, "not-enabled", "memory limits are not enabled (--enforce)"},
-    [GS_ENFORCED_NO_MOUNT] = {false, "no-mount",
+    [GS_ENFORCED_UNKNOWN] = {"", ""},
+    [GS_ENFORCED_DMEM] = {"dmem", "dmem"},
+    [GS_ENFORCED_MPS] = {"mps", "mps (per process, cooperative)"},
+    [GS_ENFORCED_MIG] = {"mig", "mig"},
+    [GS_ENFORCED_HOOK] = {"hook", "hook (cooperative)"},
+    [GS_ENFORCED_NOT_ON] = {"not-enabled", "memory limits are not enabled (--enforce)"},
+    [GS_ENFORCED_NO_MOUNT] = {"no-mount",
                               "the host's cgroup file system is not mounted in this container"},
-    [GS_ENFORCED_NO_CGROUP2] = {false, "no-cgroup2",
+    [GS_ENFORCED_NO_CGROUP2] = {"no-cgroup2",
                                 "the host uses cgroup v1, or v1 and v2 together (hybrid)"},
     [GS_ENFORCED_NO_CONTROLLER] =
-        {false, "no-controller",
+        {"no-controller",
          "the kernel has no dmem controller (Linux 6.14 or newer with CONFIG_CGROUP_DMEM)"},
-    [GS_ENFORCED_NO_PODS] = {false, "no-pods",
+    [GS_ENFORCED_NO_PODS] = {"no-pods",
                              "the host's cgroup file system has no pods' cgroup (kubepods)"},
-    [GS_ENFORCED_READ_ONLY] = {false, "read-only",
-                               "the host's cgroup file system is mounted read-only"},
-    [GS_ENFORCED_DENIED] = {false, "denied", "no permission to write to the pods' cgroups"},
-    [GS_ENFORCED_AMBIGUOUS] = {false, "ambiguous",
-                               "the kernel reports several dmem regions for this GPU"},
-    [GS_ENFORCED_SHARED] = {false, "shared",
+    [GS_ENFORCED_READ_ONLY] = {"read-only", "the host's cgroup file system is mounted read-only"},
+    [GS_ENFORCED_DENIED] = {"denied", "no permission to write to the pods' cgroups"},
+    [GS_ENFORCED_AMBIGUOUS] = {"ambiguous", "the kernel reports several dmem regions for this GPU"},
+    [GS_ENFORCED_SHARED] = {"shared",
                             "the kernel reports one dmem region for several GPUs of this node"},
-    [GS_ENFORCED_ABSENT] = {false, "absent",
+    [GS_ENFORCED_ABSENT] = {"absent",
                             "the GPU's driver does not report its memory to the dmem controller"},
-    [GS_ENFORCED_NO_ADDRESS] = {false, "no-address", "the GPU's PCI address is unknown"},
+    [GS_ENFORCED_NO_ADDRESS] = {"no-address", "the GPU's PCI address is unknown"},
     [GS_ENFORCED_INSTANCE] =
-        {false, "instance", "this GPU is a MIG instance, and the driver does not limit its memory"},
-    [GS_ENFORCED_NOT_HELD] = {false, "not-limited",
-                              "a pod on this GPU is not limited to its request"},
-    [GS_ENFORCED_MPS_AWAY] = {false, "mps-unavailable", "the GPU's MPS daemon does not respond"},
-    [GS_ENFORCED_HOOK_AWAY] = {false, "hook-unavailable",
+        {"instance", "this GPU is a MIG instance, and the driver does not limit its memory"},
+    [GS_ENFORCED_NOT_HELD] = {"not-limited", "a pod on this GPU is not limited to its request"},
+    [GS_ENFORCED_MPS_AWAY] = {"mps-unavailable", "the GPU's MPS daemon does not respond"},
+    [GS_ENFORCED_HOOK_AWAY] = {"hook-unavailable",
                                "the hook library is missing, or does not match --hook-sha256"},
-    [GS_ENFORCED_OTHER] = {false, "other",
-                           "unknown reason: this program is older than the device plugin"},
+    [GS_ENFORCED_OTHER] = {"other", "unknown reason: this program is older than the device plugin"},
 };
 
 bool gs_enforced_holds(enum gs_enforced enforced)
 {
-    return table[enforced].holds;
+    return enforced >= GS_ENFORCED_DMEM && enforced <= GS_ENFORCED_HOOK;
 }
 
 bool gs_enforced_lacks(enum gs_enforced enforced)
 {
-    return enforced != GS_ENFORCED_UNKNOWN && !table[enforced].holds;
+    return enforced > GS_ENFORCED_HOOK;
 }
 
 const char *gs_enforced_by(enum gs_enforced enforced)

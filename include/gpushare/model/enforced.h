@@ -11,11 +11,12 @@
  */
 enum gs_enforced {
     GS_ENFORCED_UNKNOWN, /* not said: the original's device plugin */
-    GS_ENFORCED_DMEM,    /* by the dmem cgroup controller */
-    GS_ENFORCED_MPS,     /* by an MPS daemon, each process that keeps to its environment */
-    GS_ENFORCED_MIG,     /* by the hardware: no other pod is in this instance of a card */
-    GS_ENFORCED_HOOK,    /* by a preloaded library, calls of CUDA that it knows */
-    GS_ENFORCED_NOT_ON,  /* it could be, and --enforce is off or observe */
+    /* from here to HOOK something limits them, below nothing does */
+    GS_ENFORCED_DMEM,   /* by the dmem cgroup controller */
+    GS_ENFORCED_MPS,    /* by an MPS daemon, each process that keeps to its environment */
+    GS_ENFORCED_MIG,    /* by the hardware: no other pod is in this instance of a card */
+    GS_ENFORCED_HOOK,   /* by a preloaded library, calls of CUDA that it knows */
+    GS_ENFORCED_NOT_ON, /* it could be, and --enforce is off or observe */
     /* of the host, so of all its GPUs: */
     GS_ENFORCED_NO_MOUNT,      /* nothing is at the mount's path, or it cannot be read */
     GS_ENFORCED_NO_CGROUP2,    /* cgroup v1, or hybrid */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ledgers.h"
 
+#include "gpushare/model/budget.h"
+
 static struct gs_ledger *ledger;
 
 static int new_ledger(void **state)
@@ -357,6 +359,22 @@ static void an_audit_sees_each_sum_that_is_not_its_claims(void **state)
 
 #define WITH_LEDGER(test) cmocka_unit_test_setup_teardown(test, new_ledger, free_ledger)
 
+static void a_claim_that_was_found_may_go_back_in(void **state)
+{
+    struct gs_labels *labels = calloc(1, sizeof(*labels) + sizeof(labels->all[0]));
+    struct gs_claim claim = {
+        .uid = "a", .node = "n1", .gpus = 1, .units = 1, .gpu_count = 1, .labels = labels};
+    assert_non_null(labels);
+    labels->count = 1;
+    labels->all[0].key = 7;
+    assert_int_equal(gs_ledger_set_claim(ledger, &claim, NULL), 0);
+    free(labels);
+    assert_true(gs_ledger_find_claim(ledger, "a", &claim));
+    assert_int_equal(gs_ledger_set_claim(ledger, &claim, NULL), 0);
+    assert_true(gs_ledger_find_claim(ledger, "a", &claim));
+    assert_int_equal(claim.labels->all[0].key, 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -372,6 +390,7 @@ int main(void)
         WITH_LEDGER(a_list_round_frees_what_it_did_not_mention),
         WITH_LEDGER(cpu_of_claims_is_counted),
         WITH_LEDGER(compute_is_counted_beside_memory),
+        WITH_LEDGER(a_claim_that_was_found_may_go_back_in),
         WITH_LEDGER(an_audit_sees_each_sum_that_is_not_its_claims),
     };
     return GS_RUN(tests);
