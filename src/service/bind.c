@@ -1,27 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bind: choose and reserve under the lock, one call to the API without it, confirm or undo. What
- * has to wait for its turn reserves before that (unresolved_binds.h). The API is the only truth:
- * when the answer is lost, the pod is read back, and while the call may still be carried out its
- * reservation stays (unresolved_binds.h).
+ * has to wait for its turn reserves before that. The API is the only truth: when the answer is
+ * lost, the pod is read back, and while the call may still be carried out its reservation stays
+ * (reservations.h).
  */
-#include "bind.h"
-
 #include <stdarg.h>
 #include <time.h>
 
-#include "gpushare/base/invariant.h"
-#include "gpushare/base/log.h"
 #include "gpushare/codec/annotation.h"
-#include "reservations.h"
+#include "service_internal.h"
 
 /* What became of an attempt. words is for kube-scheduler, "" for success. */
 struct outcome {
     enum gs_bind_result result;
     const char *client; /* who asks; NULL: not known */
-    bool queued;        /* it has reserved, before its turn came */
-    bool repeats;       /* an earlier attempt, whose outcome is not known: see
-                           gs_unresolved_binds_repeat_begin() */
+    bool queues;        /* it is read, and reserves before its turn comes */
+    bool queued;        /* it did */
+    bool repeats;       /* an earlier attempt, whose outcome is not known */
     char words[sizeof(((struct gs_error *)0)->msg) + 64]; /* room for a whole error's */
 };
 
@@ -72,18 +68,20 @@ static bool settled(struct gs_service *service, const struct gs_binding_args *ar
                     struct outcome *outcome, struct gs_claim *ret_claim)
 {
     *ret_claim = (struct gs_claim){0};
-    if (!gs_ledger_find_claim(service->store.cluster.ledger, args->uid, ret_claim))
+    if (!gs_ledger_find_claim(service->ledger, args->uid, ret_claim))
         return false;
+    if (outcome->queues)
+        return true;
     bool same_node = strcmp(ret_claim->node, args->node) == 0;
-    bool open = gs_unresolved_binds_has(&service->unresolved_binds, args->uid);
-    if (ret_claim->state == GS_CLAIM_CONFIRMED && !same_node)
+    bool confirmed = ret_claim->state == GS_CLAIM_CONFIRMED;
+    if (confirmed && !same_node)
         say(outcome, GS_BIND_CONFLICT, "pod is already bound to another node");
-    else if (ret_claim->state != GS_CLAIM_CONFIRMED && !open && !outcome->queued)
+    else if (!confirmed && !outcome->queued && !gs_bind_is_unresolved(service, args->uid))
         say(outcome, GS_BIND_REFUSED, "another bind of this pod is in progress");
-    else if (ret_claim->state != GS_CLAIM_CONFIRMED && !same_node)
+    else if (!confirmed && !same_node)
         say(outcome, GS_BIND_REFUSED,
             "unresolved bind: waiting for the outcome of an earlier bind to another node");
-    return ret_claim->state == GS_CLAIM_CONFIRMED || outcome->words[0];
+    return confirmed || outcome->words[0];
 }
 
 static bool takes_still(struct gs_service *service, const struct gs_node_view *view,
@@ -91,40 +89,7 @@ static bool takes_still(struct gs_service *service, const struct gs_node_view *v
 {
     return before->units == ask->units && before->gpu_count == ask->gpu_count &&
            before->cores_pct == ask->cores_pct &&
-           gs_fit_chosen(service->store.cluster.ledger, view, ask, before->gpus, before) == GS_FITS;
-}
-
-/* The GPUs of an earlier attempt without an answer, whose request may still be carried out: that it
- * is repeated as it was, or not. Of a pod that has changed since, the bind is a new one, and waits
- * until the earlier one has an outcome. */
-static gs_gpu_mask choose_again(struct gs_service *service, const struct gs_node_view *view,
-                                const struct gs_ask *ask, const struct gs_claim *before,
-                                struct outcome *outcome)
-{
-    if (takes_still(service, view, ask, before) &&
-        gs_unresolved_binds_repeat_begin(&service->unresolved_binds, before->uid)) {
-        outcome->repeats = true;
-        return before->gpus;
-    }
-    say(outcome, GS_BIND_REFUSED,
-        "unresolved bind: the pod or its GPUs changed, and the outcome of its earlier bind is not "
-        "known yet");
-    return 0;
-}
-
-/* Working the choice out may take a millisecond: done before everybody else is locked out, it is
- * remembered then. */
-static void choose_ahead(struct gs_service *service, const char *node, struct gs_ask *ask,
-                         struct gs_match *match)
-{
-    enum gs_reason reason;
-    gs_store_read(&service->store);
-    gs_ask_match(ask, service->store.cluster.ledger, match);
-    const struct gs_node_view *view = gs_store_view(&service->store, node);
-    const struct gs_place place = gs_service_place(service);
-    if (view)
-        gs_place_gpus(&place, view, ask, &reason);
-    gs_store_unlock(&service->store);
+           gs_fit_chosen(service->ledger, view, ask, before->gpus, before) == GS_FITS;
 }
 
 static uint32_t gpu_size(const struct gs_node_view *view, gs_gpu_mask gpus)
@@ -160,46 +125,64 @@ static bool is_sound(const struct gs_ledger *ledger, uint32_t slot, const char *
                                  "a node's totals equal the sum of its allocations");
 }
 
-/* Locked part: fills *record and leaves a reservation (true), or says why not. */
+/* What was reserved when it was queued, or for an earlier attempt without an answer, whose request
+ * may still be carried out: that one is repeated as it was, or not; of a pod that has changed
+ * since, the bind is a new one, and waits until the earlier one has an outcome. Else a new choice.
+ */
+static gs_gpu_mask choose(struct gs_service *service, const struct gs_node_view *view,
+                          const struct gs_ask *ask, struct gs_claim *before,
+                          struct outcome *outcome)
+{
+    const bool stands = before->gpus && takes_still(service, view, ask, before);
+    if (stands && !outcome->queued) {
+        gs_bind_reservations_find(service, ask->uid)->repetitions++;
+        outcome->repeats = true;
+    }
+    if (stands)
+        return before->gpus;
+    if (before->gpus && !outcome->queued) {
+        say(outcome, GS_BIND_REFUSED,
+            "unresolved bind: the pod or its GPUs changed, and the outcome of its earlier bind is "
+            "not known yet");
+        return 0;
+    }
+    if (before->gpus) { /* the watch was faster */
+        gs_bind_undo_locked(service, ask->uid);
+        before->gpus = 0;
+    }
+    enum gs_reason reason;
+    const struct gs_place place = gs_service_place(service);
+    const gs_gpu_mask gpus = gs_place_gpus(&place, view, ask, &reason);
+    if (!gpus)
+        say(outcome, GS_BIND_REFUSED, "%s", gs_reason_text(reason));
+    return gpus;
+}
+
+/* Fills *record and leaves a reservation (true), or says why not. Store locked for writing. */
 static bool reserve(struct gs_service *service, const struct gs_binding_args *args,
                     const struct gs_pod *pod, const struct gs_ask *ask,
                     struct gs_bind_record *record, struct outcome *outcome)
 {
-    struct gs_ledger *ledger = service->store.cluster.ledger;
+    struct gs_ledger *ledger = service->ledger;
     struct gs_claim before;
+    struct gs_error err = {0};
     if (settled(service, args, outcome, &before))
         return false;
-    const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(args->node));
-    if (!view) {
-        say(outcome, GS_BIND_REFUSED, "%s", gs_reason_text(GS_REASON_UNKNOWN_NODE));
-        return false;
-    }
-    enum gs_reason reason = GS_FITS;
-    const struct gs_place place = gs_service_place(service);
-    if (outcome->queued && !takes_still(service, view, ask, &before)) { /* the watch was faster */
-        gs_ledger_undo(ledger, args->uid);
-        gs_store_freed(&service->store, view->slot, 0);
-        gs_reservations_again(service, args->uid);
-        before.gpus = 0;
-    }
-    const gs_gpu_mask gpus = !before.gpus      ? gs_place_gpus(&place, view, ask, &reason)
-                             : outcome->queued ? before.gpus
-                                               : choose_again(service, view, ask, &before, outcome);
-    if (reason != GS_FITS)
-        say(outcome, GS_BIND_REFUSED, "%s", gs_reason_text(reason));
+    const struct gs_node_view *view = gs_store_view(&service->store, args->node);
+    const gs_gpu_mask gpus = choose(service, view, ask, &before, outcome);
     if (!gpus)
         return false;
-    record->gpus = gpus;
-    record->dev_units = gpu_size(view, gpus);
-    record->charge = (struct gs_charge){.gpu_count = ask->gpu_count, .each = ask->each};
-    record->assume_time_ns = service->config.clock->wall_ns(service->config.clock->ctx);
+    *record = (struct gs_bind_record){
+        .gpus = gpus,
+        .dev_units = gpu_size(view, gpus),
+        .charge = {.gpu_count = ask->gpu_count, .each = ask->each},
+        .assume_time_ns = service->config.clock->wall_ns(service->config.clock->ctx)};
     struct gs_claim claim = gs_claim_of_ask(ask, gpus);
     claim.uid = pod->uid;
     claim.ns = pod->ns;
     claim.name = pod->name;
     claim.node = args->node;
     claim.state = GS_CLAIM_RESERVED;
-    struct gs_error err = {0};
     if (gs_cluster_claim(&service->store.cluster, &claim, &err) < 0) {
         say(outcome, GS_BIND_FAILED, "%s", err.msg);
         return false;
@@ -216,62 +199,45 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
 
 static bool definitely_failed(enum gs_code code)
 {
-    switch (code) {
-    case GS_ENOENT:
-    case GS_EINVAL:
-    case GS_EAUTH:
-    case GS_EDENIED:
-    case GS_EBUSY:
-        return true;
-    default:
-        return false;
-    }
+    return code == GS_ENOENT || code == GS_EINVAL || code == GS_EAUTH || code == GS_EDENIED ||
+           code == GS_EBUSY;
 }
 
 /* The API call failed, or nobody knows: settles the reservation. */
 static void settle_failure(struct gs_service *service, const struct gs_binding_args *args,
                            const struct gs_error *why, bool answered, struct outcome *outcome)
 {
-    int64_t now_ns = gs_service_now(service);
-    /* This attempt did not bind it; an earlier one without an answer still may. */
-    bool refused = definitely_failed(why->code) || why->code == GS_ECONFLICT;
-    gs_store_read(&service->store);
-    bool open = gs_unresolved_binds_has(&service->unresolved_binds, args->uid);
-    gs_store_unlock(&service->store);
-    if (definitely_failed(why->code) && (!open || why->code == GS_ENOENT)) {
-        gs_bind_undo(service, args->uid);
-        say(outcome, GS_BIND_FAILED, "bind failed: %s", why->msg);
-        return;
-    }
+    const int64_t now_ns = gs_service_now(service);
+    struct gs_claim claim;
     struct gs_error err = {0};
-    switch (gs_bind_read_back(service, args->ns, args->name, args->uid, args->node, &err)) {
-    case GS_BIND_BOUND:
+    /* This attempt did not bind it; an earlier one without an answer still may. */
+    const bool refused = definitely_failed(why->code) || why->code == GS_ECONFLICT;
+    gs_store_read(&service->store);
+    const bool open = gs_bind_is_unresolved(service, args->uid);
+    gs_store_unlock(&service->store);
+    const bool surely = definitely_failed(why->code) && (!open || why->code == GS_ENOENT);
+    const enum gs_bind_found found =
+        surely ? GS_BIND_UNBOUND : gs_bind_read_back(service, args, &err);
+    if (found == GS_BIND_BOUND) {
         gs_bind_confirm(service, args, 0);
         return;
-    case GS_BIND_ELSEWHERE:
+    }
+    if (found == GS_BIND_ELSEWHERE) {
         say(outcome, GS_BIND_CONFLICT, "pod is already bound to another node");
         return;
-    case GS_BIND_POD_GONE:
-        gs_bind_undo(service, args->uid);
-        say(outcome, GS_BIND_CONFLICT, "bind failed: the pod was deleted");
-        return;
-    case GS_BIND_UNBOUND:
-        if (refused && !open) {
-            gs_bind_undo(service, args->uid);
-            say(outcome, GS_BIND_CONFLICT, "bind failed: %s", why->msg);
-            return;
-        }
-        break;
-    case GS_BIND_UNKNOWN:
-        break;
     }
-    struct gs_claim claim;
+    if (surely || found == GS_BIND_POD_GONE || (found == GS_BIND_UNBOUND && refused && !open)) {
+        gs_bind_undo(service, args->uid);
+        say(outcome, surely ? GS_BIND_FAILED : GS_BIND_CONFLICT, "bind failed: %s",
+            found == GS_BIND_POD_GONE ? "the pod was deleted" : why->msg);
+        return;
+    }
     gs_store_write(&service->store);
-    const bool reserved = gs_ledger_find_claim(service->store.cluster.ledger, args->uid, &claim) &&
+    const bool reserved = gs_ledger_find_claim(service->ledger, args->uid, &claim) &&
                           claim.state == GS_CLAIM_RESERVED;
     if (reserved && (!refused || !open)) /* else the watch was faster: bound, or gone */
-        gs_unresolved_binds_add(
-            &service->unresolved_binds, args->ns, args->uid, now_ns + GS_NS_PER_S,
+        gs_bind_reservations_add(
+            service, args, false, now_ns + GS_NS_PER_S,
             now_ns + (answered ? GS_UNRESOLVED_BIND_ANSWERED_NS : GS_UNRESOLVED_BIND_NS));
     gs_store_unlock(&service->store);
     say(outcome, GS_BIND_UNRESOLVED, "unresolved bind, its GPU memory stays reserved: %s",
@@ -310,21 +276,43 @@ static bool is_ours(const struct gs_service *service, const struct gs_pod *pod,
 }
 
 /* Nor to a node that the pod may not use, or that is none: what is bound to nothing the garbage
- * collector of pods deletes. kube-scheduler saw to it; taints and labels that have
- * changed since refuse, and the pod is tried again. Store locked for reading. */
-static bool may_use(const struct gs_service *service, const struct gs_pod *pod, const char *node,
-                    struct outcome *outcome)
+ * collector of pods deletes. kube-scheduler saw to it; taints and labels that have changed since
+ * refuse, and the pod is tried again. */
+static bool may_use(const struct gs_service *service, const struct gs_pod *pod,
+                    const struct gs_node_view *view, struct outcome *outcome)
 {
-    const struct gs_store *store = &service->store;
-    const struct gs_node_view *view = gs_store_view(store, node);
-    if (!view || !gs_node_facts_hash(&store->cluster.facts, view->slot)) {
+    const struct gs_node_facts *facts = &service->store.cluster.facts;
+    if (!view || !gs_node_facts_hash(facts, view->slot)) {
         say(outcome, GS_BIND_REFUSED, "%s", gs_reason_text(GS_REASON_UNKNOWN_NODE));
         return false;
     }
-    enum gs_eligible verdict = gs_node_facts_eligible(&store->cluster.facts, view->slot, pod);
+    enum gs_eligible verdict = gs_node_facts_eligible(facts, view->slot, pod);
     if (!gs_eligible_perhaps(verdict))
         say(outcome, GS_BIND_REFUSED, "%s", gs_eligible_text(verdict));
     return !outcome->words[0];
+}
+
+/* Reserves, or says why not. Working the choice out may take a millisecond: done before everybody
+ * else is locked out, it is remembered then. Returns with the store locked for writing. */
+static bool admit(struct gs_service *service, const struct gs_binding_args *args,
+                  const struct gs_pod *pod, struct gs_ask *ask, struct gs_bind_record *record,
+                  struct outcome *outcome)
+{
+    struct gs_match match;
+    if (ask->units && !outcome->queued) {
+        enum gs_reason reason;
+        gs_store_read(&service->store);
+        const struct gs_node_view *view = gs_store_view(&service->store, args->node);
+        const struct gs_place place = gs_service_place(service);
+        gs_ask_match(ask, service->ledger, &match);
+        if (view)
+            gs_place_gpus(&place, view, ask, &reason);
+        gs_store_unlock(&service->store);
+    }
+    gs_store_write(&service->store);
+    gs_ask_match(ask, service->ledger, &match);
+    return may_use(service, pod, gs_store_view(&service->store, args->node), outcome) &&
+           (!ask->units || reserve(service, args, pod, ask, record, outcome));
 }
 
 /* Nothing is sent when the lease may be another's: reading the pod may have taken long, and so may
@@ -383,24 +371,16 @@ static void call_api(struct gs_service *service, const struct gs_binding_args *a
 static void queue_bind(struct gs_service *service, const struct gs_binding_args *args,
                        const struct gs_pod *pod)
 {
-    struct outcome unsaid = {0};
-    struct gs_bind_record record = {0};
+    struct outcome unsaid = {.queues = true};
+    struct gs_bind_record record;
     const int64_t until_ns = gs_service_now(service) + GS_BIND_QUEUE_NS;
     struct gs_ask ask;
-    struct gs_match match;
-    struct gs_claim claim;
     gs_ask_of_pod(&ask, pod);
-    if (!ask.units)
+    if (!ask.units || !is_ours(service, pod, &ask, &unsaid))
         return;
-    choose_ahead(service, args->node, &ask, &match);
-    gs_store_write(&service->store);
-    struct gs_ledger *ledger = service->store.cluster.ledger;
-    gs_ask_match(&ask, ledger, &match);
-    if (!gs_ledger_find_claim(ledger, args->uid, &claim) && is_ours(service, pod, &ask, &unsaid) &&
-        may_use(service, pod, args->node, &unsaid) &&
-        reserve(service, args, pod, &ask, &record, &unsaid) &&
-        !gs_unresolved_binds_add(&service->bind_queue, args->ns, args->uid, until_ns, until_ns))
-        gs_ledger_undo(ledger, args->uid);
+    if (admit(service, args, pod, &ask, &record, &unsaid) &&
+        !gs_bind_reservations_add(service, args, true, until_ns, until_ns))
+        gs_ledger_undo(service->ledger, args->uid);
     gs_store_unlock(&service->store);
 }
 
@@ -425,65 +405,55 @@ static bool take_turn(struct gs_service *service, const struct gs_binding_args *
 {
     struct gs_claim claim;
     gs_store_write(&service->store);
-    const bool found = gs_ledger_find_claim(service->store.cluster.ledger, args->uid, &claim);
-    const bool reserved = found && claim.state == GS_CLAIM_RESERVED;
+    struct gs_bind_reservation *one = gs_bind_reservations_find(service, args->uid);
+    const bool reserved = gs_ledger_find_claim(service->ledger, args->uid, &claim) &&
+                          claim.state == GS_CLAIM_RESERVED;
     const bool elsewhere = reserved && strcmp(claim.node, args->node) != 0;
-    const bool queued =
-        !elsewhere && gs_unresolved_binds_remove(&service->bind_queue, args->uid) && reserved;
+    const bool turn = one && one->queued && !elsewhere;
+    if (turn)
+        gs_bind_reservations_remove(service, one);
     gs_store_unlock(&service->store);
-    return queued;
+    return turn && reserved;
 }
 
 static void bind_pod(struct gs_service *service, const struct gs_binding_args *args,
-                     struct gs_pod *pod, struct outcome *outcome)
+                     struct gs_pod *pod, struct gs_bind_record *record, struct outcome *outcome)
 {
-    int64_t begun_ns = gs_service_now(service);
-    struct gs_bind_record record = {0};
+    const int64_t begun_ns = gs_service_now(service);
     struct gs_error err = {0};
     struct gs_ask ask;
-    struct gs_match match;
     struct gs_claim claim;
     outcome->queued = take_turn(service, args);
     gs_store_read(&service->store);
-    bool is_settled = settled(service, args, outcome, &claim);
-    if (is_settled)
-        record = (struct gs_bind_record){.gpus = claim.gpus, .charge.units = claim.units};
+    const bool is_settled = settled(service, args, outcome, &claim);
     gs_store_unlock(&service->store);
     if (is_settled) {
-        log_bind(args, &record, outcome);
+        *record = (struct gs_bind_record){.gpus = claim.gpus, .charge.units = claim.units};
         return;
     }
     if (find_pod(service, args, pod, &err) < 0) {
         say(outcome, GS_BIND_FAILED, "bind failed: %s", err.msg);
-        log_bind(args, &record, outcome);
         return;
     }
     gs_ask_of_pod(&ask, pod);
-    gs_store_read(&service->store);
-    bool ours = is_ours(service, pod, &ask, outcome);
-    bool go = ours && may_use(service, pod, args->node, outcome);
+    if (!is_ours(service, pod, &ask, outcome))
+        return;
+    const bool go = admit(service, args, pod, &ask, record, outcome);
     gs_store_unlock(&service->store);
-    if (go && ask.units) {
-        if (!outcome->queued)
-            choose_ahead(service, args->node, &ask, &match);
-        gs_store_write(&service->store);
-        gs_ask_match(&ask, service->store.cluster.ledger, &match);
-        go = reserve(service, args, pod, &ask, &record, outcome);
-        gs_store_unlock(&service->store);
-    }
     if (go)
-        call_api(service, args, pod, &record, begun_ns, outcome);
-    if (outcome->repeats) {
+        call_api(service, args, pod, record, begun_ns, outcome);
+    if (outcome->repeats) { /* it may have been settled, and be another one by now */
         gs_store_write(&service->store);
-        gs_unresolved_binds_repeat_end(&service->unresolved_binds, args->uid);
+        struct gs_bind_reservation *one = gs_bind_reservations_find(service, args->uid);
+        if (one && one->repetitions)
+            one->repetitions--;
         gs_store_unlock(&service->store);
     }
-    if (outcome->words[0] && ours && ask.units) {
+    if (outcome->words[0] && ask.units) {
         gs_sync_refused(service, pod, GS_FITS, 0); /* it may fit elsewhere at this moment */
         if (gs_gang_reservations_concern(pod))
             gs_gang_reservations_unbound(service, pod->uid);
     }
-    log_bind(args, &record, outcome);
 }
 
 /* Binds of a process before this one may still be under way. */
@@ -508,6 +478,7 @@ int gs_service_bind_for(struct gs_service *service, const char *client, const ch
     int64_t start_ns = gs_service_now(service);
     struct gs_binding_args args = {0};
     struct gs_pod pod = {0};
+    struct gs_bind_record record = {0};
     struct outcome outcome = {.result = GS_BIND_DONE, .client = client};
     const char *refuses = gs_service_refuses(service);
     int result = gs_codec_binding_args((struct gs_slice){body, len}, &args, err);
@@ -517,7 +488,8 @@ int gs_service_bind_for(struct gs_service *service, const char *client, const ch
             say(&outcome, GS_BIND_REFUSED, "%s", refuses);
         } else {
             await_first(service);
-            bind_pod(service, &args, &pod, &outcome);
+            bind_pod(service, &args, &pod, &record, &outcome);
+            log_bind(&args, &record, &outcome);
         }
         if (outcome.queued) /* for nothing */
             gs_bind_undo(service, args.uid);

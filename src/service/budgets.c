@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "budgets.h"
-
-#include <stdlib.h>
-
 #include "service_internal.h"
 
 static int by_ns(const void *a, const void *b)

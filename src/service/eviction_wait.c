@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "eviction_wait.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-#include "gpushare/base/clock.h"
-#include "gpushare/base/index.h"
+#include "service_internal.h"
 
 void gs_eviction_waits_init(struct gs_eviction_waits *eviction_waits,
                             bool (*moved)(void *ctx, const char *uid, const char *node), void *ctx)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <time.h>
 
-#include "gpushare/base/log.h"
 #include "gpushare/codec/node.h"
-#include "rating.h"
 #include "service_internal.h"
 
 enum { SHOWN_TRIES = 10, SHOWN_PAUSE_NS = 5000000 };
@@ -61,7 +59,7 @@ static int judge_object(struct gs_service *service, const struct gs_ask *ask, co
     if (gs_codec_node(service->config.names, json, node, err) < 0)
         return -1;
     gs_view_of_node(&view, node, states);
-    const struct gs_ledger *ledger = service->store.cluster.ledger;
+    const struct gs_ledger *ledger = service->ledger;
     const struct gs_node_view *known = gs_ledger_view(ledger, gs_slice_of(node->name));
     if (!known) {
         *known_all = false;
@@ -85,14 +83,14 @@ static int judge_all(struct gs_service *service, const struct gs_ask *ask,
                      struct gs_scratch *scratch, bool *known_all, struct gs_error *err)
 {
     const struct gs_filter_args *args = &scratch->args;
-    const char *reserved = own_node(service->store.cluster.ledger, args->pod.uid);
+    const char *reserved = own_node(service->ledger, args->pod.uid);
     if (args->has_names && reserved) {
         for (uint32_t i = 0; i < args->name_count; i++)
             scratch->verdicts[i] = judge_reserved(reserved, args->names[i]);
         return 0;
     }
     if (args->has_names) {
-        judge_names(service->store.cluster.ledger, ask, scratch);
+        judge_names(service->ledger, ask, scratch);
         return 0;
     }
     struct gs_node node = {0};
@@ -136,7 +134,7 @@ static bool is_shown(struct gs_service *service, struct gs_pod *pod)
     struct gs_pod shown = {0};
     gs_store_read(&service->store); /* no bind meanwhile */
     const bool waits = gs_pending_get(service->pending, pod->uid, &shown, NULL) == 0;
-    const bool known = waits || own_node(service->store.cluster.ledger, pod->uid);
+    const bool known = waits || own_node(service->ledger, pod->uid);
     gs_store_unlock(&service->store);
     if (waits)
         pod->priority = shown.priority;
@@ -176,7 +174,7 @@ static uint32_t reserve_member(struct gs_service *service, const struct gs_ask *
     if (best == GS_INDEX_NONE)
         return GS_INDEX_NONE;
     const struct gs_node_view *view =
-        gs_ledger_view_in(service->store.cluster.ledger, scratch->slots, count, best);
+        gs_ledger_view_in(service->ledger, scratch->slots, count, best);
     const struct gs_place place = gs_service_place(service);
     enum gs_reason reason;
     gs_gpu_mask gpus = gs_place_gpus(&place, view, ask, &reason);
@@ -195,7 +193,7 @@ static int judge_locked(struct gs_service *service, struct gs_ask *ask, struct g
         gs_store_read(&service->store);
     }
     *ret_epoch = service->store.frees;
-    gs_ask_match(ask, service->store.cluster.ledger, &scratch->match);
+    gs_ask_match(ask, service->ledger, &scratch->match);
     int result = judge_all(service, ask, scratch, known_all, err);
     scratch->reserved = member ? reserve_member(service, ask, scratch) : GS_INDEX_NONE;
     gs_store_unlock(&service->store);

@@ -1,17 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gang_reservations.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-#include <utlist.h>
-
-#include "gpushare/base/invariant.h"
-#include "gpushare/base/log.h"
-#include "reservations.h"
 #include "service_internal.h"
 
 struct gs_gang_member {
@@ -109,13 +96,12 @@ static struct gs_gang_member *add(struct gs_service *service, const struct gs_po
 
 static bool is_over(const struct gs_service *service, const struct gs_gang_member *member)
 {
-    return !member->refused &&
-           !gs_ledger_promised(service->store.cluster.ledger, member->uid, NULL);
+    return !member->refused && !gs_ledger_promised(service->ledger, member->uid, NULL);
 }
 
 static void free_place(struct gs_service *service, const struct gs_gang_member *member)
 {
-    struct gs_ledger *ledger = service->store.cluster.ledger;
+    struct gs_ledger *ledger = service->ledger;
     uint32_t slot;
     if (!gs_ledger_promised(ledger, member->uid, &slot))
         return;
@@ -166,7 +152,7 @@ void gs_gang_reservations_unbound(struct gs_service *service, const char *uid)
 bool gs_gang_reservations_make(struct gs_service *service, const struct gs_pod *pod, uint32_t slot,
                                gs_gpu_mask gpus)
 {
-    const struct gs_ledger *ledger = service->store.cluster.ledger;
+    const struct gs_ledger *ledger = service->ledger;
     struct gs_claim claim;
     if (gs_ledger_find_claim(ledger, pod->uid, &claim) ||
         gs_cluster_has_ended(&service->store.cluster, pod->uid, false))
@@ -198,7 +184,7 @@ void gs_gang_reservations_refused(struct gs_service *service, const struct gs_fi
     struct gs_gang_member *member = find(&service->gangs, args->pod.uid);
     if (!member)
         member = add(service, &args->pod);
-    if (member && !gs_ledger_promised(service->store.cluster.ledger, member->uid, NULL))
+    if (member && !gs_ledger_promised(service->ledger, member->uid, NULL))
         member->refused = member->group->refused = true;
     gs_store_unlock(&service->store);
 }
@@ -210,7 +196,7 @@ static uint32_t end_old(struct gs_service *service, struct gs_gang *group, int64
     uint32_t left = 0;
     for (member = group->members; member; member = next) {
         next = member->next; /* the group goes with its last */
-        bool reserved = gs_ledger_promised(service->store.cluster.ledger, member->uid, NULL) != 0;
+        bool reserved = gs_ledger_promised(service->ledger, member->uid, NULL) != 0;
         const bool is_old = now_ns - member->since_ns >= GS_GANG_RESERVATION_NS;
         if (!reserved && (is_old || !member->refused)) {
             drop(&service->gangs, member);
@@ -229,7 +215,7 @@ const char *gs_gang_reservations_group(const struct gs_service *service, const c
                                        int64_t *ret_left_ns)
 {
     const struct gs_gang_member *member = find(&service->gangs, uid);
-    if (!member || !gs_ledger_promised(service->store.cluster.ledger, uid, NULL))
+    if (!member || !gs_ledger_promised(service->ledger, uid, NULL))
         return NULL;
     const struct gs_gang *group = member->group;
     int64_t until_ns = member->since_ns + GS_GANG_RESERVATION_NS;
@@ -257,7 +243,6 @@ void gs_gang_reservations_tick(struct gs_service *service, int64_t now_ns)
         else
             left += end_old(service, group, now_ns);
     }
-    GS_INVARIANT(left == gs_ledger_promises(service->store.cluster.ledger),
-                 "every gang reservation ends");
+    GS_INVARIANT(left == gs_ledger_promises(service->ledger), "every gang reservation ends");
     gs_store_unlock(&service->store);
 }

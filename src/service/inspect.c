@@ -83,7 +83,7 @@ static bool print_reservation(void *ctx, const struct gs_hold *hold)
 static void print_node(const struct gs_service *service, const struct gs_node_view *view,
                        struct gs_buf *out)
 {
-    const struct gs_ledger *ledger = service->store.cluster.ledger;
+    const struct gs_ledger *ledger = service->ledger;
     const char *name = gs_ledger_node_name(ledger, view->slot);
     struct reservations list = {service, out, name, ",\"reservations\":["};
     gs_buf_puts(out, "{\"name\":");

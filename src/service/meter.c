@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "meter.h"
+#include "service_internal.h"
 
 /* Upper bounds: 50 µs doubling up to 6.6 s, since bind waits for the API server. */
 enum { FIRST_BOUND_NS = 50000 };

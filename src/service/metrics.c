@@ -100,7 +100,7 @@ static void print_state(struct gs_service *service, struct gs_buf *out)
                       "Times that this replica became the leader; 0 without leader election.",
                       election ? gs_election_terms(election) : 0);
     gs_metric_gauge(out, "gpushare_unresolved_binds", "Binds whose outcome is not known yet.",
-                    atomic_load(&service->unresolved_binds.count));
+                    atomic_load(&service->bind_reservations.unresolved));
     const char *name = "gpushare_watch_connected";
     gs_metric_family(
         out, name, "gauge",
@@ -158,7 +158,7 @@ void gs_service_metrics(struct gs_service *service, struct gs_buf *out)
     print_pending(service, out);
     print_state(service, out);
     gs_store_read(&service->store);
-    gs_ledger_stats(service->store.cluster.ledger, &stats);
+    gs_ledger_stats(service->ledger, &stats);
     const uint32_t budgets = service->budgets.count;
     gs_store_unlock(&service->store);
     gs_service_metrics_memory(service, out);

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GPU memory, in bytes whatever the nodes' units are. */
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "gpushare/base/index.h"
 #include "gpushare/base/metric.h"
 #include "gpushare/core/fragmentation.h"
 #include "service_internal.h"

@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "new_nodes.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-#include "gpushare/base/log.h"
 #include "service_internal.h"
 
 #define LIST_TIMEOUT_NS (5 * GS_NS_PER_S)

@@ -1,13 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "nominations.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "gpushare/base/array.h"
-#include "gpushare/base/invariant.h"
-#include "gpushare/base/log.h"
-#include "reservations.h"
 #include "service_internal.h"
 
 enum { BACK_PER_NAMESPACE = 16 }; /* marks that wait to be taken off */
@@ -93,7 +84,7 @@ static bool note_try(struct gs_nominations *nominations, uint32_t slot, uint64_t
 /* Where its bind is done, or under way, or awaited; NULL: nowhere. */
 static const char *claimed_node(const struct gs_service *service, const char *uid)
 {
-    const struct gs_ledger *ledger = service->store.cluster.ledger;
+    const struct gs_ledger *ledger = service->ledger;
     struct gs_claim claim;
     uint32_t slot;
     if (gs_ledger_find_claim(ledger, uid, &claim))
@@ -122,7 +113,7 @@ bool gs_nominations_may(const struct gs_service *service, const struct gs_waiter
 {
     return may_be_nominated(service, waiter) && !waiter->nominations.node &&
            !gs_nominations_wait(waiter) && !claimed_node(service, waiter->pod->uid) &&
-           gs_ledger_hold_slot(service->store.cluster.ledger, waiter->pod->uid) == GS_INDEX_NONE;
+           gs_ledger_hold_slot(service->ledger, waiter->pod->uid) == GS_INDEX_NONE;
 }
 
 static bool is_paused(const struct gs_service *service, uint32_t slot, int64_t now_ns)
@@ -174,7 +165,7 @@ uint32_t gs_nominations_find(const struct gs_service *service, const struct gs_w
                              const struct gs_ask *ask, gs_nominations_takes_fn takes,
                              uint32_t *from, int64_t *work)
 {
-    const struct gs_ledger *ledger = service->store.cluster.ledger;
+    const struct gs_ledger *ledger = service->ledger;
     const int64_t rules_work = gs_nominations_rules_work(waiter->pod);
     while (*work > 0) {
         uint32_t slot = gs_fit_first(ledger, ask, *from);
@@ -191,7 +182,7 @@ uint32_t gs_nominations_find(const struct gs_service *service, const struct gs_w
 /* Where the requeuer found room, or else among as many as can be looked at in a moment. */
 static uint32_t find_for(const struct gs_service *service, const struct gs_waiter *waiter)
 {
-    const struct gs_ledger *ledger = service->store.cluster.ledger;
+    const struct gs_ledger *ledger = service->ledger;
     struct gs_ask ask;
     struct gs_match match;
     int64_t work = GS_NOMINATIONS_WORK;
@@ -291,7 +282,7 @@ static void note_sent(struct gs_service *service, struct gs_waiter *waiter,
     nominations->awaited = stands;
     if (stands || !nominations->node)
         return;
-    uint32_t slot = gs_ledger_hold_slot(service->store.cluster.ledger, waiter->pod->uid);
+    uint32_t slot = gs_ledger_hold_slot(service->ledger, waiter->pod->uid);
     if (stale)
         forget_try(nominations, slot);
     gs_reservations_end_nomination(service, waiter);
@@ -411,7 +402,7 @@ static bool look_back(void *ctx, struct gs_waiter *waiter)
         gs_reservations_end_nomination(back->service, waiter);
     }
     if (nominations->node && (claimed || is_over(back->service, waiter, back->now_ns))) {
-        uint32_t slot = gs_ledger_hold_slot(back->service->store.cluster.ledger, waiter->pod->uid);
+        uint32_t slot = gs_ledger_hold_slot(back->service->ledger, waiter->pod->uid);
         if (!claimed && slot != GS_INDEX_NONE)
             note_vain(back->service, slot, back->now_ns);
         gs_reservations_end_nomination(back->service, waiter);

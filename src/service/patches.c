@@ -1,9 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "patches.h"
-
-#include <string.h>
-#include <utlist.h>
-
 #include "service_internal.h"
 
 #define PATCH_NS (2 * GS_NS_PER_S)

@@ -1,16 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pending.h"
-
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-#include <utlist.h>
-
-#include "gpushare/base/array.h"
-#include "gpushare/base/index.h"
+#include "service_internal.h"
 
 /* More than the API server lets one have: such a pod came with a request only. */
 enum { POD_BYTES_MAX = 4 << 20, POD_BYTES_MIN = GS_PENDING_BYTES_MAX / GS_PENDING_MAX };

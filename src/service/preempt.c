@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpushare/base/log.h"
-#include "gpushare/core/eviction.h"
 #include "service_internal.h"
 
 #define HOLD_NS GS_NS_PER_MS
@@ -51,7 +49,7 @@ static int with_added(const struct gs_ledger *ledger, struct gs_victims *node,
 static bool has_unresolved_bind(struct gs_service *service, const char *const *uids, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (gs_unresolved_binds_has(&service->unresolved_binds, uids[i]))
+        if (gs_bind_is_unresolved(service, uids[i]))
             return true;
     }
     return false;
@@ -62,7 +60,7 @@ static enum gs_eviction plan_node(struct gs_service *service, const struct gs_as
                                   const struct gs_pod *pod, struct gs_victims *node,
                                   struct gs_plan_budgets *budgets, struct gs_arena *arena)
 {
-    const struct gs_ledger *ledger = service->store.cluster.ledger;
+    const struct gs_ledger *ledger = service->ledger;
     const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(node->node));
     struct gs_claim claim;
     if (gs_ledger_find_claim(ledger, pod->uid, &claim)) {
@@ -100,7 +98,7 @@ static int64_t keep_useful(struct gs_service *service, struct gs_ask *ask,
     for (uint32_t i = 0; i < args->node_count;) {
         enum gs_eviction plan;
         gs_store_read(&service->store);
-        gs_ask_match(ask, service->store.cluster.ledger, &match);
+        gs_ask_match(ask, service->ledger, &match);
         const int64_t until_ns = gs_service_now(service) + HOLD_NS;
         do {
             plan = plan_node(service, ask, &args->pod, &args->nodes[i], &budgets, &args->arena);

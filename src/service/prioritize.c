@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rating.h"
 #include "service_internal.h"
 
 static void score(struct gs_service *service, const struct gs_ask *ask, struct gs_scratch *scratch)
@@ -36,7 +35,7 @@ static int prioritize(struct gs_service *service, struct gs_slice body, struct g
         memset(scratch->verdicts, 0, count);
     } else {
         gs_store_read(&service->store);
-        gs_ask_match(&ask, service->store.cluster.ledger, &match);
+        gs_ask_match(&ask, service->ledger, &match);
         score(service, &ask, scratch);
         gs_store_unlock(&service->store);
     }

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rating.h"
-
 #include "service_internal.h"
 
 /* A node as it is beside the pods that hold a place there. One for all nodes of a request:
@@ -24,8 +22,7 @@ static bool rate(const struct gs_service *service, struct gs_chooser *chooser,
     }
     chooser->alone = NULL;
     if (view && view->nominated) {
-        if (gs_fit_beside_holds(service->store.cluster.ledger, view, ask, beside->room,
-                                &beside->view) != GS_FITS)
+        if (gs_fit_beside_holds(service->ledger, view, ask, beside->room, &beside->view) != GS_FITS)
             return false;
         chooser->alone = view;
         view = &beside->view;
@@ -94,7 +91,7 @@ void gs_rate(struct gs_service *service, const struct gs_ask *ask, struct gs_scr
              const uint8_t *verdicts)
 {
     uint32_t count = gs_filter_args_count(&scratch->args);
-    const struct gs_ledger *ledger = service->store.cluster.ledger;
+    const struct gs_ledger *ledger = service->ledger;
     struct beside beside;
     struct gs_chooser chooser;
     const struct gs_place place = gs_service_place(service);

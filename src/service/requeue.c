@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "requeue.h"
-
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
-#include "gpushare/base/log.h"
 #include "service_internal.h"
 
 enum { WORK_PER_WAITER = 32, BREATH_NS = 50000 };

@@ -1,9 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "reservations.h"
-
-#include <string.h>
-
-#include "gpushare/base/log.h"
 #include "service_internal.h"
 
 static const char *place_of(const struct gs_waiter *waiter, const struct gs_pod *pod)

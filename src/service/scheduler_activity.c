@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler_activity.h"
-
-#include <string.h>
-
-#include "gpushare/base/index.h"
+#include "service_internal.h"
 
 static unsigned long long hash_of(const char *name)
 {

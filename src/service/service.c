@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "reservations.h"
 #include "service_internal.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-#include "gpushare/base/log.h"
 
 struct gs_service *gs_service_new(const struct gs_service_config *config, struct gs_error *err)
 {
@@ -27,6 +21,7 @@ struct gs_service *gs_service_new(const struct gs_service_config *config, struct
         gs_fail_nomem(err);
         return NULL;
     }
+    service->ledger = service->store.cluster.ledger;
     gs_eviction_waits_init(&service->eviction_waits, gs_reservations_freed, service);
     gs_term_init(&service->term);
     pthread_mutex_init(&service->patches.lock, NULL);
@@ -57,8 +52,8 @@ void gs_service_free(struct gs_service *service)
     }
     gs_pending_free(service->pending);
     gs_patches_release(&service->patches);
-    gs_unresolved_binds_release(&service->unresolved_binds);
-    gs_unresolved_binds_release(&service->bind_queue);
+    while (service->bind_reservations.all)
+        gs_bind_reservations_remove(service, service->bind_reservations.all);
     gs_gang_reservations_release(&service->gangs);
     free(service->nominated_nodes.nodes);
     gs_arena_release(&service->budgets.arena);
@@ -172,7 +167,7 @@ uint32_t gs_service_nominations(const struct gs_service *service)
 
 uint32_t gs_service_unresolved_binds(const struct gs_service *service)
 {
-    return atomic_load(&service->sent_binds) + atomic_load(&service->unresolved_binds.count);
+    return atomic_load(&service->sent_binds) + atomic_load(&service->bind_reservations.unresolved);
 }
 
 bool gs_service_leads(const struct gs_service *service)

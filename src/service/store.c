@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-#include "gpushare/base/array.h"
-#include "gpushare/base/clock.h"
-#include "gpushare/base/index.h"
+#include "service_internal.h"
 
 enum { NODES_PER_LOOK = 128 };
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the watches tell goes into the cluster (gpushare/cluster/cluster.h), under the store's lock;
  * here is what the extender has more: who waits, whose bind is open, which to wake. */
-#include "gpushare/base/log.h"
-#include "reservations.h"
 #include "service_internal.h"
 
 /* --- what the cluster tells --- */
@@ -13,7 +11,7 @@ static bool forget_pending(struct gs_service *service, const struct gs_pod *pod,
     const bool waited = gs_pending_remove(service->pending, pod->uid);
     if (waited)
         gs_eviction_waits_settle(&service->eviction_waits, pod->uid, node, gs_service_now(service));
-    gs_unresolved_binds_remove(&service->unresolved_binds, pod->uid);
+    gs_bind_reservations_remove(service, gs_bind_reservations_find(service, pod->uid));
     return waited;
 }
 

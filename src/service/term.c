@@ -1,9 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "term.h"
-
-#include <stdio.h>
-
-#include "gpushare/base/log.h"
 #include "service_internal.h"
 
 void gs_term_init(struct gs_term *term)

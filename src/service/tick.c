@@ -1,36 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What happens without being asked: each part ten times a second, in a thread of its own. */
-#include "bind.h"
-#include "gpushare/base/log.h"
-#include "reservations.h"
+#include "service_internal.h"
 
 #define AUDIT_EVERY_NS   (30 * GS_NS_PER_S)
 #define REFRESH_EVERY_NS (1 * GS_NS_PER_S)
 #define COMPARE_EVERY_NS (300 * GS_NS_PER_S)
-
-/* Asks the API what became of a bind without an answer. */
-static void settle_unresolved_bind(struct gs_service *service, int64_t now_ns)
-{
-    _cleanup_free_ char *ns = NULL, *name = NULL, *uid = NULL;
-    struct gs_claim claim;
-    struct gs_error err = {0};
-    gs_store_write(&service->store);
-    const char *due = gs_unresolved_binds_due(&service->unresolved_binds, now_ns);
-    if (due && gs_ledger_find_claim(service->store.cluster.ledger, due, &claim)) {
-        ns = strdup(claim.ns);
-        name = strdup(claim.name);
-        uid = strdup(due);
-    }
-    gs_store_unlock(&service->store);
-    if (!ns || !name || !uid)
-        return;
-    /* Bound: the ledger has it, it is open no more. Unknown: looked at again in a second. */
-    const enum gs_bind_found found = gs_bind_read_back(service, ns, name, uid, NULL, &err);
-    if (found == GS_BIND_POD_GONE)
-        gs_bind_undo(service, uid);
-    if (found == GS_BIND_UNBOUND)
-        gs_bind_expire(service, uid, now_ns);
-}
 
 /* Tables of rollout: built off the request path. */
 static void refresh(struct gs_service *service, int64_t now_ns)
@@ -40,7 +14,7 @@ static void refresh(struct gs_service *service, int64_t now_ns)
         return;
     service->next_refresh_ns = now_ns + REFRESH_EVERY_NS;
     gs_store_read(&service->store);
-    gs_policies_supply(service->store.cluster.policies, service->store.cluster.ledger);
+    gs_policies_supply(service->store.cluster.policies, service->ledger);
     gs_store_unlock(&service->store);
     if (gs_policies_refresh_due(service->store.cluster.policies) &&
         gs_policies_refresh(service->store.cluster.policies, &err) < 0)
@@ -117,8 +91,8 @@ void gs_service_tick_part(struct gs_service *service, enum gs_tick part)
         requeue(service, now_ns, answers);
     if (part == GS_TICK_PATCH)
         gs_patches_tick(service);
-    if (part == GS_TICK_SETTLE && atomic_load(&service->unresolved_binds.count))
-        settle_unresolved_bind(service, now_ns);
+    if (part == GS_TICK_SETTLE && atomic_load(&service->bind_reservations.unresolved))
+        gs_bind_settle(service, now_ns);
     if (part == GS_TICK_COMPARE && gs_service_loaded(service)) {
         /* a standby's ledger shall be right when it leads */
         compare(service, now_ns);

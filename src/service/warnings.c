@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "warnings.h"
-
-#include <stdlib.h>
-
-#include "gpushare/base/array.h"
-#include "gpushare/base/log.h"
 #include "gpushare/codec/annotation.h"
 #include "service_internal.h"
 
@@ -122,12 +116,12 @@ void gs_warnings_tick(struct gs_service *service, int64_t now_ns)
         return;
     warnings->next_ns = now_ns + ROUND_NS;
     gs_store_read(&service->store);
-    gs_ledger_stats(service->store.cluster.ledger, &stats);
+    gs_ledger_stats(service->ledger, &stats);
     gs_store_unlock(&service->store);
     if (stats.unplaced_claims)
         gs_store_each_node(&service->store, consider_node, &search);
     gs_store_read(&service->store);
-    find_overfull(warnings, service->store.cluster.ledger, &search);
+    find_overfull(warnings, service->ledger, &search);
     gs_store_unlock(&service->store);
     if (search.pod.message) {
         if (write_event(service, &search.pod))
