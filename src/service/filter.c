@@ -7,12 +7,6 @@
 enum { SHOWN_TRIES = 10, SHOWN_PAUSE_NS = 5000000 };
 #define SHOWN_REST_NS (5 * GS_NS_PER_S)
 
-enum outcome {
-    FAILED = -1, /* err says why */
-    DONE,
-    WOULD_SLEEP, /* and may not: there is no answer, it is asked again */
-};
-
 /* Nodes that kube-scheduler knows by name. */
 static void judge_names(const struct gs_ledger *ledger, const struct gs_ask *ask,
                         struct gs_scratch *scratch)
@@ -42,82 +36,75 @@ static const char *own_node(const struct gs_ledger *ledger, const char *uid)
     return gs_ledger_find_claim(ledger, uid, &own) ? own.node : NULL;
 }
 
-static uint8_t judge_reserved(const char *reserved, struct gs_slice node)
+static uint8_t judge_own(const char *own, struct gs_slice node)
 {
-    return gs_slice_eq(node, gs_slice_of(reserved)) ? GS_FITS : GS_REASON_BIND_OPEN;
+    return gs_slice_eq(node, gs_slice_of(own)) ? GS_FITS : GS_REASON_BIND_OPEN;
 }
 
 /* A node object as given: it may not exist yet (Cluster Autoscaler asks about nodes that it might
- * add). Its size comes from the object, what is used and held on it from the ledger if it is known
- * there; *known_all becomes false if it is not. */
-static int judge_object(struct gs_service *service, const struct gs_ask *ask, const char *reserved,
-                        struct gs_slice json, struct gs_node *node, uint8_t *ret_reason,
-                        bool *known_all, struct gs_error *err)
+ * add). Its size comes from the object, what is used and reserved on it from the ledger if it is
+ * known there. */
+static int judge_object(struct gs_service *service, const struct gs_ask *ask, const char *own,
+                        struct gs_scratch *scratch, uint32_t i, struct gs_node *node,
+                        struct gs_error *err)
 {
     struct gs_gpu_state states[GS_GPUS_MAX], room[GS_GPUS_MAX];
     struct gs_node_view view;
-    if (gs_codec_node(service->config.names, json, node, err) < 0)
+    if (gs_codec_node(service->config.names, scratch->args.nodes[i], node, err) < 0)
         return -1;
+    const struct gs_slice name = gs_slice_of(node->name);
+    const struct gs_node_view *known = gs_ledger_view(service->ledger, name);
     gs_view_of_node(&view, node, states);
-    const struct gs_ledger *ledger = service->ledger;
-    const struct gs_node_view *known = gs_ledger_view(ledger, gs_slice_of(node->name));
     if (!known) {
-        *known_all = false;
-        *ret_reason = (uint8_t)gs_fit(&view, ask);
-        return 0;
+        scratch->hypothetical = true;
+        scratch->verdicts[i] = (uint8_t)gs_fit(&view, ask);
+    } else if (own) {
+        scratch->verdicts[i] = judge_own(own, name);
+    } else {
+        view.slot = known->slot;
+        view.nominated = known->nominated;
+        gs_ledger_each_claim(service->ledger, known->slot, charge_state, &view);
+        gs_view_summarise(&view);
+        scratch->verdicts[i] =
+            (uint8_t)gs_fit_beside_holds(service->ledger, &view, ask, room, NULL);
     }
-    if (reserved) {
-        *ret_reason = judge_reserved(reserved, gs_slice_of(node->name));
-        return 0;
-    }
-    view.slot = known->slot;
-    view.nominated = known->nominated;
-    gs_ledger_each_claim(ledger, known->slot, charge_state, &view);
-    gs_view_summarise(&view);
-    *ret_reason = (uint8_t)gs_fit_beside_holds(ledger, &view, ask, room, NULL);
     return 0;
 }
 
-/* *known_all stays true when no node is hypothetical. */
 static int judge_all(struct gs_service *service, const struct gs_ask *ask,
-                     struct gs_scratch *scratch, bool *known_all, struct gs_error *err)
+                     struct gs_scratch *scratch, struct gs_error *err)
 {
     const struct gs_filter_args *args = &scratch->args;
-    const char *reserved = own_node(service->ledger, args->pod.uid);
-    if (args->has_names && reserved) {
-        for (uint32_t i = 0; i < args->name_count; i++)
-            scratch->verdicts[i] = judge_reserved(reserved, args->names[i]);
-        return 0;
-    }
-    if (args->has_names) {
+    const char *own = own_node(service->ledger, args->pod.uid);
+    scratch->hypothetical = false;
+    if (args->has_names && !own)
         judge_names(service->ledger, ask, scratch);
-        return 0;
-    }
+    for (uint32_t i = 0; args->has_names && own && i < args->name_count; i++)
+        scratch->verdicts[i] = judge_own(own, args->names[i]);
     struct gs_node node = {0};
     int result = 0;
-    for (uint32_t i = 0; i < args->node_count && result == 0; i++)
-        result = judge_object(service, ask, reserved, args->nodes[i], &node, &scratch->verdicts[i],
-                              known_all, err);
+    for (uint32_t i = 0; !args->has_names && i < args->node_count && result == 0; i++)
+        result = judge_object(service, ask, own, scratch, i, &node, err);
     gs_node_release(&node);
     return result;
 }
 
 /* Counts the verdicts, those about hypothetical nodes for nobody; returns how many nodes fit, and
  * why the node does not that comes nearest. */
-static uint32_t count_verdicts(struct gs_service *service, const uint8_t *verdicts, uint32_t count,
-                               bool known_all, enum gs_reason *ret_nearest)
+static uint32_t count_verdicts(struct gs_service *service, const struct gs_scratch *scratch,
+                               uint32_t count, enum gs_reason *ret_nearest)
 {
     uint32_t by_reason[GS_REASONS] = {0};
     for (uint32_t i = 0; i < count; i++)
-        by_reason[verdicts[i]]++;
+        by_reason[scratch->verdicts[i]]++;
     enum gs_reason nearest = GS_REASON_UNKNOWN_NODE;
-    for (int r = GS_FITS + 1; r < GS_REASONS; r++) {
+    for (enum gs_reason r = GS_FITS + 1; r < GS_REASONS; r++) {
         if (!by_reason[r])
             continue;
-        if (known_all)
+        if (!scratch->hypothetical)
             atomic_fetch_add_explicit(&service->refusals[r], by_reason[r], memory_order_relaxed);
-        if (gs_reason_nearer((enum gs_reason)r, nearest))
-            nearest = (enum gs_reason)r;
+        if (gs_reason_nearer(r, nearest))
+            nearest = r;
     }
     *ret_nearest = nearest;
     return by_reason[GS_FITS];
@@ -144,8 +131,8 @@ static bool is_shown(struct gs_service *service, struct gs_pod *pod)
 
 /* kube-scheduler's watch may be ahead of ours. It stands still meanwhile: in vain for a namespace
  * only now and then, which may have more pods than are kept. */
-static enum outcome await_shown(struct gs_service *service, struct gs_pod *pod, bool may_sleep,
-                                bool *ret_shown)
+static enum gs_filtered await_shown(struct gs_service *service, struct gs_pod *pod, bool may_sleep,
+                                    bool *ret_shown)
 {
     atomic_llong *rest_until_ns = &service->unshown[gs_hash_text(pod->ns) % GS_UNSHOWN];
     const bool rests = gs_service_now(service) < atomic_load(rest_until_ns);
@@ -153,10 +140,10 @@ static enum outcome await_shown(struct gs_service *service, struct gs_pod *pod, 
     while (!(*ret_shown = is_shown(service, pod)) && tries--)
         nanosleep(&(const struct timespec){.tv_nsec = SHOWN_PAUSE_NS}, NULL);
     if (!*ret_shown && !rests && !may_sleep)
-        return WOULD_SLEEP;
+        return GS_FILTER_WOULD_SLEEP;
     if (!*ret_shown && may_sleep)
         atomic_store(rest_until_ns, gs_service_now(service) + SHOWN_REST_NS);
-    return DONE;
+    return GS_FILTERED;
 }
 
 /* The best of the candidates that fit; GS_INDEX_NONE: it is reserved none. */
@@ -183,7 +170,7 @@ static uint32_t reserve_member(struct gs_service *service, const struct gs_ask *
 }
 
 static int judge_locked(struct gs_service *service, struct gs_ask *ask, struct gs_scratch *scratch,
-                        bool *known_all, uint64_t *ret_epoch, struct gs_error *err)
+                        struct gs_error *err)
 {
     const bool member = is_member(&scratch->args);
     if (member) {
@@ -192,9 +179,9 @@ static int judge_locked(struct gs_service *service, struct gs_ask *ask, struct g
     } else {
         gs_store_read(&service->store);
     }
-    *ret_epoch = service->store.frees;
+    scratch->epoch = service->store.frees;
     gs_ask_match(ask, service->ledger, &scratch->match);
-    int result = judge_all(service, ask, scratch, known_all, err);
+    int result = judge_all(service, ask, scratch, err);
     scratch->reserved = member ? reserve_member(service, ask, scratch) : GS_INDEX_NONE;
     gs_store_unlock(&service->store);
     return result;
@@ -209,138 +196,115 @@ static void name_reserved(struct gs_scratch *scratch)
     }
 }
 
-static bool fits_none(const uint8_t *verdicts, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        if (verdicts[i] == GS_FITS)
-            return false;
-    }
-    return true;
-}
-
 /* Judges again, as often as memory comes free meanwhile, when others were evicted for this pod on
  * one of the nodes and kube-scheduler may have seen them go before we did. */
-static enum outcome judge_after_eviction(struct gs_service *service, struct gs_ask *ask,
-                                         struct gs_scratch *scratch, bool may_sleep,
-                                         uint64_t *epoch)
+static enum gs_filtered judge_after_eviction(struct gs_service *service, struct gs_ask *ask,
+                                             struct gs_scratch *scratch, bool may_sleep)
 {
     struct gs_eviction_waits *waits = &service->eviction_waits;
     const struct gs_filter_args *args = &scratch->args;
     const uint32_t count = args->name_count;
     int64_t left_ns = waits->each_ns;
-    bool known_all = true;
     struct gs_error err = {0};
-    while (args->has_names && fits_none(scratch->verdicts, count)) {
-        if (!may_sleep)
-            return gs_eviction_waits_due(waits, args->pod.uid, args->names, count) ? WOULD_SLEEP
-                                                                                   : DONE;
-        if (!gs_eviction_waits_wait(waits, &service->store, args->pod.uid, args->names, count,
-                                    *epoch, &left_ns))
+    while (args->has_names && !memchr(scratch->verdicts, GS_FITS, count)) {
+        if (!may_sleep && gs_eviction_waits_due(waits, args->pod.uid, args->names, count))
+            return GS_FILTER_WOULD_SLEEP;
+        if (!may_sleep || !gs_eviction_waits_wait(waits, &service->store, args->pod.uid,
+                                                  args->names, count, scratch->epoch, &left_ns))
             break;
-        judge_locked(service, ask, scratch, &known_all, epoch, &err); /* names cannot fail */
+        judge_locked(service, ask, scratch, &err); /* names cannot fail */
     }
-    return DONE;
+    return GS_FILTERED;
 }
 
-static enum outcome filter_gpu_pod(struct gs_service *service, struct gs_ask *ask,
-                                   struct gs_scratch *scratch, bool may_sleep, struct gs_error *err)
+static enum gs_filtered filter_gpu_pod(struct gs_service *service, struct gs_ask *ask,
+                                       struct gs_scratch *scratch, bool may_sleep,
+                                       struct gs_error *err)
 {
     const struct gs_pod *pod = &scratch->args.pod;
-    uint32_t count = gs_filter_args_count(&scratch->args);
-    uint64_t epoch;
-    bool known_all = true;
-    if (judge_locked(service, ask, scratch, &known_all, &epoch, err) < 0)
-        return FAILED;
-    if (known_all) /* else it is a simulation, which leaves nothing behind */
+    const uint32_t count = gs_filter_args_count(&scratch->args);
+    if (judge_locked(service, ask, scratch, err) < 0)
+        return GS_FILTER_FAILED;
+    const bool real = !scratch->hypothetical; /* else it is a simulation, and leaves nothing */
+    if (real)
         gs_scheduler_activity_note(service->schedulers.asked, pod->scheduler_name);
-    if (judge_after_eviction(service, ask, scratch, may_sleep, &epoch) == WOULD_SLEEP)
-        return WOULD_SLEEP;
+    if (judge_after_eviction(service, ask, scratch, may_sleep) == GS_FILTER_WOULD_SLEEP)
+        return GS_FILTER_WOULD_SLEEP;
     enum gs_reason why;
-    uint32_t fitting = count_verdicts(service, scratch->verdicts, count, known_all, &why);
-    if (fitting == 0 && known_all && count > 0) {
-        /* asked again about every waiting pod whenever something changes: told once */
-        bool news = gs_sync_refused(service, pod, why, epoch);
+    const uint32_t fitting = count_verdicts(service, scratch, count, &why);
+    if (fitting == 0 && real && count > 0) {
+        /* asked again about every waiting pod whenever something changes: logged once */
+        bool news = gs_sync_refused(service, pod, why, scratch->epoch);
         if (is_member(&scratch->args))
             gs_gang_reservations_refused(service, &scratch->args);
         gs_log(news ? GS_LOG_INFO : GS_LOG_DEBUG, "no node fits", GS_POD_FIELDS(pod),
                GS_INT("units", ask->units), GS_INT("gpus", ask->gpu_count), GS_INT("nodes", count),
                GS_STR("reason", gs_reason_text(why)));
-    } else {
-        if (scratch->reserved != GS_INDEX_NONE)
-            name_reserved(scratch);
-        if (fitting && known_all)
-            gs_pending_named(service->pending, pod->uid, gs_service_now(service));
-        gs_log(GS_LOG_DEBUG, "pod filtered", GS_POD_FIELDS(pod), GS_INT("nodes", count),
-               GS_INT("fit", fitting));
+        return GS_FILTERED;
     }
-    return DONE;
+    if (scratch->reserved != GS_INDEX_NONE)
+        name_reserved(scratch);
+    if (fitting && real)
+        gs_pending_named(service->pending, pod->uid, gs_service_now(service));
+    gs_log(GS_LOG_DEBUG, "pod filtered", GS_POD_FIELDS(pod), GS_INT("nodes", count),
+           GS_INT("fit", fitting));
+    return GS_FILTERED;
 }
 
-static enum outcome filter(struct gs_service *service, struct gs_slice body,
-                           struct gs_scratch *scratch, bool may_sleep, struct gs_buf *answer,
-                           struct gs_error *err)
+static enum gs_filtered filter(struct gs_service *service, struct gs_slice body,
+                               struct gs_scratch *scratch, bool may_sleep, struct gs_buf *answer,
+                               struct gs_error *err)
 {
-    enum outcome outcome = DONE;
+    enum gs_filtered result = GS_FILTERED;
     bool shown = true;
-    if (gs_codec_filter_args(service->config.names, body, &scratch->args, err) < 0)
-        return FAILED;
-    if (gs_scratch_room(scratch, gs_filter_args_count(&scratch->args)) < 0)
-        return gs_fail_nomem(err);
     struct gs_pod *pod = &scratch->args.pod;
     struct gs_ask ask;
+    if (gs_codec_filter_args(service->config.names, body, &scratch->args, err) < 0)
+        return GS_FILTER_FAILED;
+    const uint32_t count = gs_filter_args_count(&scratch->args);
+    if (gs_scratch_room(scratch, count) < 0)
+        return gs_fail_nomem(err);
     gs_ask_of_pod(&ask, pod);
     if (ask.units && is_member(&scratch->args))
-        outcome = await_shown(service, pod, may_sleep, &shown);
+        result = await_shown(service, pod, may_sleep, &shown);
     ask.priority = pod->priority;
     if (!ask.units)
-        memset(scratch->verdicts, (int)ask.broken, gs_filter_args_count(&scratch->args));
+        memset(scratch->verdicts, (int)ask.broken, count);
     else if (shown)
-        outcome = filter_gpu_pod(service, &ask, scratch, may_sleep, err);
-    if (outcome != DONE)
-        return outcome;
-    if (!shown) {
+        result = filter_gpu_pod(service, &ask, scratch, may_sleep, err);
+    if (result != GS_FILTERED)
+        return result;
+    if (shown) /* who nominates answers 1.22 or newer */
+        gs_codec_filter_result(answer, &scratch->args, scratch->verdicts,
+                               atomic_load(&service->nominates));
+    else
         gs_codec_filter_error(answer, "the watch has not shown this pod group member yet");
-        return DONE;
-    }
-    /* who nominates answers 1.22 or newer */
-    gs_codec_filter_result(answer, &scratch->args, scratch->verdicts,
-                           atomic_load(&service->nominates));
     return gs_service_answered(answer, err);
 }
 
-static enum outcome answer_filter(struct gs_service *service, struct gs_slice body, bool may_sleep,
-                                  struct gs_buf *answer, struct gs_error *err)
+enum gs_filtered gs_service_try_filter(struct gs_service *service, bool may_sleep, const char *body,
+                                       size_t len, struct gs_buf *answer, struct gs_error *err)
 {
-    int64_t start_ns = gs_service_now(service);
+    const int64_t start_ns = gs_service_now(service);
     const char *refuses = gs_service_refuses(service);
-    enum outcome outcome = DONE;
+    enum gs_filtered result = GS_FILTERED;
     if (refuses) {
         gs_codec_filter_error(answer, refuses);
     } else {
         struct gs_scratch *scratch = gs_scratch_take(service);
         if (!scratch)
             return gs_fail_nomem(err);
-        outcome = filter(service, body, scratch, may_sleep, answer, err);
+        result = filter(service, (struct gs_slice){body, len}, scratch, may_sleep, answer, err);
         gs_scratch_give(service, scratch);
     }
-    if (outcome != WOULD_SLEEP)
+    if (result != GS_FILTER_WOULD_SLEEP)
         gs_meter_add(&service->meters[GS_VERB_FILTER], gs_service_now(service) - start_ns,
-                     refuses || outcome == FAILED);
-    return outcome;
+                     refuses || result == GS_FILTER_FAILED);
+    return result;
 }
 
 int gs_service_filter(struct gs_service *service, const char *body, size_t len,
                       struct gs_buf *answer, struct gs_error *err)
 {
-    return answer_filter(service, (struct gs_slice){body, len}, true, answer, err);
-}
-
-int gs_service_filter_at_once(struct gs_service *service, const char *body, size_t len,
-                              struct gs_buf *answer, bool *ret_waits, struct gs_error *err)
-{
-    enum outcome outcome = answer_filter(service, (struct gs_slice){body, len}, false, answer, err);
-    if (outcome == FAILED)
-        return -1;
-    *ret_waits = outcome == WOULD_SLEEP;
-    return 0;
+    return gs_service_try_filter(service, true, body, len, answer, err);
 }

@@ -42,6 +42,8 @@ struct gs_scratch {
     struct gs_match match; /* of args.pod */
     uint32_t *slots;       /* of args.names, see gs_scratch_find_nodes() */
     uint64_t found_id, found_epoch;
+    uint64_t epoch;    /* the store's frees, when it was judged */
+    bool hypothetical; /* a candidate is no node that is there */
     uint32_t reserved; /* the candidate with a reservation for the pod; GS_INDEX_NONE: none */
     uint32_t cap;
 };

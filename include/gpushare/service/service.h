@@ -98,10 +98,11 @@ bool gs_service_leads(const struct gs_service *service);
  */
 int gs_service_filter(struct gs_service *service, const char *body, size_t len,
                       struct gs_buf *answer, struct gs_error *err);
-/* The same, but never sleeps (for up to a quarter of a second, see service/eviction_wait.h): where
- * it would, *ret_waits becomes true and there is no answer. */
-int gs_service_filter_at_once(struct gs_service *service, const char *body, size_t len,
-                              struct gs_buf *answer, bool *ret_waits, struct gs_error *err);
+/* The same; where it may not sleep (for up to a quarter of a second, service/reservations.h) and
+ * would, there is no answer. */
+enum gs_filtered { GS_FILTER_FAILED = -1, GS_FILTERED, GS_FILTER_WOULD_SLEEP };
+enum gs_filtered gs_service_try_filter(struct gs_service *service, bool may_sleep, const char *body,
+                                       size_t len, struct gs_buf *answer, struct gs_error *err);
 int gs_service_prioritize(struct gs_service *service, const char *body, size_t len,
                           struct gs_buf *answer, struct gs_error *err);
 /* A bind was read, and its turn comes later: one of the following with the same body. Its place is

@@ -35,14 +35,19 @@ static void close_if_standby(struct routes_ctx *app, struct gs_http_response *re
         gs_http_add_header(res, "Connection", "close");
 }
 
+static void answer(struct gs_http_response *res, int result, const struct gs_error *err)
+{
+    if (result < 0)
+        gs_http_error(res, status_of(err->code), "%s", err->msg);
+}
+
 static void answer_verb(verb_fn *verb, void *ctx, const struct gs_http_request *req,
                         struct gs_http_response *res)
 {
     struct routes_ctx *app = ctx;
     struct gs_error err = {0};
     close_if_standby(app, res);
-    if (verb(app->service, req->body, req->body_len, &res->body, &err) < 0)
-        gs_http_error(res, status_of(err.code), "%s", err.msg);
+    answer(res, verb(app->service, req->body, req->body_len, &res->body, &err), &err);
 }
 
 /* Where it would sleep it runs again on a thread for that: the others read connections. */
@@ -50,14 +55,11 @@ static void on_filter(void *ctx, const struct gs_http_request *req, struct gs_ht
 {
     struct routes_ctx *app = ctx;
     struct gs_error err = {0};
-    if (req->may_block) {
-        answer_verb(gs_service_filter, ctx, req, res);
-        return;
-    }
     close_if_standby(app, res);
-    if (gs_service_filter_at_once(app->service, req->body, req->body_len, &res->body,
-                                  &res->wants_worker, &err) < 0)
-        gs_http_error(res, status_of(err.code), "%s", err.msg);
+    const enum gs_filtered result = gs_service_try_filter(app->service, req->may_block, req->body,
+                                                          req->body_len, &res->body, &err);
+    res->wants_worker = result == GS_FILTER_WOULD_SLEEP;
+    answer(res, (int)result, &err);
 }
 
 static void on_prioritize(void *ctx, const struct gs_http_request *req,
@@ -78,9 +80,10 @@ static void on_bind(void *ctx, const struct gs_http_request *req, struct gs_http
         return;
     }
     close_if_standby(app, res);
-    if (gs_service_bind_for(app->service, req->client_name, req->body, req->body_len, &res->body,
-                            &err) < 0)
-        gs_http_error(res, status_of(err.code), "%s", err.msg);
+    answer(res,
+           gs_service_bind_for(app->service, req->client_name, req->body, req->body_len, &res->body,
+                               &err),
+           &err);
 }
 
 static void on_preempt(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
@@ -93,8 +96,7 @@ static void on_inspect(void *ctx, const struct gs_http_request *req, struct gs_h
     struct routes_ctx *app = ctx;
     struct gs_error err = {0};
     const char *node = req->rest[0] ? req->rest : NULL;
-    if (gs_service_inspect(app->service, node, &res->body, &err) < 0)
-        gs_http_error(res, status_of(err.code), "%s", err.msg);
+    answer(res, gs_service_inspect(app->service, node, &res->body, &err), &err);
 }
 
 static void on_reservations(void *ctx, const struct gs_http_request *req,
@@ -102,30 +104,32 @@ static void on_reservations(void *ctx, const struct gs_http_request *req,
 {
     struct routes_ctx *app = ctx;
     struct gs_error err = {0};
-    if (gs_service_reservations(app->service, &res->body, &err) < 0)
-        gs_http_error(res, status_of(err.code), "%s", err.msg);
+    answer(res, gs_service_reservations(app->service, &res->body, &err), &err);
+}
+
+static void answer_plainly(struct gs_http_response *res, const char *text)
+{
+    res->content_type = "text/plain; charset=utf-8";
+    gs_buf_printf(&res->body, "%s\n", text);
 }
 
 static void on_version(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
 {
-    res->content_type = "text/plain; charset=utf-8";
-    gs_buf_puts(&res->body, GS_VERSION "\n");
+    answer_plainly(res, GS_VERSION);
 }
 
 static void on_healthz(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
 {
-    res->content_type = "text/plain; charset=utf-8";
-    gs_buf_puts(&res->body, "ok\n");
+    answer_plainly(res, "ok");
 }
 
 static void on_readyz(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
 {
     struct routes_ctx *app = ctx;
     const char *why;
-    res->content_type = "text/plain; charset=utf-8";
     if (!gs_service_ready(app->service, &why))
         res->status = 503;
-    gs_buf_printf(&res->body, "%s\n", why);
+    answer_plainly(res, why);
 }
 
 /* What the scheduling port's server counts. */
@@ -184,27 +188,25 @@ static void on_metrics(void *ctx, const struct gs_http_request *req, struct gs_h
     struct routes_ctx *app = ctx;
     res->content_type = "text/plain; version=0.0.4; charset=utf-8";
     gs_service_metrics(app->service, &res->body);
-    struct gs_http_server *server = app->server;
-    if (server)
-        add_http(server, &res->body);
+    if (app->server)
+        add_http(app->server, &res->body);
     metrics_kube(app->client, &res->body);
     metrics_process(&res->body);
 }
 
 #define PREFIX "/gpushare-scheduler"
 
-#define HEALTH_ROUTES                                                                              \
-    {"GET", "/version", on_version, GS_HTTP_SMALL},                                                \
-        {"GET", "/healthz", on_healthz, GS_HTTP_SMALL},                                            \
-        {"GET", "/readyz", on_readyz, GS_HTTP_SMALL},                                              \
-        {"GET", "/metrics", on_metrics, GS_HTTP_HEAVY | GS_HTTP_SMALL},                            \
-        {"GET", "/reservations", on_reservations, GS_HTTP_HEAVY | GS_HTTP_SMALL},                  \
-        {"GET", PREFIX "/version", on_version, GS_HTTP_SMALL},                                     \
-        {"GET", PREFIX "/healthz", on_healthz, GS_HTTP_SMALL},                                     \
-        {"GET", PREFIX "/readyz", on_readyz, GS_HTTP_SMALL},                                       \
+#define AT_BOTH(path, handler, flags)                                                              \
+    {"GET", path, handler, flags},                                                                 \
     {                                                                                              \
-        "GET", PREFIX "/metrics", on_metrics, GS_HTTP_HEAVY | GS_HTTP_SMALL                        \
+        "GET", PREFIX path, handler, flags                                                         \
     }
+#define HEALTH_ROUTES                                                                              \
+    {"GET", "/reservations", on_reservations, GS_HTTP_HEAVY | GS_HTTP_SMALL},                      \
+        AT_BOTH("/version", on_version, GS_HTTP_SMALL),                                            \
+        AT_BOTH("/healthz", on_healthz, GS_HTTP_SMALL),                                            \
+        AT_BOTH("/readyz", on_readyz, GS_HTTP_SMALL),                                              \
+        AT_BOTH("/metrics", on_metrics, GS_HTTP_HEAVY | GS_HTTP_SMALL)
 
 const struct gs_http_route routes_all[] = {
     {"POST", PREFIX "/filter", on_filter, 0},

@@ -409,9 +409,8 @@ unsigned sw_promises(const struct sw_replica *replica)
 static void ask_where(struct sw_replica *replica, int p, const struct gs_buf *body,
                       struct gs_buf *answer)
 {
-    bool waits;
-    if (gs_service_filter_at_once(replica->service, body->data, body->len, answer, &waits, NULL) <
-        0)
+    if (gs_service_try_filter(replica->service, false, body->data, body->len, answer, NULL) ==
+        GS_FILTER_FAILED)
         return;
     gs_buf_putc(answer, '\0');
     const char *named = answer->len > 1 ? strstr(answer->data, "\"NodeNames\":[\"n") : NULL;
@@ -458,10 +457,9 @@ static bool fits(struct sw_replica *replica, int p, int n)
 {
     struct gs_buf answer = GS_BUF(1 << 16), body = GS_BUF(1 << 16);
     char *json = sw_pod_json(p);
-    bool waits = false;
     gs_buf_printf(&body, "{\"Pod\":%s,\"NodeNames\":[\"n%d\"]}", json, n);
     free(json);
-    gs_service_filter_at_once(replica->service, body.data, body.len, &answer, &waits, NULL);
+    gs_service_try_filter(replica->service, false, body.data, body.len, &answer, NULL);
     gs_buf_putc(&answer, '\0');
     const bool named = answer.len > 1 && strstr(answer.data, "\"NodeNames\":[\"n");
     gs_buf_release(&body);

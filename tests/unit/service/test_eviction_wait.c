@@ -152,23 +152,19 @@ static void it_may_be_asked_whether_it_would_wait(void **state)
     struct gs_buf answer = GS_BUF(1 << 16);
     struct gs_error err = {0};
     char json[2048], body[4096];
-    bool waits = true;
     rig_pod_json(&rig, json, sizeof(json), "p", "up", 8, NULL, NULL, "Pending");
     int len = snprintf(body, sizeof(body), "{\"Pod\":%s,\"NodeNames\":[\"n1\"]}", json);
-    assert_int_equal(
-        gs_service_filter_at_once(rig.service, body, (size_t)len, &answer, &waits, &err), 0);
-    assert_false(waits); /* nobody went for it */
+    assert_int_equal(gs_service_try_filter(rig.service, false, body, (size_t)len, &answer, &err),
+                     GS_FILTERED); /* nobody went for it */
     assert_non_null(strstr(answer.data, "FailedNodes"));
     gs_buf_reset(&answer);
     approve();
-    assert_int_equal(
-        gs_service_filter_at_once(rig.service, body, (size_t)len, &answer, &waits, &err), 0);
-    assert_true(waits);
+    assert_int_equal(gs_service_try_filter(rig.service, false, body, (size_t)len, &answer, &err),
+                     GS_FILTER_WOULD_SLEEP);
     assert_int_equal(answer.len, 0);
     rig_pod_gone(&rig, "a", "ua");
-    assert_int_equal(
-        gs_service_filter_at_once(rig.service, body, (size_t)len, &answer, &waits, &err), 0);
-    assert_false(waits);
+    assert_int_equal(gs_service_try_filter(rig.service, false, body, (size_t)len, &answer, &err),
+                     GS_FILTERED);
     assert_non_null(strstr(answer.data, "\"n1\""));
     assert_int_equal(waits_begun(), 0);
     gs_buf_release(&answer);

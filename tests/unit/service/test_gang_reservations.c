@@ -96,11 +96,11 @@ static bool would_wait(const char *name)
 {
     char body[4096];
     struct gs_buf answer = GS_BUF(1 << 16);
-    bool waits = false;
     snprintf(body, sizeof(body), "{\"Pod\":%s,\"NodeNames\":[\"n1\"]}", member(name, 1));
-    gs_service_filter_at_once(rig.service, body, strlen(body), &answer, &waits, NULL);
+    const enum gs_filtered result =
+        gs_service_try_filter(rig.service, false, body, strlen(body), &answer, NULL);
     gs_buf_release(&answer);
-    return waits;
+    return result == GS_FILTER_WOULD_SLEEP;
 }
 
 /* Its namespace may have more pods than are kept. */
