@@ -66,7 +66,7 @@ static void print_pending(struct gs_service *service, struct gs_buf *out)
                       (double)stats.oldest_ns / 1e9);
     const struct gs_clock *clock = service->config.clock;
     int64_t wall_s = clock->wall_ns(clock->ctx) / GS_NS_PER_S;
-    int64_t unevaluated_s = stats.unevaluated_since_s ? wall_s - stats.unevaluated_since_s : 0;
+    int64_t unevaluated_s = wall_s - stats.unevaluated_since_s;
     gs_metric_gauge(out, "gpushare_unevaluated_pods",
                     "Pending pods without scheduling gates for which this replica has received no "
                     "filter request since it started.",

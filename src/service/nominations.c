@@ -4,116 +4,111 @@
 enum { BACK_PER_NAMESPACE = 16 }; /* marks that wait to be taken off */
 #define RETRY_NS (1 * GS_NS_PER_S)
 
-/* Of a nomination that the pod shows. */
-static bool is_ours(const struct gs_nominations *nominations, const struct gs_pod *pod)
-{
-    const char *nominated = pod->nominated_node;
-    return (nominations->node && strcmp(nominated, nominations->node) == 0) ||
-           (!nominations->left && strcmp(nominated, pod->offer) == 0);
-}
-
-/* Or will be, where others were evicted for it. */
+/* It shows a nomination of another's, or will, where others were evicted for it. */
 static bool is_anothers(const struct gs_waiter *waiter)
 {
-    return waiter->nominations.freed ||
-           (waiter->pod->nominated_node[0] && !is_ours(&waiter->nominations, waiter->pod));
+    const char *nominated = waiter->pod.nominated_node;
+    const bool ours = (waiter->node && strcmp(nominated, waiter->node) == 0) ||
+                      (!waiter->left && strcmp(nominated, waiter->pod.offer) == 0);
+    return waiter->freed || (nominated[0] && !ours);
 }
 
 /* It shows a nomination of ours: to the watch. Whoever reaches the port may tell filter of marks,
  * and have us take a nomination of kube-scheduler's back. */
 static bool is_marked(const struct gs_waiter *waiter)
 {
-    const struct gs_pod *pod = waiter->pod;
-    return waiter->shown && pod->offer[0] && !waiter->nominations.left &&
-           strcmp(pod->nominated_node, pod->offer) == 0;
+    return waiter->shown && waiter->pod.offer[0] && !waiter->left &&
+           strcmp(waiter->pod.nominated_node, waiter->pod.offer) == 0;
 }
 
 static bool is_stale(const struct gs_waiter *waiter)
 {
-    return waiter->nominations.stale && waiter->nominations.stale == gs_pod_revision(waiter->pod);
+    return waiter->stale && waiter->stale == gs_pod_revision(&waiter->pod);
 }
 
 bool gs_nominations_wait(const struct gs_waiter *waiter)
 {
-    return !waiter->nominations.node && (is_stale(waiter) || is_marked(waiter));
+    return !waiter->node && (is_stale(waiter) || is_marked(waiter));
 }
 
 /* What of a node changes before it is nominated again. */
-static uint64_t print_of(const struct gs_store *store, const struct gs_node_view *view)
+static uint64_t print_of(const struct gs_service *service, uint32_t slot)
 {
-    uint64_t print = gs_node_facts_hash(&store->cluster.facts, view->slot);
+    const struct gs_node_view *view = gs_ledger_view_at(service->ledger, slot);
+    uint64_t print = gs_node_facts_hash(&service->store.cluster.facts, slot);
     for (uint32_t i = 0; i < view->gpu_count; i++)
         print = print * 31 + view->gpus[i].free_units;
     return print;
 }
 
-static bool was_tried(const struct gs_nominations *nominations, uint32_t slot, uint64_t print)
+static bool was_tried(const struct gs_waiter *waiter, uint32_t slot, uint64_t print)
 {
-    for (uint32_t i = 0; i < nominations->tried_count; i++) {
-        if (nominations->tried[i].slot == slot && nominations->tried[i].print == print)
+    for (uint32_t i = 0; i < waiter->tried_count; i++) {
+        if (waiter->tried[i].slot == slot && waiter->tried[i].print == print)
             return true;
     }
     return false;
 }
 
-static void forget_try(struct gs_nominations *nominations, uint32_t slot)
+static void forget_try(struct gs_waiter *waiter, uint32_t slot)
 {
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < nominations->tried_count; i++) {
-        if (nominations->tried[i].slot != slot)
-            nominations->tried[kept++] = nominations->tried[i];
+    for (uint32_t i = 0; i < waiter->tried_count; i++) {
+        if (waiter->tried[i].slot != slot)
+            waiter->tried[kept++] = waiter->tried[i];
     }
-    nominations->tried_count = kept;
+    waiter->tried_count = kept;
 }
 
 /* The oldest makes room. */
-static bool note_try(struct gs_nominations *nominations, uint32_t slot, uint64_t print)
+static bool note_try(struct gs_waiter *waiter, uint32_t slot, uint64_t print)
 {
-    forget_try(nominations, slot);
-    if (nominations->tried_count == GS_NOMINATIONS_TRIED_MAX)
-        forget_try(nominations, nominations->tried[0].slot);
+    forget_try(waiter, slot);
+    if (waiter->tried_count == GS_NOMINATIONS_TRIED_MAX)
+        forget_try(waiter, waiter->tried[0].slot);
     struct gs_tried *wider =
-        reallocarray(nominations->tried, nominations->tried_count + 1, sizeof(*nominations->tried));
+        reallocarray(waiter->tried, waiter->tried_count + 1, sizeof(*waiter->tried));
     if (!wider)
         return false;
-    nominations->tried = wider;
-    wider[nominations->tried_count++] = (struct gs_tried){slot, print};
+    waiter->tried = wider;
+    wider[waiter->tried_count++] = (struct gs_tried){slot, print};
     return true;
 }
 
 /* Where its bind is done, or under way, or awaited; NULL: nowhere. */
 static const char *claimed_node(const struct gs_service *service, const char *uid)
 {
-    const struct gs_ledger *ledger = service->ledger;
     struct gs_claim claim;
     uint32_t slot;
-    if (gs_ledger_find_claim(ledger, uid, &claim))
+    if (gs_ledger_find_claim(service->ledger, uid, &claim))
         return claim.node;
-    return gs_ledger_promised(ledger, uid, &slot) ? gs_ledger_node_name(ledger, slot) : NULL;
+    return gs_ledger_promised(service->ledger, uid, &slot)
+               ? gs_ledger_node_name(service->ledger, slot)
+               : NULL;
 }
 
-static bool holds_place(const struct gs_store *store, const struct gs_waiter *waiter)
+static bool has_reservation(const struct gs_service *service, const struct gs_waiter *waiter)
 {
-    uint32_t slot = gs_ledger_hold_slot(store->cluster.ledger, waiter->pod->uid);
+    const uint32_t slot = gs_ledger_hold_slot(service->ledger, waiter->uid);
     return slot != GS_INDEX_NONE &&
-           strcmp(gs_ledger_node_name(store->cluster.ledger, slot), waiter->nominations.node) == 0;
+           strcmp(gs_ledger_node_name(service->ledger, slot), waiter->node) == 0;
 }
 
 /* Somebody may nominate it, and would do it some good. A member of a group it would lead away from
  * the others. */
 static bool may_be_nominated(const struct gs_service *service, const struct gs_waiter *waiter)
 {
-    const struct gs_pod *pod = waiter->pod;
+    const struct gs_pod *pod = &waiter->pod;
     return atomic_load(&service->nominates) && !atomic_load(&service->withdrawn) &&
-           waiter->nominations.refused && !pod->gated && !pod->never_preempts &&
+           waiter->refused && !pod->gated && !pod->never_preempts &&
            !gs_gang_reservations_concern(pod) && !is_anothers(waiter);
 }
 
 bool gs_nominations_may(const struct gs_service *service, const struct gs_waiter *waiter)
 {
-    return may_be_nominated(service, waiter) && !waiter->nominations.node &&
-           !gs_nominations_wait(waiter) && !claimed_node(service, waiter->pod->uid) &&
-           gs_ledger_hold_slot(service->ledger, waiter->pod->uid) == GS_INDEX_NONE;
+    return may_be_nominated(service, waiter) && !waiter->node && !gs_nominations_wait(waiter) &&
+           !claimed_node(service, waiter->uid) &&
+           gs_ledger_hold_slot(service->ledger, waiter->uid) == GS_INDEX_NONE;
 }
 
 static bool is_paused(const struct gs_service *service, uint32_t slot, int64_t now_ns)
@@ -146,11 +141,10 @@ void gs_nominations_bound(struct gs_service *service, uint32_t slot)
 bool gs_nominations_take(const struct gs_service *service, const struct gs_waiter *waiter,
                          const struct gs_ask *ask, uint32_t slot)
 {
-    const struct gs_store *store = &service->store;
+    const struct gs_node_facts *facts = &service->store.cluster.facts;
     return !is_paused(service, slot, gs_service_now(service)) &&
-           gs_node_facts_eligible(&store->cluster.facts, slot, waiter->pod) == GS_ELIGIBLE &&
-           !was_tried(&waiter->nominations, slot,
-                      print_of(store, gs_ledger_view_at(store->cluster.ledger, slot)));
+           gs_node_facts_eligible(facts, slot, &waiter->pod) == GS_ELIGIBLE &&
+           !was_tried(waiter, slot, print_of(service, slot));
 }
 
 int64_t gs_nominations_rules_work(const struct gs_pod *pod)
@@ -166,7 +160,7 @@ uint32_t gs_nominations_find(const struct gs_service *service, const struct gs_w
                              uint32_t *from, int64_t *work)
 {
     const struct gs_ledger *ledger = service->ledger;
-    const int64_t rules_work = gs_nominations_rules_work(waiter->pod);
+    const int64_t rules_work = gs_nominations_rules_work(&waiter->pod);
     while (*work > 0) {
         uint32_t slot = gs_fit_first(ledger, ask, *from);
         *work -= (slot == GS_INDEX_NONE ? gs_ledger_slots(ledger) : slot + rules_work) - *from;
@@ -187,7 +181,7 @@ static uint32_t find_for(const struct gs_service *service, const struct gs_waite
     struct gs_match match;
     int64_t work = GS_NOMINATIONS_WORK;
     uint32_t from = 0;
-    gs_ask_of_pod(&ask, waiter->pod);
+    gs_ask_of_pod(&ask, &waiter->pod);
     gs_ask_match(&ask, ledger, &match);
     if (waiter->slot != GS_INDEX_NONE && gs_fit_first(ledger, &ask, waiter->slot) == waiter->slot &&
         gs_nominations_take(service, waiter, &ask, waiter->slot))
@@ -199,22 +193,21 @@ static uint32_t find_for(const struct gs_service *service, const struct gs_waite
 static bool decide_hold_up(const struct gs_service *service, struct gs_waiter *waiter,
                            const struct gs_pod *pod)
 {
-    struct gs_nominations *nominations = &waiter->nominations;
     const int64_t now_ns = gs_service_now(service);
-    if (nominations->node && strcmp(pod->nominated_node, nominations->node) == 0)
-        nominations->failed = true;
-    bool may = nominations->questions < GS_NOMINATION_QUESTIONS &&
-               (!nominations->questions || now_ns - nominations->first_ns < GS_NOMINATION_NS) &&
+    if (waiter->node && strcmp(pod->nominated_node, waiter->node) == 0)
+        waiter->failed = true;
+    bool may = waiter->questions < GS_NOMINATION_QUESTIONS &&
+               (!waiter->questions || now_ns - waiter->question_ns < GS_NOMINATION_NS) &&
                may_be_nominated(service, waiter);
     /* once a node was tried in vain, each more would cost another back-off of kube-scheduler's */
-    nominations->owed = may && (nominations->node ? !nominations->failed
-                                                  : !nominations->tried_count &&
-                                                        find_for(service, waiter) != GS_INDEX_NONE);
-    if (!nominations->owed)
+    waiter->owed =
+        may && (waiter->node ? !waiter->failed
+                             : !waiter->tried_count && find_for(service, waiter) != GS_INDEX_NONE);
+    if (!waiter->owed)
         return false;
-    nominations->first_ns = nominations->questions ? nominations->first_ns : now_ns;
-    nominations->questions++;
-    GS_INVARIANT(nominations->questions <= GS_NOMINATION_QUESTIONS,
+    waiter->question_ns = waiter->questions ? waiter->question_ns : now_ns;
+    waiter->questions++;
+    GS_INVARIANT(waiter->questions <= GS_NOMINATION_QUESTIONS,
                  "preemption of a pod is delayed at most twice");
     return true;
 }
@@ -226,8 +219,7 @@ bool gs_nominations_hold_up(struct gs_service *service, const struct gs_pod *pod
     gs_store_read(&service->store);
     struct gs_waiter *waiter = gs_pending_lock(service->pending, pod->uid);
     const bool held_up = waiter && decide_hold_up(service, waiter, pod);
-    if (waiter)
-        gs_pending_unlock(service->pending, waiter);
+    gs_pending_unlock(service->pending, waiter);
     gs_store_unlock(&service->store);
     return held_up;
 }
@@ -236,56 +228,36 @@ void gs_nominations_leave(struct gs_service *service, const char *uid,
                           const struct gs_victims *nodes, uint32_t count)
 {
     struct gs_waiter *waiter = gs_pending_lock(service->pending, uid);
-    if (!waiter)
-        return;
-    struct gs_nominations *nominations = &waiter->nominations;
-    const char *mark = nominations->node ? nominations->node : waiter->pod->offer;
-    nominations->failed = nominations->evicts = true;
-    for (uint32_t i = 0; mark[0] && i < count; i++)
-        nominations->left |= gs_slice_eq(gs_slice_of(nodes[i].node), gs_slice_of(mark));
+    if (waiter) {
+        const char *mark = waiter->node ? waiter->node : waiter->pod.offer;
+        waiter->failed = waiter->evicts = true;
+        for (uint32_t i = 0; i < count; i++)
+            waiter->left |= strcmp(nodes[i].node, mark) == 0;
+    }
     gs_pending_unlock(service->pending, waiter);
 }
 
 bool gs_nominations_decide(struct gs_service *service, struct gs_waiter *waiter, int64_t now_ns)
 {
-    struct gs_store *store = &service->store;
-    struct gs_nominations *nominations = &waiter->nominations;
-    bool may = !nominations->evicts && gs_nominations_may(service, waiter);
-    uint32_t slot = may ? find_for(service, waiter) : GS_INDEX_NONE;
+    const bool may = !waiter->evicts && gs_nominations_may(service, waiter);
+    const uint32_t slot = may ? find_for(service, waiter) : GS_INDEX_NONE;
     if (slot == GS_INDEX_NONE)
         return false;
-    const struct gs_node_view *view = gs_ledger_view_at(store->cluster.ledger, slot);
-    const char *name = gs_ledger_node_name(store->cluster.ledger, slot);
-    nominations->node = strdup(name);
-    if (nominations->node && note_try(nominations, slot, print_of(store, view)) &&
-        gs_reservations_set(service, waiter->pod, name, 0, NULL) == 0) {
-        nominations->since_ns = now_ns;
-        nominations->failed = nominations->left = false;
-        nominations->awaited = true; /* its PATCH is under way */
+    const uint64_t print = print_of(service, slot);
+    waiter->node = strdup(gs_ledger_node_name(service->ledger, slot));
+    if (waiter->node && note_try(waiter, slot, print) &&
+        gs_reservations_set(service, &waiter->pod, waiter->node, 0, NULL) == 0 &&
+        GS_INVARIANT(has_reservation(service, waiter),
+                     "the ledger has the reservation of a new nomination")) {
+        waiter->nominated_ns = now_ns;
+        waiter->failed = waiter->left = false;
+        waiter->awaited = true; /* its PATCH is under way */
         waiter->slot = GS_INDEX_NONE;
-        if (GS_INVARIANT(holds_place(store, waiter),
-                         "the ledger has the reservation of a new nomination"))
-            return true;
+        return true;
     }
-    free(nominations->node);
-    nominations->node = NULL;
+    free(waiter->node);
+    waiter->node = NULL;
     return false;
-}
-
-/* pod: as it was decided on. */
-static void note_sent(struct gs_service *service, struct gs_waiter *waiter,
-                      const struct gs_pod *pod, bool stands, bool stale)
-{
-    struct gs_nominations *nominations = &waiter->nominations;
-    if (stale)
-        nominations->stale = gs_pod_revision(pod);
-    nominations->awaited = stands;
-    if (stands || !nominations->node)
-        return;
-    uint32_t slot = gs_ledger_hold_slot(service->ledger, waiter->pod->uid);
-    if (stale)
-        forget_try(nominations, slot);
-    gs_reservations_end_nomination(service, waiter);
 }
 
 /* Whether it was carried out: not known where the answer is missing, and then the watch tells. */
@@ -307,9 +279,15 @@ enum gs_nomination_sent gs_nominations_send(struct gs_service *service, const st
     gs_store_write(&service->store);
     struct gs_waiter *waiter = gs_pending_lock(service->pending, pod->uid);
     if (waiter) {
-        note_sent(service, waiter, pod, stands, stale);
-        gs_pending_unlock(service->pending, waiter);
+        waiter->stale = stale ? gs_pod_revision(pod) : waiter->stale;
+        waiter->awaited = stands;
     }
+    if (waiter && !stands && waiter->node) {
+        if (stale)
+            forget_try(waiter, gs_ledger_hold_slot(service->ledger, waiter->uid));
+        gs_reservations_end_nomination(service, waiter);
+    }
+    gs_pending_unlock(service->pending, waiter);
     gs_store_unlock(&service->store);
     gs_log(result == 0 ? GS_LOG_INFO
            : stale     ? GS_LOG_DEBUG
@@ -321,35 +299,27 @@ enum gs_nomination_sent gs_nominations_send(struct gs_service *service, const st
     return stands ? GS_NOMINATION_WRITTEN : stale ? GS_NOMINATION_STALE : GS_NOMINATION_REFUSED;
 }
 
-struct back {
-    struct gs_service *service;
-    int64_t now_ns;
-    bool answers; /* a standby takes no marks off */
-    uint32_t outstanding;
-};
-
 static bool is_over(const struct gs_service *service, const struct gs_waiter *waiter,
                     int64_t now_ns)
 {
     const struct gs_store *store = &service->store;
-    const struct gs_nominations *nominations = &waiter->nominations;
-    const struct gs_node_view *view = gs_store_view(store, nominations->node);
+    const struct gs_node_view *view = gs_store_view(store, waiter->node);
     struct gs_gpu_state room[GS_GPUS_MAX];
     struct gs_ask ask;
-    if (nominations->failed || now_ns - nominations->since_ns >= GS_NOMINATION_NS || !view ||
+    if (waiter->failed || now_ns - waiter->nominated_ns >= GS_NOMINATION_NS || !view ||
         !may_be_nominated(service, waiter))
         return true;
-    gs_ask_of_pod(&ask, waiter->pod);
+    gs_ask_of_pod(&ask, &waiter->pod);
     return gs_fit_beside_holds(store->cluster.ledger, view, &ask, room, NULL) != GS_FITS ||
-           gs_node_facts_eligible(&store->cluster.facts, view->slot, waiter->pod) != GS_ELIGIBLE;
+           gs_node_facts_eligible(&store->cluster.facts, view->slot, &waiter->pod) != GS_ELIGIBLE;
 }
 
 /* The mark stays while a bind to that node has no answer, or where nobody may be nominated. */
 static bool is_kept(const struct gs_service *service, const struct gs_waiter *waiter)
 {
-    const char *claimed = claimed_node(service, waiter->pod->uid);
+    const char *claimed = claimed_node(service, waiter->uid);
     return !atomic_load(&service->nominates) ||
-           (claimed && strcmp(claimed, waiter->pod->offer) == 0 &&
+           (claimed && strcmp(claimed, waiter->pod.offer) == 0 &&
             !atomic_load(&service->withdrawn));
 }
 
@@ -357,8 +327,8 @@ static bool is_kept(const struct gs_service *service, const struct gs_waiter *wa
  * owners may write it too. */
 static bool is_due_back(const struct gs_service *service, const struct gs_waiter *waiter)
 {
-    return waiter->shown && waiter->pod->offer[0] && !waiter->nominations.node &&
-           (is_marked(waiter) || !waiter->nominations.cleaned) && !is_stale(waiter) &&
+    return waiter->shown && waiter->pod.offer[0] && !waiter->node &&
+           (is_marked(waiter) || !waiter->cleaned) && !is_stale(waiter) &&
            !is_kept(service, waiter);
 }
 
@@ -369,72 +339,74 @@ static void take_back(struct gs_service *service, const char *uid)
     struct gs_error err = {0};
     gs_store_read(&service->store);
     struct gs_waiter *waiter = gs_pending_lock(service->pending, uid);
-    const bool due = waiter && is_due_back(service, waiter) && gs_pod_copy(&pod, waiter->pod) == 0;
+    const bool due = waiter && is_due_back(service, waiter) && gs_pod_copy(&pod, &waiter->pod) == 0;
     const bool nominated = due && is_marked(waiter);
-    if (waiter)
-        gs_pending_unlock(service->pending, waiter);
+    gs_pending_unlock(service->pending, waiter);
     gs_store_unlock(&service->store);
     if (!due)
         return;
     const bool taken = gs_patch_pod(service, &pod, pod.resource_version, &off, 1,
                                     nominated ? "" : NULL, &err) == 0;
     const bool known = taken || err.code == GS_ECONFLICT || err.code == GS_EINVAL;
-    waiter = known ? gs_pending_lock(service->pending, uid) : NULL;
-    if (waiter) {
-        waiter->nominations.stale = gs_pod_revision(&pod); /* its next event says what is so */
-        waiter->nominations.cleaned |= taken;
-        gs_pending_unlock(service->pending, waiter);
+    waiter = gs_pending_lock(service->pending, uid);
+    if (waiter && known) {
+        waiter->stale = gs_pod_revision(&pod); /* its next event says what is so */
+        waiter->cleaned |= taken;
     }
+    gs_pending_unlock(service->pending, waiter);
     if (!known)
         gs_log(GS_LOG_WARN, "cannot withdraw nomination", GS_POD_FIELDS(&pod),
                GS_STR("node", pod.offer), GS_STR("error", err.msg));
     gs_pod_release(&pod);
 }
 
-static bool look_back(void *ctx, struct gs_waiter *waiter)
+struct back {
+    struct gs_service *service;
+    int64_t now_ns;
+    bool answers; /* a standby takes no marks off */
+    uint32_t outstanding;
+};
+
+static void look_back(void *ctx, struct gs_waiter *waiter)
 {
     struct back *back = ctx;
-    struct gs_nominations *nominations = &waiter->nominations;
-    const char *claimed = claimed_node(back->service, waiter->pod->uid);
-    const uint64_t ns = gs_hash_text(waiter->pod->ns);
-    if (nominations->freed && back->now_ns - nominations->freed_ns >= GS_NOMINATION_FREED_NS) {
-        gs_nominations_forget_freed(nominations);
-        gs_reservations_end_nomination(back->service, waiter);
+    struct gs_service *service = back->service;
+    const int64_t now_ns = back->now_ns;
+    const bool claimed = claimed_node(service, waiter->uid) != NULL;
+    if (waiter->freed && now_ns - waiter->freed_ns >= GS_NOMINATION_FREED_NS) {
+        free(gs_steal(&waiter->freed));
+        gs_reservations_end_nomination(service, waiter);
     }
-    if (nominations->node && (claimed || is_over(back->service, waiter, back->now_ns))) {
-        uint32_t slot = gs_ledger_hold_slot(back->service->ledger, waiter->pod->uid);
+    if (waiter->node && (claimed || is_over(service, waiter, now_ns))) {
+        const uint32_t slot = gs_ledger_hold_slot(service->ledger, waiter->uid);
         if (!claimed && slot != GS_INDEX_NONE)
-            note_vain(back->service, slot, back->now_ns);
-        gs_reservations_end_nomination(back->service, waiter);
+            note_vain(service, slot, now_ns);
+        gs_reservations_end_nomination(service, waiter);
     }
-    GS_INVARIANT(!nominations->node || holds_place(&back->service->store, waiter),
+    GS_INVARIANT(!waiter->node || has_reservation(service, waiter),
                  "the ledger has the reservation of every current nomination");
-    if (waiter->pod->offer[0] || back->now_ns - nominations->since_ns >= 2 * GS_NOMINATION_NS)
-        nominations->awaited = false; /* it was shown, or was not carried out */
+    if (waiter->pod.offer[0] || now_ns - waiter->nominated_ns >= 2 * GS_NOMINATION_NS)
+        waiter->awaited = false; /* it was shown, or was not carried out */
     if (!back->answers)
-        return true;
-    back->outstanding +=
-        nominations->awaited || (is_marked(waiter) && !is_kept(back->service, waiter));
-    if (back->now_ns < nominations->retry_ns ||
-        atomic_load(&back->service->patches.lanes[GS_PATCH_TAKE_BACK][ns % GS_SHARES].jobs) >=
-            BACK_PER_NAMESPACE ||
-        !is_due_back(back->service, waiter))
-        return true;
-    nominations->retry_ns = back->now_ns + RETRY_NS;
-    gs_patches_add(&back->service->patches, GS_PATCH_TAKE_BACK, ns, waiter->pod->uid, take_back);
-    return true;
+        return;
+    back->outstanding += waiter->awaited || (is_marked(waiter) && !is_kept(service, waiter));
+    const uint64_t ns = gs_hash_text(waiter->pod.ns);
+    if (now_ns < waiter->retry_ns || !is_due_back(service, waiter) ||
+        atomic_load(&service->patches.lanes[GS_PATCH_TAKE_BACK][ns % GS_SHARES].jobs) >=
+            BACK_PER_NAMESPACE)
+        return;
+    waiter->retry_ns = now_ns + RETRY_NS;
+    gs_patches_add(&service->patches, GS_PATCH_TAKE_BACK, ns, waiter->uid, take_back);
 }
 
 void gs_nominations_tick(struct gs_service *service, int64_t now_ns)
 {
     struct back back = {
         .service = service, .now_ns = now_ns, .answers = !gs_service_refuses(service)};
-    if (!gs_pending_nominated(service->pending)) {
-        atomic_store(&service->nominations_out, 0);
-        return;
+    if (gs_pending_nominated(service->pending)) {
+        gs_store_write(&service->store);
+        gs_pending_each_nominated(service->pending, look_back, &back);
+        gs_store_unlock(&service->store);
     }
-    gs_store_write(&service->store);
-    gs_pending_each_nominated(service->pending, look_back, &back);
-    gs_store_unlock(&service->store);
     atomic_store(&service->nominations_out, back.outstanding);
 }

@@ -67,7 +67,7 @@ struct gs_pending_stats {
     uint32_t
         unevaluated; /* pods without scheduling gates about which no scheduler asked this service */
     uint64_t dropped;            /* so far, because the table was full */
-    int64_t unevaluated_since_s; /* the oldest one's creation, Unix seconds; 0: none */
+    int64_t unevaluated_since_s; /* the oldest one's creation, Unix seconds; INT64_MAX: none */
 };
 void gs_pending_stats(struct gs_pending *pending, int64_t now_ns, struct gs_pending_stats *ret);
 
@@ -120,69 +120,22 @@ struct gs_nominated_nodes {
     uint32_t cap;
 };
 
-/* Of one waiting pod. */
-struct gs_nominations {
-    char *freed;      /* where victims of its preemption went; NULL */
-    int64_t freed_ns; /* the first of them */
-    char *node;       /* where it is nominated; NULL: nowhere */
-    int64_t since_ns; /* that was decided */
-    bool refused;     /* by filter, of this process: kube-scheduler asks here */
-    bool failed;      /* kube-scheduler tried that node, and did not take it */
-    bool awaited;     /* it was written, and the watch has not shown it */
-    bool left;        /* kube-scheduler may have nominated it to the marked node itself */
-    bool evicts;      /* preempt named nodes, and it was not refused since: kube-scheduler is about
-                         to nominate it to one of them */
-    bool owed;        /* preempt named nobody for its sake: requeued when it is over */
-    bool cleaned;     /* a mark without its nomination was taken off */
-    uint32_t questions; /* of preempt, so answered, … */
-    int64_t first_ns;   /* … the first of them */
-    uint64_t stale;     /* the revision on which a patch was decided in vain; 0: none */
-    int64_t retry_ns;   /* no taking back before */
-    struct gs_tried {
-        uint32_t slot;
-        uint64_t print; /* of the node, as it was */
-    } * tried;          /* of the nodes that it was nominated to, the last ones */
-    uint32_t tried_count;
-};
-
 enum { GS_NODE_NAME_BYTES = 254 };
 
-static inline void gs_nominations_release(struct gs_nominations *nominations)
-{
-    free(nominations->freed);
-    free(nominations->node);
-    free(nominations->tried);
-}
-
-static inline void gs_nominations_forget_freed(struct gs_nominations *nominations)
-{
-    free(nominations->freed);
-    nominations->freed = NULL;
-}
-
-/* The ledger has a reservation for its sake. */
-static inline bool gs_nominations_hold(const struct gs_nominations *nominations)
-{
-    return nominations->freed || nominations->node;
-}
-
-/* It is to be found by gs_pending_each_nominated(). */
-static inline bool gs_nominations_concern(const struct gs_nominations *nominations,
-                                          const struct gs_pod *pod)
-{
-    return gs_nominations_hold(nominations) || nominations->awaited || pod->offer[0];
-}
-
-/* A pod as the requeuer sees it; lent while the table is locked. */
+/* A pod that is not bound; lent while the table is locked. */
 struct gs_waiter {
-    bool waits; /* since a refusal, for memory or for kube-scheduler to look again */
-    const struct gs_pod *pod;
+    struct gs_pod pod;
+    bool shown; /* by the watch; else filter alone told of it */
+
+    /* Waiting and requeueing. */
+    bool waits;              /* since a refusal, for memory or for kube-scheduler to look again */
+    enum gs_reason why;      /* of its last refusal; GS_FITS: none is known */
+    int64_t since_ns;        /* its first refusal; 0: none */
     uint64_t epoch;          /* of its last refusal; 0: it was none for want of memory */
     int64_t refused_ns;      /* time of its last refusal */
     uint32_t slot;           /* node where it may fit now, or GS_INDEX_NONE */
     uint64_t compared;       /* with the nodes whose last gain is up to here; 0: never */
     uint32_t turn;           /* of its namespace, in which it was compared last */
-    bool shown;              /* by the watch; else filter alone told of it */
     bool anywhere;           /* every node is to be looked at: room need not have come free */
     int64_t named_ns;        /* filter named a node for it last; 0: never */
     int64_t last_requeue_ns; /* 0: never requeued */
@@ -190,18 +143,56 @@ struct gs_waiter {
     uint32_t searches;       /* of all nodes, in vain, in a row; likewise */
     uint32_t search_from;    /* a search that is under way goes on at this slot */
     int64_t search_ns;       /* not before */
-    struct gs_nominations nominations;
+
+    /* What is reserved for it. */
+    char *freed;          /* where victims of its preemption went; NULL */
+    int64_t freed_ns;     /* the first of them */
+    char *node;           /* where it is nominated; NULL: nowhere */
+    int64_t nominated_ns; /* that was decided */
+    bool refused;         /* by filter, of this process: kube-scheduler asks here */
+    bool failed;          /* kube-scheduler tried that node, and did not take it */
+    bool awaited;         /* it was written, and the watch has not shown it */
+    bool left;            /* kube-scheduler may have nominated it to the marked node itself */
+    bool evicts;          /* preempt named nodes, and it was not refused since: kube-scheduler is
+                             about to nominate it to one of them */
+    bool owed;            /* preempt named nobody for its sake: requeued when it is over */
+    bool cleaned;         /* a mark without its nomination was taken off */
+    uint32_t questions;   /* of preempt, so answered, … */
+    int64_t question_ns;  /* … the first of them */
+    uint64_t stale;       /* the revision on which a patch was decided in vain; 0: none */
+    int64_t retry_ns;     /* no taking back before */
+    struct gs_tried {
+        uint32_t slot;
+        uint64_t print; /* of the node, as it was */
+    } * tried;          /* of the nodes that it was nominated to, the last ones */
+    uint32_t tried_count;
+
+    /* The table's own. */
+    uint64_t seen; /* in this of the lists */
+    size_t bytes;
+    bool listed; /* among the nominated */
+    struct gs_waiter *prev_waiting, *next_waiting;
+    struct gs_waiter *prev_unseen, *next_unseen;
+    struct gs_waiter *prev_nominated, *next_nominated;
+    struct gs_waiter *prev_share, *next_share;
+    UT_hash_handle hh;
+    char uid[];
 };
 
-/* The pod as the requeuer sees it, with the table locked until gs_pending_unlock(); NULL: it is not
- * known, and nothing is locked. */
+/* The ledger has a reservation of ours for it. */
+static inline bool gs_waiter_reserves(const struct gs_waiter *waiter)
+{
+    return waiter->freed || waiter->node;
+}
+
+/* NULL: it is not known. The table is locked until gs_pending_unlock(), which NULL is fine for. */
 struct gs_waiter *gs_pending_lock(struct gs_pending *pending, const char *uid);
-void gs_pending_unlock(struct gs_pending *pending, const struct gs_waiter *waiter);
+void gs_pending_unlock(struct gs_pending *pending, struct gs_waiter *waiter);
 
 /* Calls each for every pod that is nominated here or bears the mark, with the table locked;
  * whether there is any. each may end or begin nominations. */
 void gs_pending_each_nominated(struct gs_pending *pending,
-                               bool (*each)(void *ctx, struct gs_waiter *waiter), void *ctx);
+                               void (*each)(void *ctx, struct gs_waiter *waiter), void *ctx);
 bool gs_pending_nominated(struct gs_pending *pending);
 
 /*

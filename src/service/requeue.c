@@ -44,13 +44,13 @@ static bool fits_now(const struct gs_service *service, const struct gs_waiter *w
         return false;
     const struct gs_node_view *view = gs_ledger_view_at(store->cluster.ledger, slot);
     return view && gs_fit_beside_holds(store->cluster.ledger, view, ask, room, NULL) == GS_FITS &&
-           gs_eligible_perhaps(gs_node_facts_eligible(&store->cluster.facts, slot, waiter->pod));
+           gs_eligible_perhaps(gs_node_facts_eligible(&store->cluster.facts, slot, &waiter->pod));
 }
 
 /* It gained room since the pod was refused, and not what the pod or its group gave up itself. */
 static bool gained(const struct gs_store *store, const struct gs_waiter *waiter, uint32_t slot)
 {
-    const struct gs_pod *pod = waiter->pod;
+    const struct gs_pod *pod = &waiter->pod;
     const struct gs_gain gain = gs_store_gain(store, slot);
     const bool own = gain.owner && (gain.owner == gs_hash_text(pod->uid) ||
                                     gain.owner == gs_pod_name_hash(pod->ns, pod->group));
@@ -65,11 +65,10 @@ static void find_anywhere(struct round *round, struct gs_waiter *waiter, const s
     const struct gs_service *service = round->service;
     const bool nominates = waiter->epoch && gs_nominations_may(service, waiter);
     const bool never_nominated =
-        waiter->pod->never_preempts || gs_gang_reservations_concern(waiter->pod);
+        waiter->pod.never_preempts || gs_gang_reservations_concern(&waiter->pod);
     if (waiter->epoch && !nominates && !(never_nominated && atomic_load(&service->nominates))) {
         waiter->search_from = 0;
-    } else if (waiter->search_from || waiter->nominations.owed ||
-               round->now_ns >= waiter->search_ns) {
+    } else if (waiter->search_from || waiter->owed || round->now_ns >= waiter->search_ns) {
         const int64_t before = *left < round->work ? *left : round->work;
         int64_t work = before;
         uint32_t from = waiter->search_from;
@@ -95,7 +94,7 @@ static void find_anywhere(struct round *round, struct gs_waiter *waiter, const s
 static uint32_t find_gained(struct round *round, struct gs_waiter *waiter, const struct gs_ask *ask)
 {
     const struct gs_store *store = &round->service->store;
-    const int64_t rules_work = gs_nominations_rules_work(waiter->pod);
+    const int64_t rules_work = gs_nominations_rules_work(&waiter->pod);
     uint32_t slot = gs_store_gain_after(store, waiter->compared, &round->work);
     while (slot != GS_INDEX_NONE) {
         waiter->compared = store->gained[slot].at;
@@ -121,7 +120,7 @@ static void find_node(struct round *round, struct gs_waiter *waiter, int64_t *se
         waiter->compared = store->frees;
     if (waiter->slot == GS_INDEX_NONE && !waiter->anywhere && waiter->compared == store->frees)
         return;
-    gs_ask_of_pod(&ask, waiter->pod);
+    gs_ask_of_pod(&ask, &waiter->pod);
     gs_ask_match(&ask, store->cluster.ledger, &match);
     /* the longest lists take as long as some hundred nodes per model */
     if (!ask.broken)
@@ -156,7 +155,7 @@ static void take_turn(struct round *round, struct gs_waiter *waiter, struct gs_t
 static int64_t due_ns(const struct gs_waiter *waiter)
 {
     int64_t due = waiter->refused_ns + SETTLE_NS;
-    if (waiter->requeues && !waiter->nominations.owed) {
+    if (waiter->requeues && !waiter->owed) {
         int64_t again = waiter->last_requeue_ns + pause_ns(waiter->requeues);
         due = again > due ? again : due;
     }
@@ -166,25 +165,24 @@ static int64_t due_ns(const struct gs_waiter *waiter)
 /* Its preemption was held up, and that is over: there is no node for it, or no time. */
 static bool is_owed(const struct gs_waiter *waiter, int64_t now_ns)
 {
-    const struct gs_nominations *nominations = &waiter->nominations;
-    return nominations->owed && waiter->refused_ns + SETTLE_NS <= now_ns &&
-           (now_ns - nominations->first_ns >= GS_NOMINATION_NS ||
-            (!nominations->node && waiter->slot == GS_INDEX_NONE && !waiter->anywhere));
+    return waiter->owed && waiter->refused_ns + SETTLE_NS <= now_ns &&
+           (now_ns - waiter->question_ns >= GS_NOMINATION_NS ||
+            (!waiter->node && waiter->slot == GS_INDEX_NONE && !waiter->anywhere));
 }
 
 /* Not while filter alone told of it: whoever reaches the port may name any pod there. */
 static bool is_due(const struct gs_waiter *waiter, int64_t now_ns)
 {
     return waiter->shown &&
-           (is_owed(waiter, now_ns) || (!waiter->nominations.node &&
-                                        waiter->slot != GS_INDEX_NONE && due_ns(waiter) <= now_ns));
+           (is_owed(waiter, now_ns) ||
+            (!waiter->node && waiter->slot != GS_INDEX_NONE && due_ns(waiter) <= now_ns));
 }
 
 /* A patch would make nobody look at it, or is not needed. */
 static bool is_passed_over(struct gs_service *service, const struct gs_waiter *waiter,
                            int64_t now_ns)
 {
-    const struct gs_pod *pod = waiter->pod;
+    const struct gs_pod *pod = &waiter->pod;
     return pod->gated || (waiter->named_ns && now_ns - waiter->named_ns < NAMED_NS) ||
            !gs_scheduler_activity_knows(&service->schedulers, service->config.scheduler_name,
                                         pod->scheduler_name);
@@ -194,24 +192,24 @@ static bool consider(void *ctx, struct gs_waiter *waiter)
 {
     struct round *round = ctx;
     const struct gs_store *store = &round->service->store;
-    const uint32_t share = gs_share_of(waiter->pod->ns);
+    const uint32_t share = gs_share_of(waiter->pod.ns);
     round->work -= WORK_PER_WAITER;
     if (is_passed_over(round->service, waiter, round->now_ns))
         return round->work > 0;
-    if (!waiter->nominations.node && !gs_nominations_wait(waiter))
+    if (!waiter->node && !gs_nominations_wait(waiter))
         take_turn(round, waiter, &round->requeue->turns[share]);
     if (!is_due(waiter, round->now_ns) ||
         atomic_load(&round->service->patches.lanes[GS_PATCH_REQUEUE][share].jobs))
         return round->work > 0;
     struct due *due = gs_arena_alloc(&round->requeue->arena, sizeof(*due));
-    const char *uid = gs_arena_strdup(&round->requeue->arena, waiter->pod->uid);
+    const char *uid = gs_arena_strdup(&round->requeue->arena, waiter->uid);
     if (!due || !uid)
         return false;
     *due = (struct due){.next = round->requeue->due,
                         .uid = uid,
-                        .ns = gs_hash_text(waiter->pod->ns),
+                        .ns = gs_hash_text(waiter->pod.ns),
                         .gained = waiter->epoch ? gs_store_gain(store, waiter->slot).at : 0,
-                        .priority = waiter->pod->priority,
+                        .priority = waiter->pod.priority,
                         .requeues = waiter->requeues,
                         .owed = is_owed(waiter, round->now_ns)};
     round->requeue->due = due;
@@ -274,25 +272,24 @@ static const char *decide(struct gs_service *service, struct gs_waiter *waiter, 
                           char node[GS_NODE_NAME_BYTES])
 {
     const int64_t now_ns = gs_service_now(service);
-    struct gs_nominations *nominations = &waiter->nominations;
     const bool owed = is_owed(waiter, now_ns);
     struct gs_ask ask;
-    gs_ask_of_pod(&ask, waiter->pod);
+    gs_ask_of_pod(&ask, &waiter->pod);
     /* others may have been nominated to its place meanwhile */
     if (!waiter->waits || !is_due(waiter, now_ns) ||
         (!owed && !fits_now(service, waiter, &ask, waiter->slot)) ||
-        gs_pod_copy(ret, waiter->pod) < 0)
+        gs_pod_copy(ret, &waiter->pod) < 0)
         return NULL;
     waiter->last_requeue_ns = now_ns;
     waiter->requeues++;
     if (owed) {
-        nominations->owed = false;
+        waiter->owed = false;
         return "its preemption may proceed";
     }
     if (!waiter->epoch)
         return unevaluated;
     if (gs_nominations_decide(service, waiter, now_ns))
-        snprintf(node, GS_NODE_NAME_BYTES, "%s", nominations->node);
+        snprintf(node, GS_NODE_NAME_BYTES, "%s", waiter->node);
     return "a node gained enough free memory since the pod was rejected, or was not evaluated";
 }
 
@@ -332,8 +329,7 @@ static void requeue_pod(struct gs_service *service, const char *uid)
     gs_store_write(&service->store);
     struct gs_waiter *waiter = gs_pending_lock(service->pending, uid);
     const char *why = waiter ? decide(service, waiter, &pod, node) : NULL;
-    if (waiter)
-        gs_pending_unlock(service->pending, waiter);
+    gs_pending_unlock(service->pending, waiter);
     gs_store_unlock(&service->store);
     if (why)
         write_requeue(service, &pod, node, why);

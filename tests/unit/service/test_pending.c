@@ -55,8 +55,8 @@ static void show(const char *uid)
 static bool see(void *ctx, struct gs_waiter *waiter)
 {
     const char *end = ctx;
-    strncat(seen, waiter->pod->uid, 1);
-    return !end || strcmp(waiter->pod->uid, end) != 0;
+    strncat(seen, waiter->pod.uid, 1);
+    return !end || strcmp(waiter->pod.uid, end) != 0;
 }
 
 /* The first part of a pass over a, b, c, d looks at two; then `change` happens to pod `uid`. */
@@ -208,7 +208,7 @@ static void in_a_full_table_the_largest_namespace_makes_room(void **state)
     for (; stats_now().bytes + 4 * EACH <= GS_PENDING_BYTES_MAX; all++)
         put_large(all % 4 ? "most" : less, all);
     struct gs_waiter *reserved = gs_pending_lock(pending, "most-1");
-    reserved->nominations.freed = strdup("n1");
+    reserved->freed = strdup("n1");
     gs_pending_unlock(pending, reserved);
     assert_true(put_large(third, 0));
     assert_false(put_large("most", all));
