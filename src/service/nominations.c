@@ -114,11 +114,10 @@ bool gs_nominations_may(const struct gs_service *service, const struct gs_waiter
 static bool is_paused(const struct gs_service *service, uint32_t slot, int64_t now_ns)
 {
     const struct gs_nominated_nodes *all = &service->nominated_nodes;
-    const struct gs_nominated_node *node = slot < all->cap ? &all->nodes[slot] : NULL;
-    if (!node || node->vain < GS_NOMINATIONS_VAIN)
-        return false;
-    int64_t pause_ns = (node->vain - GS_NOMINATIONS_VAIN + 1) * GS_NOMINATION_NS;
-    return now_ns - node->vain_ns <
+    const struct gs_nominated_node node =
+        slot < all->cap ? all->nodes[slot] : (struct gs_nominated_node){0};
+    const int64_t pause_ns = ((int64_t)node.vain - GS_NOMINATIONS_VAIN + 1) * GS_NOMINATION_NS;
+    return now_ns - node.vain_ns <
            (pause_ns < GS_NOMINATIONS_PAUSE_NS ? pause_ns : GS_NOMINATIONS_PAUSE_NS);
 }
 
@@ -128,8 +127,8 @@ static void note_vain(struct gs_service *service, uint32_t slot, int64_t now_ns)
     if (!gs_array_reach(&all->nodes, &all->cap, slot, sizeof(*all->nodes)))
         return; /* nominations go on */
     struct gs_nominated_node *node = &all->nodes[slot];
-    bool in_a_row = now_ns - node->vain_ns < GS_NOMINATIONS_PAUSE_NS;
-    *node = (struct gs_nominated_node){in_a_row ? node->vain + 1 : 1, now_ns};
+    node->vain = now_ns - node->vain_ns < GS_NOMINATIONS_PAUSE_NS ? node->vain + 1 : 1;
+    node->vain_ns = now_ns;
 }
 
 void gs_nominations_bound(struct gs_service *service, uint32_t slot)
@@ -302,16 +301,16 @@ enum gs_nomination_sent gs_nominations_send(struct gs_service *service, const st
 static bool is_over(const struct gs_service *service, const struct gs_waiter *waiter,
                     int64_t now_ns)
 {
-    const struct gs_store *store = &service->store;
-    const struct gs_node_view *view = gs_store_view(store, waiter->node);
+    const struct gs_node_view *view = gs_store_view(&service->store, waiter->node);
     struct gs_gpu_state room[GS_GPUS_MAX];
     struct gs_ask ask;
     if (waiter->failed || now_ns - waiter->nominated_ns >= GS_NOMINATION_NS || !view ||
         !may_be_nominated(service, waiter))
         return true;
     gs_ask_of_pod(&ask, &waiter->pod);
-    return gs_fit_beside_holds(store->cluster.ledger, view, &ask, room, NULL) != GS_FITS ||
-           gs_node_facts_eligible(&store->cluster.facts, view->slot, &waiter->pod) != GS_ELIGIBLE;
+    return gs_fit_beside_holds(service->ledger, view, &ask, room, NULL) != GS_FITS ||
+           gs_node_facts_eligible(&service->store.cluster.facts, view->slot, &waiter->pod) !=
+               GS_ELIGIBLE;
 }
 
 /* The mark stays while a bind to that node has no answer, or where nobody may be nominated. */

@@ -278,7 +278,7 @@ enum {
 };
 
 /* Of the thread that requeues, alone. */
-struct due;
+struct gs_due;
 struct gs_requeue {
     /* A pass over the waiting pods, which may take several ticks. */
     bool under_way;
@@ -288,12 +288,12 @@ struct gs_requeue {
         uint32_t turn;          /* over when all of its pods had it */
         bool more;              /* some had not, in this pass */
     } turns[GS_SHARES];         /* of namespaces, by hash */
-    struct due *due;            /* in the arena */
-    uint32_t due_count;
+    struct gs_due *due;
+    uint32_t due_count, due_cap;
 
     atomic_bool said_unevaluated; /* of pods that no scheduler evaluates one line is enough */
     uint64_t last_ns;             /* hash of the namespace whose turn it was last */
-    struct gs_arena arena;        /* of one pass */
+    struct gs_arena arena;        /* of one pass: UIDs */
 };
 
 void gs_requeue_tick(struct gs_service *service, int64_t now_ns);

@@ -10,8 +10,7 @@ enum { DOUBLINGS_MAX = 6, DOUBLINGS_AFTER_GAIN = 2 };
 #define NAMED_NS       (1 * GS_NS_PER_S)
 
 /* A pod that is due, of this pass's arena. */
-struct due {
-    struct due *next;
+struct gs_due {
     const char *uid;
     uint64_t ns; /* hash of its namespace */
     uint64_t gained;
@@ -23,7 +22,6 @@ struct due {
 
 struct round {
     struct gs_service *service;
-    struct gs_requeue *requeue;
     int64_t now_ns;
     int64_t work; /* nodes, rules and pods that may be looked at still under this lock */
 };
@@ -38,13 +36,13 @@ static int64_t pause_ns(uint32_t times)
 static bool fits_now(const struct gs_service *service, const struct gs_waiter *waiter,
                      const struct gs_ask *ask, uint32_t slot)
 {
-    const struct gs_store *store = &service->store;
+    const struct gs_ledger *ledger = service->ledger;
     struct gs_gpu_state room[GS_GPUS_MAX];
-    if (slot >= gs_ledger_slots(store->cluster.ledger))
-        return false;
-    const struct gs_node_view *view = gs_ledger_view_at(store->cluster.ledger, slot);
-    return view && gs_fit_beside_holds(store->cluster.ledger, view, ask, room, NULL) == GS_FITS &&
-           gs_eligible_perhaps(gs_node_facts_eligible(&store->cluster.facts, slot, &waiter->pod));
+    const struct gs_node_view *view =
+        slot < gs_ledger_slots(ledger) ? gs_ledger_view_at(ledger, slot) : NULL;
+    return view && gs_fit_beside_holds(ledger, view, ask, room, NULL) == GS_FITS &&
+           gs_eligible_perhaps(
+               gs_node_facts_eligible(&service->store.cluster.facts, slot, &waiter->pod));
 }
 
 /* It gained room since the pod was refused, and not what the pod or its group gave up itself. */
@@ -69,19 +67,18 @@ static void find_anywhere(struct round *round, struct gs_waiter *waiter, const s
     if (waiter->epoch && !nominates && !(never_nominated && atomic_load(&service->nominates))) {
         waiter->search_from = 0;
     } else if (waiter->search_from || waiter->owed || round->now_ns >= waiter->search_ns) {
-        const int64_t before = *left < round->work ? *left : round->work;
-        int64_t work = before;
-        uint32_t from = waiter->search_from;
-        waiter->slot = gs_nominations_find(
-            service, waiter, ask, nominates ? gs_nominations_take : fits_now, &from, &work);
-        waiter->search_from = from;
-        *left -= before - work;
-        round->work -= before - work;
-        if (before <= 0)
+        const int64_t most = *left < round->work ? *left : round->work;
+        int64_t work = most;
+        if (most <= 0)
             return; /* not looked at */
+        waiter->slot =
+            gs_nominations_find(service, waiter, ask, nominates ? gs_nominations_take : fits_now,
+                                &waiter->search_from, &work);
+        *left -= most - work;
+        round->work -= most - work;
         if (waiter->slot != GS_INDEX_NONE)
             waiter->searches = 0;
-        else if (!from)
+        else if (!waiter->search_from)
             waiter->search_ns = round->now_ns + pause_ns(++waiter->searches);
     }
     /* one that the watch has not shown yet is nominated when it has */
@@ -113,20 +110,21 @@ static uint32_t find_gained(struct round *round, struct gs_waiter *waiter, const
  * memory. */
 static void find_node(struct round *round, struct gs_waiter *waiter, int64_t *searches)
 {
-    const struct gs_store *store = &round->service->store;
+    const struct gs_service *service = round->service;
+    const uint64_t frees = service->store.frees;
     struct gs_ask ask;
     struct gs_match match;
     if (!waiter->compared)
-        waiter->compared = store->frees;
-    if (waiter->slot == GS_INDEX_NONE && !waiter->anywhere && waiter->compared == store->frees)
+        waiter->compared = frees;
+    if (waiter->slot == GS_INDEX_NONE && !waiter->anywhere && waiter->compared == frees)
         return;
     gs_ask_of_pod(&ask, &waiter->pod);
-    gs_ask_match(&ask, store->cluster.ledger, &match);
+    gs_ask_match(&ask, service->ledger, &match);
     /* the longest lists take as long as some hundred nodes per model */
     if (!ask.broken)
-        round->work -= gs_ledger_model_count(store->cluster.ledger) *
+        round->work -= gs_ledger_model_count(service->ledger) *
                        (int64_t)(ask.model.len + ask.model_deny.len) / 2;
-    if (waiter->slot != GS_INDEX_NONE && fits_now(round->service, waiter, &ask, waiter->slot))
+    if (waiter->slot != GS_INDEX_NONE && fits_now(service, waiter, &ask, waiter->slot))
         return;
     /* where somebody else took its node, another may have gained with it */
     waiter->slot = find_gained(round, waiter, &ask);
@@ -191,29 +189,28 @@ static bool is_passed_over(struct gs_service *service, const struct gs_waiter *w
 static bool consider(void *ctx, struct gs_waiter *waiter)
 {
     struct round *round = ctx;
+    struct gs_requeue *requeue = &round->service->requeue;
     const struct gs_store *store = &round->service->store;
     const uint32_t share = gs_share_of(waiter->pod.ns);
     round->work -= WORK_PER_WAITER;
     if (is_passed_over(round->service, waiter, round->now_ns))
         return round->work > 0;
     if (!waiter->node && !gs_nominations_wait(waiter))
-        take_turn(round, waiter, &round->requeue->turns[share]);
+        take_turn(round, waiter, &requeue->turns[share]);
     if (!is_due(waiter, round->now_ns) ||
         atomic_load(&round->service->patches.lanes[GS_PATCH_REQUEUE][share].jobs))
         return round->work > 0;
-    struct due *due = gs_arena_alloc(&round->requeue->arena, sizeof(*due));
-    const char *uid = gs_arena_strdup(&round->requeue->arena, waiter->uid);
-    if (!due || !uid)
+    const char *uid = gs_arena_strdup(&requeue->arena, waiter->uid);
+    if (!uid || !gs_array_reach(&requeue->due, &requeue->due_cap, requeue->due_count,
+                                sizeof(*requeue->due)))
         return false;
-    *due = (struct due){.next = round->requeue->due,
-                        .uid = uid,
-                        .ns = gs_hash_text(waiter->pod.ns),
+    requeue->due[requeue->due_count++] =
+        (struct gs_due){.uid = uid,
+                        .ns = gs_hash_text(waiter->pod.ns) - requeue->last_ns - 1,
                         .gained = waiter->epoch ? gs_store_gain(store, waiter->slot).at : 0,
                         .priority = waiter->pod.priority,
                         .requeues = waiter->requeues,
                         .owed = is_owed(waiter, round->now_ns)};
-    round->requeue->due = due;
-    round->requeue->due_count++;
     return round->work > 0;
 }
 
@@ -224,17 +221,17 @@ static bool consider(void *ctx, struct gs_waiter *waiter)
 
 static int by_least_requeues(const void *a, const void *b)
 {
-    const struct due *one = *(struct due *const *)a, *other = *(struct due *const *)b;
+    const struct gs_due *one = a, *other = b;
     LESS_FIRST(one->requeues, other->requeues);
     LESS_FIRST(other->gained, one->gained);
     LESS_FIRST(other->priority, one->priority);
     return 0;
 }
 
-/* ns counts from the one whose turn it was last. Of a namespace in one order while no ranks are. */
+/* Of a namespace in one order while no ranks are. */
 static int by_turn(const void *a, const void *b)
 {
-    const struct due *one = *(struct due *const *)a, *other = *(struct due *const *)b;
+    const struct gs_due *one = a, *other = b;
     LESS_FIRST(other->owed, one->owed);
     LESS_FIRST(other->priority, one->priority);
     LESS_FIRST(one->rank, other->rank);
@@ -243,24 +240,18 @@ static int by_turn(const void *a, const void *b)
 }
 
 /* The order in which they are requeued, so many at its head by turns. */
-static struct due **in_order(struct gs_requeue *requeue, uint32_t head)
+static void sort(struct gs_due *all, uint32_t count, uint32_t head)
 {
-    uint32_t count = requeue->due_count, at = 0;
-    struct due **all = gs_arena_calloc(&requeue->arena, count, sizeof(struct due *));
-    if (!all)
-        return NULL;
-    for (struct due *due = requeue->due; due; due = due->next)
-        (all[at++] = due)->ns -= requeue->last_ns + 1;
-    qsort(all, count, sizeof(struct due *), by_turn);
-    for (uint32_t i = 0; i < count; i++) {
-        bool same = i && all[i]->owed == all[i - 1]->owed &&
-                    all[i]->priority == all[i - 1]->priority && all[i]->ns == all[i - 1]->ns;
-        all[i]->rank = same ? all[i - 1]->rank + 1 : 0;
+    qsort(all, count, sizeof(*all), by_turn);
+    for (uint32_t i = 1; i < count; i++) {
+        const struct gs_due *before = &all[i - 1];
+        bool same = all[i].owed == before->owed && all[i].priority == before->priority &&
+                    all[i].ns == before->ns;
+        all[i].rank = same ? before->rank + 1 : 0;
     }
-    qsort(all, count, sizeof(struct due *), by_turn);
+    qsort(all, count, sizeof(*all), by_turn);
     if (count > head + 1)
-        qsort(all + head, count - head, sizeof(struct due *), by_least_requeues);
-    return all;
+        qsort(all + head, count - head, sizeof(*all), by_least_requeues);
 }
 
 static const char unevaluated[] =
@@ -307,15 +298,15 @@ static void write_requeue(struct gs_service *service, const struct gs_pod *pod, 
         if (sent != GS_NOMINATION_REFUSED)
             return;
     }
-    if (gs_patch_pod(service, pod, NULL, &annotation, 1, NULL, &err) < 0) {
+    const bool sent = gs_patch_pod(service, pod, NULL, &annotation, 1, NULL, &err) == 0;
+    atomic_fetch_add(sent ? &service->requeues : &service->requeue_failures, 1);
+    if (!sent) {
         /* of a pod that is no more, or was created anew meanwhile, that is no bad news */
         bool gone = err.code == GS_ENOENT || err.code == GS_ECONFLICT;
-        atomic_fetch_add(&service->requeue_failures, 1);
         gs_log(gone ? GS_LOG_DEBUG : GS_LOG_WARN, "cannot requeue pod", GS_POD_FIELDS(pod),
                GS_STR("error", err.msg));
         return;
     }
-    atomic_fetch_add(&service->requeues, 1);
     gs_log(why == unevaluated && service->requeue.said_unevaluated ? GS_LOG_DEBUG : GS_LOG_INFO,
            "pod requeued", GS_POD_FIELDS(pod), GS_STR("reason", why));
     service->requeue.said_unevaluated = why == unevaluated;
@@ -343,25 +334,25 @@ static void queue_due(struct gs_service *service)
     struct gs_requeue *requeue = &service->requeue;
     const uint32_t requeues = requeue->ticks * GS_REQUEUES_PER_TICK;
     const uint32_t head = requeues - requeues / GS_REQUEUES_PER_TICK;
-    struct due **all = in_order(requeue, head);
-    const uint64_t before = requeue->last_ns;
-    for (uint32_t i = 0; all && i < requeue->due_count && i < requeues; i++) {
-        const uint64_t ns = before + all[i]->ns + 1;
+    const uint64_t first_ns = requeue->last_ns + 1;
+    if (requeue->due_count)
+        sort(requeue->due, requeue->due_count, head);
+    for (uint32_t i = 0; i < requeue->due_count && i < requeues; i++) {
+        const uint64_t ns = first_ns + requeue->due[i].ns;
         if (i < head)
             requeue->last_ns = ns;
-        gs_patches_add(&service->patches, GS_PATCH_REQUEUE, ns, all[i]->uid, requeue_pod);
+        gs_patches_add(&service->patches, GS_PATCH_REQUEUE, ns, requeue->due[i].uid, requeue_pod);
     }
 }
 
 void gs_requeue_tick(struct gs_service *service, int64_t now_ns)
 {
     struct gs_requeue *requeue = &service->requeue;
-    struct round round = {.service = service, .requeue = requeue, .now_ns = now_ns};
+    struct round round = {.service = service, .now_ns = now_ns};
     int64_t work = GS_NODES_PER_TICK;
     if (!requeue->under_way) {
         gs_pending_first_waiter(service->pending, now_ns);
         gs_arena_reset(&requeue->arena);
-        requeue->due = NULL;
         requeue->due_count = requeue->ticks = 0;
         for (uint32_t i = 0; i < GS_SHARES; i++)
             requeue->turns[i] =

@@ -62,6 +62,7 @@ void gs_service_free(struct gs_service *service)
     gs_new_nodes_release(&service->new_nodes);
     gs_warnings_release(&service->warnings);
     gs_arena_release(&service->requeue.arena);
+    free(service->requeue.due);
     gs_store_release(&service->store);
     pthread_mutex_destroy(&service->scratch_lock);
     free(service);
