@@ -217,9 +217,8 @@ static bool names_one(const struct gs_eviction_wait *item, const struct gs_slice
     return false;
 }
 
-/* How long may be waited; 0 when there is nothing to wait for. */
-static int64_t patience(struct gs_eviction_waits *eviction_waits, const char *uid,
-                        const struct gs_slice *names, uint32_t count)
+int64_t gs_eviction_waits_left_ns(struct gs_eviction_waits *eviction_waits, const char *uid,
+                                  const struct gs_slice *names, uint32_t count)
 {
     pthread_mutex_lock(&eviction_waits->lock);
     const struct gs_eviction_wait *item = find(eviction_waits, uid);
@@ -229,47 +228,30 @@ static int64_t patience(struct gs_eviction_waits *eviction_waits, const char *ui
     return left_ns;
 }
 
-bool gs_eviction_waits_due(struct gs_eviction_waits *eviction_waits, const char *uid,
-                           const struct gs_slice *names, uint32_t count)
+bool gs_eviction_waits_wait(struct gs_eviction_waits *eviction_waits, struct gs_store *store,
+                            const char *uid, const struct gs_slice *names, uint32_t count,
+                            uint64_t epoch, int64_t *left_ns)
 {
-    return patience(eviction_waits, uid, names, count) > 0;
-}
-
-static void spend(struct gs_eviction_waits *eviction_waits, const char *uid, int64_t spent_ns)
-{
+    const int64_t budget_ns =
+        *left_ns > 0 ? gs_eviction_waits_left_ns(eviction_waits, uid, names, count) : 0;
+    pthread_mutex_lock(&eviction_waits->lock);
+    const bool waits = budget_ns && eviction_waits->waiters < GS_EVICTION_WAITERS_MAX;
+    eviction_waits->waiters += waits; /* workers that wait bind nobody */
+    eviction_waits->waits += waits;
+    pthread_mutex_unlock(&eviction_waits->lock);
+    if (!waits)
+        return false;
+    /* the machine's own time: threads are what is waited for */
+    const int64_t start_ns = gs_clock_now_ns(gs_clock_system());
+    const int64_t longest_ns = budget_ns < *left_ns ? budget_ns : *left_ns;
+    const bool freed = gs_store_wait_freed(store, epoch, start_ns + longest_ns);
+    const int64_t spent_ns = gs_clock_now_ns(gs_clock_system()) - start_ns;
+    *left_ns -= spent_ns;
     pthread_mutex_lock(&eviction_waits->lock);
     struct gs_eviction_wait *item = find(eviction_waits, uid);
     if (item)
         item->left_ns -= spent_ns;
     eviction_waits->waiters--;
     pthread_mutex_unlock(&eviction_waits->lock);
-}
-
-/* Workers that wait bind nobody. spend() ends it. */
-static bool begin_wait(struct gs_eviction_waits *eviction_waits)
-{
-    pthread_mutex_lock(&eviction_waits->lock);
-    bool room = eviction_waits->waiters < GS_EVICTION_WAITERS_MAX;
-    eviction_waits->waiters += room;
-    eviction_waits->waits += room;
-    pthread_mutex_unlock(&eviction_waits->lock);
-    return room;
-}
-
-bool gs_eviction_waits_wait(struct gs_eviction_waits *eviction_waits, struct gs_store *store,
-                            const char *uid, const struct gs_slice *names, uint32_t count,
-                            uint64_t epoch, int64_t *left_ns)
-{
-    int64_t budget_ns = *left_ns > 0 ? patience(eviction_waits, uid, names, count) : 0;
-    if (!budget_ns || !begin_wait(eviction_waits))
-        return false;
-    /* the machine's own time: threads are what is waited for */
-    const struct gs_clock *clock = gs_clock_system();
-    int64_t start_ns = gs_clock_now_ns(clock);
-    int64_t longest_ns = budget_ns < *left_ns ? budget_ns : *left_ns;
-    bool freed = gs_store_wait_freed(store, epoch, start_ns + longest_ns);
-    int64_t spent_ns = gs_clock_now_ns(clock) - start_ns;
-    *left_ns -= spent_ns;
-    spend(eviction_waits, uid, spent_ns);
     return freed;
 }

@@ -207,7 +207,7 @@ static enum gs_filtered judge_after_eviction(struct gs_service *service, struct 
     int64_t left_ns = waits->each_ns;
     struct gs_error err = {0};
     while (args->has_names && !memchr(scratch->verdicts, GS_FITS, count)) {
-        if (!may_sleep && gs_eviction_waits_due(waits, args->pod.uid, args->names, count))
+        if (!may_sleep && gs_eviction_waits_left_ns(waits, args->pod.uid, args->names, count))
             return GS_FILTER_WOULD_SLEEP;
         if (!may_sleep || !gs_eviction_waits_wait(waits, &service->store, args->pod.uid,
                                                   args->names, count, scratch->epoch, &left_ns))

@@ -28,16 +28,22 @@ static struct gs_gang_member *find(const struct gs_gang_reservations *gangs, con
     return member;
 }
 
-static void drop(struct gs_gang_reservations *gangs, struct gs_gang_member *member)
+/* The group goes with its last. */
+static void leave_group(struct gs_gang_reservations *gangs, struct gs_gang_member *member)
 {
     struct gs_gang *group = member->group;
-    HASH_DEL(gangs->members, member);
     DL_DELETE(group->members, member);
     free(member);
     if (group->members)
         return;
     HASH_DEL(gangs->groups, group);
     free(group);
+}
+
+static void drop(struct gs_gang_reservations *gangs, struct gs_gang_member *member)
+{
+    HASH_DEL(gangs->members, member);
+    leave_group(gangs, member);
 }
 
 void gs_gang_reservations_release(struct gs_gang_reservations *gangs)
@@ -71,41 +77,36 @@ static struct gs_gang_member *add(struct gs_service *service, const struct gs_po
 {
     struct gs_gang_reservations *gangs = &service->gangs;
     const size_t len = strlen(pod->uid) + 1;
-    if (HASH_COUNT(gangs->members) >= GS_GANG_RESERVATIONS_MAX)
-        return NULL;
-    struct gs_gang *group = need_group(gangs, pod);
-    struct gs_gang_member *member = group ? calloc(1, sizeof(*member) + len) : NULL;
-    if (member) {
-        memcpy(member->uid, pod->uid, len);
-        HASH_ADD_STR(gangs->members, uid, member);
-    }
-    if (!member || !member->hh.tbl) {
+    const bool room = HASH_COUNT(gangs->members) < GS_GANG_RESERVATIONS_MAX;
+    struct gs_gang_member *member = room ? calloc(1, sizeof(*member) + len) : NULL;
+    struct gs_gang *group = member ? need_group(gangs, pod) : NULL;
+    if (!group) {
         free(member);
-        if (group && !group->members) {
-            HASH_DEL(gangs->groups, group);
-            free(group);
-        }
         return NULL;
     }
+    memcpy(member->uid, pod->uid, len);
     member->group = group;
     member->cycle = group->cycle;
     member->since_ns = group->asked_ns = gs_service_now(service);
     DL_APPEND(group->members, member);
-    return member;
+    HASH_ADD_STR(gangs->members, uid, member);
+    if (member->hh.tbl)
+        return member;
+    leave_group(gangs, member);
+    return NULL;
 }
 
-static bool is_over(const struct gs_service *service, const struct gs_gang_member *member)
+static bool is_reserved(const struct gs_service *service, const struct gs_gang_member *member)
 {
-    return !member->refused && !gs_ledger_promised(service->ledger, member->uid, NULL);
+    return gs_ledger_promised(service->ledger, member->uid, NULL) != 0;
 }
 
-static void free_place(struct gs_service *service, const struct gs_gang_member *member)
+static void free_memory(struct gs_service *service, const struct gs_gang_member *member)
 {
-    struct gs_ledger *ledger = service->ledger;
     uint32_t slot;
-    if (!gs_ledger_promised(ledger, member->uid, &slot))
+    if (!gs_ledger_promised(service->ledger, member->uid, &slot))
         return;
-    gs_ledger_release_hold(ledger, member->uid);
+    gs_ledger_release_hold(service->ledger, member->uid);
     gs_store_freed(&service->store, slot, member->group->name);
     gs_reservations_again(service, member->uid);
 }
@@ -114,10 +115,6 @@ static void free_place(struct gs_service *service, const struct gs_gang_member *
 static void end_group(struct gs_service *service, struct gs_gang *group, uint32_t cycle)
 {
     struct gs_gang_member *member, *next;
-    DL_FOREACH (group->members, member) {
-        if (member->cycle <= cycle)
-            free_place(service, member);
-    }
     group->refused = false;
     for (member = group->members; member; member = next) {
         next = member->next; /* the group goes with its last */
@@ -125,6 +122,7 @@ static void end_group(struct gs_service *service, struct gs_gang *group, uint32_
             group->refused = group->refused || member->refused;
             continue;
         }
+        free_memory(service, member);
         drop(&service->gangs, member);
     }
 }
@@ -132,7 +130,7 @@ static void end_group(struct gs_service *service, struct gs_gang *group, uint32_
 void gs_gang_reservations_asked(struct gs_service *service, const struct gs_pod *pod)
 {
     struct gs_gang_member *member = find(&service->gangs, pod->uid);
-    if (member && is_over(service, member)) {
+    if (member && !member->refused && !is_reserved(service, member)) {
         member->group->cycle++; /* without it: the binds of the others may be under way */
         drop(&service->gangs, member);
     } else if (member) {
@@ -145,23 +143,23 @@ void gs_gang_reservations_unbound(struct gs_service *service, const char *uid)
     gs_store_write(&service->store);
     const struct gs_gang_member *member = find(&service->gangs, uid);
     if (member)
-        free_place(service, member);
+        free_memory(service, member);
     gs_store_unlock(&service->store);
 }
 
 bool gs_gang_reservations_make(struct gs_service *service, const struct gs_pod *pod, uint32_t slot,
                                gs_gpu_mask gpus)
 {
-    const struct gs_ledger *ledger = service->ledger;
     struct gs_claim claim;
-    if (gs_ledger_find_claim(ledger, pod->uid, &claim) ||
+    if (gs_ledger_find_claim(service->ledger, pod->uid, &claim) ||
         gs_cluster_has_ended(&service->store.cluster, pod->uid, false))
         return false;
     struct gs_gang_member *member = add(service, pod);
     /* in place of what it held as a nominated pod */
     if (member && gpus &&
-        gs_reservations_set(service, pod, gs_ledger_node_name(ledger, slot), gpus, NULL) == 0 &&
-        gs_ledger_promised(ledger, pod->uid, NULL))
+        gs_reservations_set(service, pod, gs_ledger_node_name(service->ledger, slot), gpus, NULL) ==
+            0 &&
+        is_reserved(service, member))
         return true;
     if (member)
         drop(&service->gangs, member);
@@ -184,7 +182,7 @@ void gs_gang_reservations_refused(struct gs_service *service, const struct gs_fi
     struct gs_gang_member *member = find(&service->gangs, args->pod.uid);
     if (!member)
         member = add(service, &args->pod);
-    if (member && !gs_ledger_promised(service->ledger, member->uid, NULL))
+    if (member && !is_reserved(service, member))
         member->refused = member->group->refused = true;
     gs_store_unlock(&service->store);
 }
@@ -196,12 +194,12 @@ static uint32_t end_old(struct gs_service *service, struct gs_gang *group, int64
     uint32_t left = 0;
     for (member = group->members; member; member = next) {
         next = member->next; /* the group goes with its last */
-        bool reserved = gs_ledger_promised(service->ledger, member->uid, NULL) != 0;
+        const bool reserved = is_reserved(service, member);
         const bool is_old = now_ns - member->since_ns >= GS_GANG_RESERVATION_NS;
         if (!reserved && (is_old || !member->refused)) {
             drop(&service->gangs, member);
         } else if (is_old) {
-            free_place(service, member);
+            free_memory(service, member);
             member->refused = true;
             member->since_ns = now_ns;
         } else {
@@ -215,7 +213,7 @@ const char *gs_gang_reservations_group(const struct gs_service *service, const c
                                        int64_t *ret_left_ns)
 {
     const struct gs_gang_member *member = find(&service->gangs, uid);
-    if (!member || !gs_ledger_promised(service->ledger, uid, NULL))
+    if (!member || !is_reserved(service, member))
         return NULL;
     const struct gs_gang *group = member->group;
     int64_t until_ns = member->since_ns + GS_GANG_RESERVATION_NS;

@@ -51,39 +51,27 @@ static void print_gpus(struct gs_store *store, struct gs_buf *out)
 enum { NAMESPACES_MAX = 1000, NAMESPACE_BYTES = 64 };
 
 struct namespace_sum {
-    char name[NAMESPACE_BYTES];
+    UT_hash_handle hh;
     uint64_t bytes, pods;
+    char name[NAMESPACE_BYTES];
 };
 
 struct namespaces {
-    struct gs_index by_name; /* into sums */
-    struct namespace_sum *sums;
-    uint32_t count;
-    struct namespace_sum others;
-    const char *wanted;  /* while it is looked for */
+    struct namespace_sum *sums, others;
+    struct gs_arena arena;
     uint64_t unit_bytes; /* of the node at hand */
 };
 
-static bool same_namespace(const void *ctx, uint32_t slot)
-{
-    const struct namespaces *all = ctx;
-    return strcmp(all->sums[slot].name, all->wanted) == 0;
-}
-
 static struct namespace_sum *sum_of(struct namespaces *all, const char *name)
 {
-    uint64_t hash = gs_hash_text(name);
-    all->wanted = name;
-    uint32_t slot = gs_index_find(&all->by_name, hash, same_namespace, all);
-    if (slot != GS_INDEX_NONE)
-        return &all->sums[slot];
-    if (all->count == NAMESPACES_MAX || strlen(name) >= NAMESPACE_BYTES ||
-        gs_index_reserve(&all->by_name) < 0)
-        return &all->others;
-    gs_index_insert(&all->by_name, hash, all->count);
-    struct namespace_sum *sum = &all->sums[all->count++];
+    struct namespace_sum *sum;
+    HASH_FIND_STR(all->sums, name, sum);
+    if (sum || strlen(name) >= NAMESPACE_BYTES || HASH_COUNT(all->sums) == NAMESPACES_MAX ||
+        !(sum = gs_arena_alloc(&all->arena, sizeof(*sum))))
+        return sum ? sum : &all->others;
     snprintf(sum->name, sizeof(sum->name), "%s", name);
-    return sum;
+    HASH_ADD_STR(all->sums, name, sum);
+    return sum->hh.tbl ? sum : &all->others;
 }
 
 /* A pod counts once, with what it asked for, also where it is charged on every GPU that may be its.
@@ -107,9 +95,6 @@ static void add_claims(void *ctx, const struct gs_store *store, const struct gs_
 static void print_namespaces(struct gs_store *store, struct gs_buf *out)
 {
     struct namespaces all = {.others.name = "_other"}; /* no namespace has such a name */
-    all.sums = calloc(NAMESPACES_MAX, sizeof(*all.sums));
-    if (!all.sums)
-        return;
     gs_store_each_node(store, add_claims, &all);
     for (int pods = 0; pods < 2; pods++) {
         const char *name =
@@ -118,15 +103,14 @@ static void print_namespaces(struct gs_store *store, struct gs_buf *out)
                          pods ? "Bound pods that request GPU memory, by namespace."
                               : "GPU memory allocated to the pods of a namespace. Namespaces "
                                 "beyond 1000 are summed up as _other.");
-        for (uint32_t i = 0; i < all.count; i++)
-            gs_metric_sample(out, name, "namespace", all.sums[i].name,
-                             pods ? all.sums[i].pods : all.sums[i].bytes);
+        for (struct namespace_sum *sum = all.sums; sum; sum = sum->hh.next)
+            gs_metric_sample(out, name, "namespace", sum->name, pods ? sum->pods : sum->bytes);
         if (all.others.pods)
             gs_metric_sample(out, name, "namespace", all.others.name,
                              pods ? all.others.pods : all.others.bytes);
     }
-    gs_index_release(&all.by_name);
-    free(all.sums);
+    HASH_CLEAR(hh, all.sums);
+    gs_arena_release(&all.arena);
 }
 
 struct sums {

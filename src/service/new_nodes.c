@@ -1,24 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Nodes that have gained GPUs since the first list of pods began. Of pods without GPU memory the
+ * ledger keeps the CPU on GPU nodes only, so those that were there already are read once more.
+ */
 #include "service_internal.h"
 
 #define LIST_TIMEOUT_NS (5 * GS_NS_PER_S)
 #define RETRY_NS        (5 * GS_NS_PER_S)
 
-void gs_new_nodes_release(struct gs_new_nodes *new_nodes)
+void gs_new_nodes_add(struct gs_new_nodes *new_nodes, uint32_t slot)
 {
-    while (new_nodes->count)
-        free(new_nodes->names[--new_nodes->count]);
-}
-
-void gs_new_nodes_add(struct gs_new_nodes *new_nodes, const char *node)
-{
-    for (uint32_t i = 0; i < new_nodes->count; i++) {
-        if (strcmp(new_nodes->names[i], node) == 0)
-            return;
-    }
-    char *name = new_nodes->count < GS_NEW_NODES_MAX ? strdup(node) : NULL;
-    if (name)
-        new_nodes->names[new_nodes->count++] = name;
+    if (gs_array_reach(&new_nodes->unread, &new_nodes->cap, slot, sizeof(*new_nodes->unread)))
+        new_nodes->unread[slot] = true;
 }
 
 static int take_in(void *ctx, const struct gs_pod *pod)
@@ -30,16 +23,20 @@ void gs_new_nodes_tick(struct gs_service *service, int64_t now_ns)
 {
     struct gs_new_nodes *new_nodes = &service->new_nodes;
     const struct gs_kube *kube = &service->config.kube;
+    _cleanup_free_ char *node = NULL;
     struct gs_error err = {0};
     if (now_ns < new_nodes->next_ns)
         return;
     gs_store_read(&service->store); /* ten times a second: filters go on meanwhile */
-    bool any = new_nodes->count > 0;
+    const bool *unread = new_nodes->cap ? memchr(new_nodes->unread, true, new_nodes->cap) : NULL;
+    const uint32_t slot = unread ? (uint32_t)(unread - new_nodes->unread) : GS_INDEX_NONE;
+    if (unread && gs_ledger_view_at(service->ledger, slot))
+        node = strdup(gs_ledger_node_name(service->ledger, slot));
     gs_store_unlock(&service->store);
-    if (!any)
+    if (!unread)
         return;
     gs_store_write(&service->store);
-    _cleanup_free_ char *node = new_nodes->count ? new_nodes->names[--new_nodes->count] : NULL;
+    new_nodes->unread[slot] = false;
     gs_store_unlock(&service->store);
     if (!node ||
         kube->ops->list_pods(kube->ctx, node, LIST_TIMEOUT_NS, take_in, service, &err) == 0)
@@ -48,6 +45,6 @@ void gs_new_nodes_tick(struct gs_service *service, int64_t now_ns)
            GS_STR("error", err.msg));
     new_nodes->next_ns = now_ns + RETRY_NS;
     gs_store_write(&service->store);
-    gs_new_nodes_add(new_nodes, node);
+    gs_new_nodes_add(new_nodes, slot);
     gs_store_unlock(&service->store);
 }

@@ -9,9 +9,9 @@ static const char *node_of(const struct gs_waiter *waiter, const struct gs_pod *
     return pod->nominated_node[0] || !waiter ? pod->nominated_node : waiter->node;
 }
 
-int gs_reservations_follow(struct gs_service *service, const struct gs_pod *pod,
-                           struct gs_error *err)
+int gs_reservations_follow(void *ctx, const struct gs_pod *pod, struct gs_error *err)
 {
+    struct gs_service *service = ctx;
     const char *nominated = pod->nominated_node;
     struct gs_waiter *waiter = gs_pending_lock(service->pending, pod->uid);
     const bool renominated =

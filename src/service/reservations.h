@@ -38,10 +38,9 @@ struct gs_ask;
 
 /* --- pods that are not bound --- */
 
-/* Where memory was freed for it, or as the pod shows it, or at the node that it is nominated to and
- * does not show yet. */
-int gs_reservations_follow(struct gs_service *service, const struct gs_pod *pod,
-                           struct gs_error *err);
+/* ctx: the service. Where memory was freed for it, or as the pod shows it, or at the node that it
+ * is nominated to and does not show yet. */
+int gs_reservations_follow(void *ctx, const struct gs_pod *pod, struct gs_error *err);
 
 /* The same for a pod that held none meanwhile, if it is known. */
 void gs_reservations_again(struct gs_service *service, const char *uid);
@@ -276,9 +275,9 @@ void gs_eviction_waits_go(struct gs_eviction_waits *eviction_waits, const struct
 void gs_eviction_waits_settle(struct gs_eviction_waits *eviction_waits, const char *uid,
                               const char *node, int64_t now_ns);
 
-/* Whether the next function would wait. */
-bool gs_eviction_waits_due(struct gs_eviction_waits *eviction_waits, const char *uid,
-                           const struct gs_slice *names, uint32_t count);
+/* How long the next function may wait; 0: not at all. */
+int64_t gs_eviction_waits_left_ns(struct gs_eviction_waits *eviction_waits, const char *uid,
+                                  const struct gs_slice *names, uint32_t count);
 
 /*
  * One of the names is a node cleared for this pod: waits until memory came free after `epoch`, or

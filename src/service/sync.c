@@ -29,11 +29,6 @@ static int on_waits(void *ctx, const struct gs_pod *pod, struct gs_error *err)
     return gs_pending_put(service->pending, pod, err);
 }
 
-static int on_holds(void *ctx, const struct gs_pod *pod, struct gs_error *err)
-{
-    return gs_reservations_follow(ctx, pod, err);
-}
-
 static void on_ended(void *ctx, const struct gs_pod *pod)
 {
     forget_pending(ctx, pod, NULL);
@@ -48,7 +43,7 @@ static void on_freed(void *ctx, uint32_t slot)
 const struct gs_cluster_owner gs_sync_owner = {
     .bound = on_bound,
     .waits = on_waits,
-    .holds = on_holds,
+    .holds = gs_reservations_follow,
     .ended = on_ended,
     .freed = on_freed,
 };
@@ -129,16 +124,15 @@ static int on_pod_gone(void *ctx, const struct gs_pod *last)
 static int on_node(void *ctx, const struct gs_node *node)
 {
     struct gs_service *service = ctx;
-    struct gs_store *store = &service->store;
     struct gs_error err = {0};
-    gs_store_write(store);
-    const struct gs_node_view *view = gs_store_view(store, node->name);
-    bool had_gpus = view && view->gpu_count;
-    int result = gs_cluster_node(&store->cluster, node, &err);
-    if (result == 0 && !had_gpus && service->pods_begun &&
-        gs_store_view(store, node->name)->gpu_count)
-        gs_new_nodes_add(&service->new_nodes, node->name);
-    gs_store_unlock(store);
+    gs_store_write(&service->store);
+    const struct gs_node_view *view = gs_store_view(&service->store, node->name);
+    const bool had_gpus = view && view->gpu_count;
+    int result = gs_cluster_node(&service->store.cluster, node, &err);
+    view = gs_store_view(&service->store, node->name);
+    if (result == 0 && !had_gpus && service->pods_begun && view->gpu_count)
+        gs_new_nodes_add(&service->new_nodes, view->slot);
+    gs_store_unlock(&service->store);
     if (result < 0)
         gs_log(GS_LOG_ERROR, "cannot add node to ledger", GS_STR("node", node->name),
                GS_STR("error", err.msg));

@@ -181,9 +181,9 @@ static void only_a_few_wait_at_a_time(void **state)
     assert_int_equal(gs_store_init(&store, &nobody, NULL), 0);
     gs_eviction_waits_init(&eviction_waits, NULL, NULL);
     gs_eviction_waits_add(&eviction_waits, &(struct gs_pod){.uid = "up", .ns = "d"}, cleared, 3, 0);
-    assert_true(gs_eviction_waits_due(&eviction_waits, "up", names, 2));
-    assert_false(gs_eviction_waits_due(&eviction_waits, "up", names, 1));
-    assert_false(gs_eviction_waits_due(&eviction_waits, "other", names, 2));
+    assert_true(gs_eviction_waits_left_ns(&eviction_waits, "up", names, 2) > 0);
+    assert_false(gs_eviction_waits_left_ns(&eviction_waits, "up", names, 1));
+    assert_false(gs_eviction_waits_left_ns(&eviction_waits, "other", names, 2));
     eviction_waits.waiters = GS_EVICTION_WAITERS_MAX;
     assert_false(gs_eviction_waits_wait(&eviction_waits, &store, "up", names, 2, 0, &left_ns));
     assert_int_equal(left_ns, 10 * GS_NS_PER_MS); /* not a moment */
