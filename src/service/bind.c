@@ -62,8 +62,8 @@ static int find_pod(struct gs_service *service, const struct gs_binding_args *ar
 
 /* True when a claim of this pod settles the request: words say how. False with *ret_claim.gpus:
  * this one has reserved, or an earlier attempt has no answer yet and may still succeed, and is to
- * be repeated as it was. The states of a claim are drawn in docs/architecture.md. Store locked for
- * reading. */
+ * be repeated as it was. The states of a claim are drawn in docs/architecture.md. Service locked
+ * for reading. */
 static bool settled(struct gs_service *service, const struct gs_binding_args *args,
                     struct outcome *outcome, struct gs_claim *ret_claim)
 {
@@ -158,7 +158,7 @@ static gs_gpu_mask choose(struct gs_service *service, const struct gs_node_view 
     return gpus;
 }
 
-/* Fills *record and leaves a reservation (true), or says why not. Store locked for writing. */
+/* Fills *record and leaves a reservation (true), or says why not. Service locked for writing. */
 static bool reserve(struct gs_service *service, const struct gs_binding_args *args,
                     const struct gs_pod *pod, const struct gs_ask *ask,
                     struct gs_bind_record *record, struct outcome *outcome)
@@ -168,7 +168,7 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
     struct gs_error err = {0};
     if (settled(service, args, outcome, &before))
         return false;
-    const struct gs_node_view *view = gs_store_view(&service->store, args->node);
+    const struct gs_node_view *view = gs_service_view(service, args->node);
     const gs_gpu_mask gpus = choose(service, view, ask, &before, outcome);
     if (!gpus)
         return false;
@@ -183,7 +183,7 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
     claim.name = pod->name;
     claim.node = args->node;
     claim.state = GS_CLAIM_RESERVED;
-    if (gs_cluster_claim(&service->store.cluster, &claim, &err) < 0) {
+    if (gs_cluster_claim(&service->cluster, &claim, &err) < 0) {
         say(outcome, GS_BIND_FAILED, "%s", err.msg);
         return false;
     }
@@ -212,9 +212,9 @@ static void settle_failure(struct gs_service *service, const struct gs_binding_a
     struct gs_error err = {0};
     /* This attempt did not bind it; an earlier one without an answer still may. */
     const bool refused = definitely_failed(why->code) || why->code == GS_ECONFLICT;
-    gs_store_read(&service->store);
+    gs_service_read(service);
     const bool open = gs_bind_is_unresolved(service, args->uid);
-    gs_store_unlock(&service->store);
+    gs_service_unlock(service);
     const bool surely = definitely_failed(why->code) && (!open || why->code == GS_ENOENT);
     const enum gs_bind_found found =
         surely ? GS_BIND_UNBOUND : gs_bind_read_back(service, args, &err);
@@ -232,14 +232,14 @@ static void settle_failure(struct gs_service *service, const struct gs_binding_a
             found == GS_BIND_POD_GONE ? "the pod was deleted" : why->msg);
         return;
     }
-    gs_store_write(&service->store);
+    gs_service_write(service);
     const bool reserved = gs_ledger_find_claim(service->ledger, args->uid, &claim) &&
                           claim.state == GS_CLAIM_RESERVED;
     if (reserved && (!refused || !open)) /* else the watch was faster: bound, or gone */
         gs_bind_reservations_add(
             service, args, false, now_ns + GS_NS_PER_S,
             now_ns + (answered ? GS_UNRESOLVED_BIND_ANSWERED_NS : GS_UNRESOLVED_BIND_NS));
-    gs_store_unlock(&service->store);
+    gs_service_unlock(service);
     say(outcome, GS_BIND_UNRESOLVED, "unresolved bind, its GPU memory stays reserved: %s",
         why->msg);
 }
@@ -281,7 +281,7 @@ static bool is_ours(const struct gs_service *service, const struct gs_pod *pod,
 static bool may_use(const struct gs_service *service, const struct gs_pod *pod,
                     const struct gs_node_view *view, struct outcome *outcome)
 {
-    const struct gs_node_facts *facts = &service->store.cluster.facts;
+    const struct gs_node_facts *facts = &service->cluster.facts;
     if (!view || !gs_node_facts_hash(facts, view->slot)) {
         say(outcome, GS_BIND_REFUSED, "%s", gs_reason_text(GS_REASON_UNKNOWN_NODE));
         return false;
@@ -293,7 +293,7 @@ static bool may_use(const struct gs_service *service, const struct gs_pod *pod,
 }
 
 /* Reserves, or says why not. Working the choice out may take a millisecond: done before everybody
- * else is locked out, it is remembered then. Returns with the store locked for writing. */
+ * else is locked out, it is remembered then. Returns with the service locked for writing. */
 static bool admit(struct gs_service *service, const struct gs_binding_args *args,
                   const struct gs_pod *pod, struct gs_ask *ask, struct gs_bind_record *record,
                   struct outcome *outcome)
@@ -301,17 +301,17 @@ static bool admit(struct gs_service *service, const struct gs_binding_args *args
     struct gs_match match;
     if (ask->units && !outcome->queued) {
         enum gs_reason reason;
-        gs_store_read(&service->store);
-        const struct gs_node_view *view = gs_store_view(&service->store, args->node);
+        gs_service_read(service);
+        const struct gs_node_view *view = gs_service_view(service, args->node);
         const struct gs_place place = gs_service_place(service);
         gs_ask_match(ask, service->ledger, &match);
         if (view)
             gs_place_gpus(&place, view, ask, &reason);
-        gs_store_unlock(&service->store);
+        gs_service_unlock(service);
     }
-    gs_store_write(&service->store);
+    gs_service_write(service);
     gs_ask_match(ask, service->ledger, &match);
-    return may_use(service, pod, gs_store_view(&service->store, args->node), outcome) &&
+    return may_use(service, pod, gs_service_view(service, args->node), outcome) &&
            (!ask->units || reserve(service, args, pod, ask, record, outcome));
 }
 
@@ -381,7 +381,7 @@ static void queue_bind(struct gs_service *service, const struct gs_binding_args 
     if (admit(service, args, pod, &ask, &record, &unsaid) &&
         !gs_bind_reservations_add(service, args, true, until_ns, until_ns))
         gs_ledger_undo(service->ledger, args->uid);
-    gs_store_unlock(&service->store);
+    gs_service_unlock(service);
 }
 
 uint64_t gs_service_queue_bind(struct gs_service *service, const char *body, size_t len)
@@ -404,7 +404,7 @@ uint64_t gs_service_queue_bind(struct gs_service *service, const char *body, siz
 static bool take_turn(struct gs_service *service, const struct gs_binding_args *args)
 {
     struct gs_claim claim;
-    gs_store_write(&service->store);
+    gs_service_write(service);
     struct gs_bind_reservation *one = gs_bind_reservations_find(service, args->uid);
     const bool reserved = gs_ledger_find_claim(service->ledger, args->uid, &claim) &&
                           claim.state == GS_CLAIM_RESERVED;
@@ -412,7 +412,7 @@ static bool take_turn(struct gs_service *service, const struct gs_binding_args *
     const bool turn = one && one->queued && !elsewhere;
     if (turn)
         gs_bind_reservations_remove(service, one);
-    gs_store_unlock(&service->store);
+    gs_service_unlock(service);
     return turn && reserved;
 }
 
@@ -424,9 +424,9 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
     struct gs_ask ask;
     struct gs_claim claim;
     outcome->queued = take_turn(service, args);
-    gs_store_read(&service->store);
+    gs_service_read(service);
     const bool is_settled = settled(service, args, outcome, &claim);
-    gs_store_unlock(&service->store);
+    gs_service_unlock(service);
     if (is_settled) {
         *record = (struct gs_bind_record){.gpus = claim.gpus, .charge.units = claim.units};
         return;
@@ -439,15 +439,15 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
     if (!is_ours(service, pod, &ask, outcome))
         return;
     const bool go = admit(service, args, pod, &ask, record, outcome);
-    gs_store_unlock(&service->store);
+    gs_service_unlock(service);
     if (go)
         call_api(service, args, pod, record, begun_ns, outcome);
     if (outcome->repeats) { /* it may have been settled, and be another one by now */
-        gs_store_write(&service->store);
+        gs_service_write(service);
         struct gs_bind_reservation *one = gs_bind_reservations_find(service, args->uid);
         if (one && one->repetitions)
             one->repetitions--;
-        gs_store_unlock(&service->store);
+        gs_service_unlock(service);
     }
     if (outcome->words[0] && ask.units) {
         gs_sync_refused(service, pod, GS_FITS, 0); /* it may fit elsewhere at this moment */

@@ -9,10 +9,10 @@ void gs_bind_undo_locked(struct gs_service *service, const char *uid)
 {
     struct gs_claim claim;
     if (gs_ledger_find_claim(service->ledger, uid, &claim) && claim.state == GS_CLAIM_RESERVED) {
-        const struct gs_node_view *view = gs_store_view(&service->store, claim.node);
+        const struct gs_node_view *view = gs_service_view(service, claim.node);
         const uint32_t slot = view ? view->slot : GS_INDEX_NONE;
         gs_ledger_undo(service->ledger, uid);
-        gs_store_freed(&service->store, slot, 0);
+        gs_service_freed(service, slot, 0);
         gs_reservations_again(service, uid);
         gs_pending_anywhere(service->pending, uid, gs_service_now(service));
     }
@@ -21,32 +21,32 @@ void gs_bind_undo_locked(struct gs_service *service, const char *uid)
 
 void gs_bind_undo(struct gs_service *service, const char *uid)
 {
-    gs_store_write(&service->store);
+    gs_service_write(service);
     gs_bind_undo_locked(service, uid);
-    gs_store_unlock(&service->store);
+    gs_service_unlock(service);
 }
 
 void gs_bind_expire_queue(struct gs_service *service, int64_t now_ns)
 {
     const struct gs_bind_reservation *due;
-    gs_store_write(&service->store);
+    gs_service_write(service);
     while ((due = gs_bind_reservations_due(service, true, now_ns)))
         gs_bind_undo_locked(service, due->uid);
-    gs_store_unlock(&service->store);
+    gs_service_unlock(service);
 }
 
 /* Of a pod that is not bound: no request can bind it any more. */
 static void expire(struct gs_service *service, const char *uid, int64_t now_ns)
 {
     struct gs_claim claim;
-    gs_store_write(&service->store);
+    gs_service_write(service);
     const struct gs_bind_reservation *one = gs_bind_reservations_find(service, uid);
     GS_INVARIANT(!one || (gs_ledger_find_claim(service->ledger, uid, &claim) &&
                           claim.state == GS_CLAIM_RESERVED),
                  "an unresolved bind has a reservation");
     if (one && !one->repetitions && now_ns >= one->until_ns)
         gs_bind_undo_locked(service, uid);
-    gs_store_unlock(&service->store);
+    gs_service_unlock(service);
 }
 
 void gs_bind_settle(struct gs_service *service, int64_t now_ns)
@@ -54,14 +54,14 @@ void gs_bind_settle(struct gs_service *service, int64_t now_ns)
     _cleanup_(gs_binding_args_release) struct gs_binding_args args = {0};
     struct gs_claim claim;
     struct gs_error err = {0};
-    gs_store_write(&service->store);
+    gs_service_write(service);
     const struct gs_bind_reservation *due = gs_bind_reservations_due(service, false, now_ns);
     if (due && gs_ledger_find_claim(service->ledger, due->uid, &claim)) {
         args.ns = gs_arena_strdup(&args.arena, claim.ns);
         args.name = gs_arena_strdup(&args.arena, claim.name);
         args.uid = gs_arena_strdup(&args.arena, due->uid);
     }
-    gs_store_unlock(&service->store);
+    gs_service_unlock(service);
     if (!args.ns || !args.name || !args.uid)
         return;
     /* Bound: the ledger has it. Unknown: looked at again in a second. */
@@ -76,21 +76,21 @@ void gs_bind_confirm(struct gs_service *service, const struct gs_binding_args *a
                      gs_gpu_mask gpus)
 {
     struct gs_claim claim;
-    gs_store_write(&service->store);
+    gs_service_write(service);
     const bool known = gs_ledger_find_claim(service->ledger, args->uid, &claim);
     const bool shown = known && claim.state == GS_CLAIM_CONFIRMED; /* the watch was faster */
-    const struct gs_node_view *view = gs_store_view(&service->store, args->node);
+    const struct gs_node_view *view = gs_service_view(service, args->node);
     const uint32_t slot = view ? view->slot : GS_INDEX_NONE;
     gs_nominations_bound(service, slot);
     if (known && claim.also && gpus) {
         gs_ledger_place(service->ledger, args->uid, gpus);
-        gs_store_freed(&service->store, slot, 0);
+        gs_service_freed(service, slot, 0);
     }
     gs_ledger_confirm(service->ledger, args->uid);
     if (known && !shown)
         gs_term_bound(service, args->uid);
     gs_bind_reservations_remove(service, gs_bind_reservations_find(service, args->uid));
-    gs_store_unlock(&service->store);
+    gs_service_unlock(service);
     gs_pending_accepted(service->pending, args->uid);
 }
 

@@ -12,10 +12,10 @@ void gs_service_budgets(struct gs_service *service, struct gs_arena *arena, stru
 {
     if (count)
         qsort(all, count, sizeof(*all), by_ns);
-    gs_store_write(&service->store);
+    gs_service_write(service);
     struct gs_arena old = service->budgets.arena;
     service->budgets = (struct gs_budgets){*arena, all, count};
-    gs_store_unlock(&service->store);
+    gs_service_unlock(service);
     gs_arena_release(&old);
     *arena = (struct gs_arena){0};
 }

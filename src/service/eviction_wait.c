@@ -228,7 +228,7 @@ int64_t gs_eviction_waits_left_ns(struct gs_eviction_waits *eviction_waits, cons
     return left_ns;
 }
 
-bool gs_eviction_waits_wait(struct gs_eviction_waits *eviction_waits, struct gs_store *store,
+bool gs_eviction_waits_wait(struct gs_eviction_waits *eviction_waits, struct gs_gains *gains,
                             const char *uid, const struct gs_slice *names, uint32_t count,
                             uint64_t epoch, int64_t *left_ns)
 {
@@ -244,7 +244,7 @@ bool gs_eviction_waits_wait(struct gs_eviction_waits *eviction_waits, struct gs_
     /* the machine's own time: threads are what is waited for */
     const int64_t start_ns = gs_clock_now_ns(gs_clock_system());
     const int64_t longest_ns = budget_ns < *left_ns ? budget_ns : *left_ns;
-    const bool freed = gs_store_wait_freed(store, epoch, start_ns + longest_ns);
+    const bool freed = gs_gains_wait(gains, epoch, start_ns + longest_ns);
     const int64_t spent_ns = gs_clock_now_ns(gs_clock_system()) - start_ns;
     *left_ns -= spent_ns;
     pthread_mutex_lock(&eviction_waits->lock);

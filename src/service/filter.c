@@ -119,10 +119,10 @@ static bool is_member(const struct gs_filter_args *args)
 static bool is_shown(struct gs_service *service, struct gs_pod *pod)
 {
     struct gs_pod shown = {0};
-    gs_store_read(&service->store); /* no bind meanwhile */
+    gs_service_read(service); /* no bind meanwhile */
     const bool waits = gs_pending_get(service->pending, pod->uid, &shown, NULL) == 0;
     const bool known = waits || own_node(service->ledger, pod->uid);
-    gs_store_unlock(&service->store);
+    gs_service_unlock(service);
     if (waits)
         pod->priority = shown.priority;
     gs_pod_release(&shown);
@@ -174,16 +174,16 @@ static int judge_locked(struct gs_service *service, struct gs_ask *ask, struct g
 {
     const bool member = is_member(&scratch->args);
     if (member) {
-        gs_store_write(&service->store);
+        gs_service_write(service);
         gs_gang_reservations_asked(service, &scratch->args.pod);
     } else {
-        gs_store_read(&service->store);
+        gs_service_read(service);
     }
-    scratch->epoch = service->store.frees;
+    scratch->epoch = service->gains.frees;
     gs_ask_match(ask, service->ledger, &scratch->match);
     int result = judge_all(service, ask, scratch, err);
     scratch->reserved = member ? reserve_member(service, ask, scratch) : GS_INDEX_NONE;
-    gs_store_unlock(&service->store);
+    gs_service_unlock(service);
     return result;
 }
 
@@ -209,7 +209,7 @@ static enum gs_filtered judge_after_eviction(struct gs_service *service, struct 
     while (args->has_names && !memchr(scratch->verdicts, GS_FITS, count)) {
         if (!may_sleep && gs_eviction_waits_left_ns(waits, args->pod.uid, args->names, count))
             return GS_FILTER_WOULD_SLEEP;
-        if (!may_sleep || !gs_eviction_waits_wait(waits, &service->store, args->pod.uid,
+        if (!may_sleep || !gs_eviction_waits_wait(waits, &service->gains, args->pod.uid,
                                                   args->names, count, scratch->epoch, &left_ns))
             break;
         judge_locked(service, ask, scratch, &err); /* names cannot fail */

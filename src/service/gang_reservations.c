@@ -107,7 +107,7 @@ static void free_memory(struct gs_service *service, const struct gs_gang_member 
     if (!gs_ledger_promised(service->ledger, member->uid, &slot))
         return;
     gs_ledger_release_hold(service->ledger, member->uid);
-    gs_store_freed(&service->store, slot, member->group->name);
+    gs_service_freed(service, slot, member->group->name);
     gs_reservations_again(service, member->uid);
 }
 
@@ -140,11 +140,11 @@ void gs_gang_reservations_asked(struct gs_service *service, const struct gs_pod 
 
 void gs_gang_reservations_unbound(struct gs_service *service, const char *uid)
 {
-    gs_store_write(&service->store);
+    gs_service_write(service);
     const struct gs_gang_member *member = find(&service->gangs, uid);
     if (member)
         free_memory(service, member);
-    gs_store_unlock(&service->store);
+    gs_service_unlock(service);
 }
 
 bool gs_gang_reservations_make(struct gs_service *service, const struct gs_pod *pod, uint32_t slot,
@@ -152,7 +152,7 @@ bool gs_gang_reservations_make(struct gs_service *service, const struct gs_pod *
 {
     struct gs_claim claim;
     if (gs_ledger_find_claim(service->ledger, pod->uid, &claim) ||
-        gs_cluster_has_ended(&service->store.cluster, pod->uid, false))
+        gs_cluster_has_ended(&service->cluster, pod->uid, false))
         return false;
     struct gs_gang_member *member = add(service, pod);
     /* in place of what it held as a nominated pod */
@@ -178,13 +178,13 @@ void gs_gang_reservations_refused(struct gs_service *service, const struct gs_fi
 {
     if (is_first_try(args))
         return;
-    gs_store_write(&service->store);
+    gs_service_write(service);
     struct gs_gang_member *member = find(&service->gangs, args->pod.uid);
     if (!member)
         member = add(service, &args->pod);
     if (member && !is_reserved(service, member))
         member->refused = member->group->refused = true;
-    gs_store_unlock(&service->store);
+    gs_service_unlock(service);
 }
 
 /* Returns how many of the group are reserved a place still. */
@@ -228,12 +228,12 @@ void gs_gang_reservations_tick(struct gs_service *service, int64_t now_ns)
     const bool answers = !gs_service_refuses(service);
     struct gs_gang *group, *next;
     uint32_t left = 0;
-    gs_store_read(&service->store);
+    gs_service_read(service);
     bool any = service->gangs.members != NULL;
-    gs_store_unlock(&service->store);
+    gs_service_unlock(service);
     if (!any)
         return;
-    gs_store_write(&service->store);
+    gs_service_write(service);
     HASH_ITER (hh, service->gangs.groups, group, next) {
         if (!answers ||
             (group->refused && now_ns - group->asked_ns >= GS_GANG_RESERVATION_REFUSED_NS))
@@ -242,5 +242,5 @@ void gs_gang_reservations_tick(struct gs_service *service, int64_t now_ns)
             left += end_old(service, group, now_ns);
     }
     GS_INVARIANT(left == gs_ledger_promises(service->ledger), "every gang reservation ends");
-    gs_store_unlock(&service->store);
+    gs_service_unlock(service);
 }

@@ -105,7 +105,7 @@ struct page {
     bool any;
 };
 
-static void print_next(void *ctx, const struct gs_store *store, const struct gs_node_view *view)
+static void print_next(void *ctx, const struct gs_service *service, const struct gs_node_view *view)
 {
     struct page *page = ctx;
     if (!view->gpu_count)
@@ -118,12 +118,11 @@ static void print_next(void *ctx, const struct gs_store *store, const struct gs_
 static int print_named(const struct gs_service *service, const char *name, struct gs_buf *out,
                        struct gs_error *err)
 {
-    const struct gs_store *store = &service->store;
-    gs_store_read(store);
-    const struct gs_node_view *view = gs_store_view(store, name);
+    gs_service_read(service);
+    const struct gs_node_view *view = gs_service_view(service, name);
     if (view)
         print_node(service, view, out);
-    gs_store_unlock(store);
+    gs_service_unlock(service);
     return view ? 0 : gs_fail(err, GS_ENOENT, "node %.200s is not known", name);
 }
 
@@ -136,26 +135,26 @@ int gs_service_inspect(struct gs_service *service, const char *node, struct gs_b
         return gs_fail(err, GS_ENOTREADY, "%s", refuses);
     gs_buf_puts(answer, "{\"nodes\":[");
     if (!node)
-        gs_store_each_node(&service->store, print_next, &page);
+        gs_service_each_node(service, print_next, &page);
     else if (print_named(service, node, answer, err) < 0)
         return -1;
     gs_buf_puts(answer, "]}\n");
     return gs_service_answered(answer, err);
 }
 
-static void print_reservations(void *ctx, const struct gs_store *store,
+static void print_reservations(void *ctx, const struct gs_service *service,
                                const struct gs_node_view *view)
 {
     struct reservations *list = ctx;
-    list->node = gs_ledger_node_name(store->cluster.ledger, view->slot);
-    gs_ledger_each_hold(store->cluster.ledger, view->slot, print_reservation, list);
+    list->node = gs_ledger_node_name(service->ledger, view->slot);
+    gs_ledger_each_hold(service->ledger, view->slot, print_reservation, list);
 }
 
 int gs_service_reservations(struct gs_service *service, struct gs_buf *answer, struct gs_error *err)
 {
     struct reservations list = {.service = service, .out = answer, .before = ""};
     gs_buf_puts(answer, "{\"reservations\":[");
-    gs_store_each_node(&service->store, print_reservations, &list);
+    gs_service_each_node(service, print_reservations, &list);
     gs_buf_printf(answer, "],\"policy\":\"%s\"}\n", gs_placement_name(service->config.policy));
     return gs_service_answered(answer, err);
 }

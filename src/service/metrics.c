@@ -157,10 +157,10 @@ void gs_service_metrics(struct gs_service *service, struct gs_buf *out)
     print_verbs(service, out);
     print_pending(service, out);
     print_state(service, out);
-    gs_store_read(&service->store);
+    gs_service_read(service);
     gs_ledger_stats(service->ledger, &stats);
     const uint32_t budgets = service->budgets.count;
-    gs_store_unlock(&service->store);
+    gs_service_unlock(service);
     gs_service_metrics_memory(service, out);
     print_ledger(&stats, out);
     gs_metric_gauge(out, "gpushare_disruption_budgets",

@@ -8,9 +8,9 @@
  * none has less than 100 MiB. */
 enum { GIB_UNITS_MAX = 100 };
 
-static uint64_t unit_bytes(const struct gs_ledger *ledger, const struct gs_node_view *view)
+static uint64_t unit_bytes(const struct gs_service *service, const struct gs_node_view *view)
 {
-    enum gs_unit unit = gs_ledger_node_unit(ledger, view->slot);
+    enum gs_unit unit = gs_ledger_node_unit(service->ledger, view->slot);
     if (unit == GS_UNIT_UNKNOWN)
         unit = view->max_total_units > GIB_UNITS_MAX ? GS_UNIT_MIB : GS_UNIT_GIB;
     return (uint64_t)gs_unit_mib(unit) << 20;
@@ -22,12 +22,12 @@ struct gpu_family {
     struct gs_buf *out;
 };
 
-static void print_node_gpus(void *ctx, const struct gs_store *store,
+static void print_node_gpus(void *ctx, const struct gs_service *service,
                             const struct gs_node_view *view)
 {
     const struct gpu_family *family = ctx;
-    const char *node = gs_ledger_node_name(store->cluster.ledger, view->slot);
-    uint64_t bytes = unit_bytes(store->cluster.ledger, view);
+    const char *node = gs_ledger_node_name(service->ledger, view->slot);
+    uint64_t bytes = unit_bytes(service, view);
     for (uint32_t i = 0; i < view->gpu_count; i++) {
         const struct gs_gpu_state *gpu = &view->gpus[i];
         uint64_t value = bytes * (family->used ? gpu->used_units : gpu->total_units);
@@ -37,14 +37,14 @@ static void print_node_gpus(void *ctx, const struct gs_store *store,
     }
 }
 
-static void print_gpus(struct gs_store *store, struct gs_buf *out)
+static void print_gpus(const struct gs_service *service, struct gs_buf *out)
 {
     struct gpu_family size = {"gpushare_gpu_memory_bytes", false, out};
     struct gpu_family used = {"gpushare_gpu_memory_allocated_bytes", true, out};
     gs_metric_family(out, size.name, "gauge", "Memory of a GPU.");
-    gs_store_each_node(store, print_node_gpus, &size);
+    gs_service_each_node(service, print_node_gpus, &size);
     gs_metric_family(out, used.name, "gauge", "Memory of a GPU that is allocated to pods.");
-    gs_store_each_node(store, print_node_gpus, &used);
+    gs_service_each_node(service, print_node_gpus, &used);
 }
 
 /* So many namespaces have series of their own; what further ones have is told together. */
@@ -85,17 +85,17 @@ static bool add_claim(void *ctx, const struct gs_claim *claim)
     return true;
 }
 
-static void add_claims(void *ctx, const struct gs_store *store, const struct gs_node_view *view)
+static void add_claims(void *ctx, const struct gs_service *service, const struct gs_node_view *view)
 {
     struct namespaces *all = ctx;
-    all->unit_bytes = unit_bytes(store->cluster.ledger, view);
-    gs_ledger_each_claim(store->cluster.ledger, view->slot, add_claim, all);
+    all->unit_bytes = unit_bytes(service, view);
+    gs_ledger_each_claim(service->ledger, view->slot, add_claim, all);
 }
 
-static void print_namespaces(struct gs_store *store, struct gs_buf *out)
+static void print_namespaces(const struct gs_service *service, struct gs_buf *out)
 {
     struct namespaces all = {.others.name = "_other"}; /* no namespace has such a name */
-    gs_store_each_node(store, add_claims, &all);
+    gs_service_each_node(service, add_claims, &all);
     for (int pods = 0; pods < 2; pods++) {
         const char *name =
             pods ? "gpushare_namespace_pods" : "gpushare_namespace_memory_allocated_bytes";
@@ -133,15 +133,15 @@ static uint64_t unusable_units(const struct gs_node_view *view, uint64_t free_un
     return left - free_units;
 }
 
-static void add_node(void *ctx, const struct gs_store *store, const struct gs_node_view *view)
+static void add_node(void *ctx, const struct gs_service *service, const struct gs_node_view *view)
 {
     struct sums *sums = ctx;
-    uint64_t bytes = unit_bytes(store->cluster.ledger, view);
-    const struct gs_place place = gs_cluster_place(&store->cluster, GS_PLACEMENT_ROLLOUT);
+    uint64_t bytes = unit_bytes(service, view);
+    const struct gs_place place = gs_cluster_place(&service->cluster, GS_PLACEMENT_ROLLOUT);
     const struct gs_ask any = {.gpu_count = 1};
     struct gs_fragmentation part = {0};
     if (gs_place_open(&place, &any, view->slot) == GS_OBSTACLE_NONE)
-        gs_fragmentation_of_node(store->cluster.policies, view, &part);
+        gs_fragmentation_of_node(service->cluster.policies, view, &part);
     sums->total += view->sum_total_units * bytes;
     sums->used += view->sum_used_units * bytes;
     sums->free += part.free_units * bytes;
@@ -152,7 +152,7 @@ static void add_node(void *ctx, const struct gs_store *store, const struct gs_no
         sums->largest = part.largest_units * bytes;
     if (sums->each && part.known && view->gpu_count)
         gs_metric_sample(sums->each, NODE_STRANDED, "node",
-                         gs_ledger_node_name(store->cluster.ledger, view->slot),
+                         gs_ledger_node_name(service->ledger, view->slot),
                          part.stranded_units * bytes);
     for (uint32_t i = 0; view->inventory && i < view->gpu_count; i++) {
         sums->unhealthy += !view->inventory[i].healthy;
@@ -162,14 +162,14 @@ static void add_node(void *ctx, const struct gs_store *store, const struct gs_no
 
 /* The cluster's sums: few series whatever the cluster's size. What is stranded takes a simulation
  * of each node, so each node's own series comes of the same pass. */
-static void print_sums(struct gs_store *store, bool of_nodes, struct gs_buf *out)
+static void print_sums(const struct gs_service *service, bool of_nodes, struct gs_buf *out)
 {
     struct sums sums = {.each = of_nodes ? out : NULL};
     if (of_nodes)
         gs_metric_family(out, NODE_STRANDED, "gauge",
                          "Stranded memory of a node: free, but of no use to more pods of the sizes "
                          "seen. Absent until 16 pods were seen.");
-    gs_store_each_node(store, add_node, &sums);
+    gs_service_each_node(service, add_node, &sums);
     gs_metric_gauge(out, "gpushare_memory_bytes", "GPU memory of the cluster.", sums.total);
     gs_metric_gauge(out, "gpushare_memory_allocated_bytes",
                     "GPU memory of the cluster that is allocated to pods.", sums.used);
@@ -200,7 +200,7 @@ void gs_service_metrics_memory(struct gs_service *service, struct gs_buf *out)
 {
     bool of_nodes = !service->config.no_gpu_metrics;
     if (of_nodes)
-        print_gpus(&service->store, out);
-    print_sums(&service->store, of_nodes, out);
-    print_namespaces(&service->store, out);
+        print_gpus(service, out);
+    print_sums(service, of_nodes, out);
+    print_namespaces(service, out);
 }

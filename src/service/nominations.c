@@ -35,7 +35,7 @@ bool gs_nominations_wait(const struct gs_waiter *waiter)
 static uint64_t print_of(const struct gs_service *service, uint32_t slot)
 {
     const struct gs_node_view *view = gs_ledger_view_at(service->ledger, slot);
-    uint64_t print = gs_node_facts_hash(&service->store.cluster.facts, slot);
+    uint64_t print = gs_node_facts_hash(&service->cluster.facts, slot);
     for (uint32_t i = 0; i < view->gpu_count; i++)
         print = print * 31 + view->gpus[i].free_units;
     return print;
@@ -140,7 +140,7 @@ void gs_nominations_bound(struct gs_service *service, uint32_t slot)
 bool gs_nominations_take(const struct gs_service *service, const struct gs_waiter *waiter,
                          const struct gs_ask *ask, uint32_t slot)
 {
-    const struct gs_node_facts *facts = &service->store.cluster.facts;
+    const struct gs_node_facts *facts = &service->cluster.facts;
     return !is_paused(service, slot, gs_service_now(service)) &&
            gs_node_facts_eligible(facts, slot, &waiter->pod) == GS_ELIGIBLE &&
            !was_tried(waiter, slot, print_of(service, slot));
@@ -215,11 +215,11 @@ bool gs_nominations_hold_up(struct gs_service *service, const struct gs_pod *pod
 {
     if (!atomic_load(&service->nominates))
         return false;
-    gs_store_read(&service->store);
+    gs_service_read(service);
     struct gs_waiter *waiter = gs_pending_lock(service->pending, pod->uid);
     const bool held_up = waiter && decide_hold_up(service, waiter, pod);
     gs_pending_unlock(service->pending, waiter);
-    gs_store_unlock(&service->store);
+    gs_service_unlock(service);
     return held_up;
 }
 
@@ -275,7 +275,7 @@ enum gs_nomination_sent gs_nominations_send(struct gs_service *service, const st
     /* 409: it changed, or is another pod by now; 422: it was bound just now */
     const bool stale = err.code == GS_ECONFLICT || err.code == GS_EINVAL;
     const bool stands = result == 0 || !is_sure(err.code);
-    gs_store_write(&service->store);
+    gs_service_write(service);
     struct gs_waiter *waiter = gs_pending_lock(service->pending, pod->uid);
     if (waiter) {
         waiter->stale = stale ? gs_pod_revision(pod) : waiter->stale;
@@ -287,7 +287,7 @@ enum gs_nomination_sent gs_nominations_send(struct gs_service *service, const st
         gs_reservations_end_nomination(service, waiter);
     }
     gs_pending_unlock(service->pending, waiter);
-    gs_store_unlock(&service->store);
+    gs_service_unlock(service);
     gs_log(result == 0 ? GS_LOG_INFO
            : stale     ? GS_LOG_DEBUG
                        : GS_LOG_WARN,
@@ -301,7 +301,7 @@ enum gs_nomination_sent gs_nominations_send(struct gs_service *service, const st
 static bool is_over(const struct gs_service *service, const struct gs_waiter *waiter,
                     int64_t now_ns)
 {
-    const struct gs_node_view *view = gs_store_view(&service->store, waiter->node);
+    const struct gs_node_view *view = gs_service_view(service, waiter->node);
     struct gs_gpu_state room[GS_GPUS_MAX];
     struct gs_ask ask;
     if (waiter->failed || now_ns - waiter->nominated_ns >= GS_NOMINATION_NS || !view ||
@@ -309,8 +309,7 @@ static bool is_over(const struct gs_service *service, const struct gs_waiter *wa
         return true;
     gs_ask_of_pod(&ask, &waiter->pod);
     return gs_fit_beside_holds(service->ledger, view, &ask, room, NULL) != GS_FITS ||
-           gs_node_facts_eligible(&service->store.cluster.facts, view->slot, &waiter->pod) !=
-               GS_ELIGIBLE;
+           gs_node_facts_eligible(&service->cluster.facts, view->slot, &waiter->pod) != GS_ELIGIBLE;
 }
 
 /* The mark stays while a bind to that node has no answer, or where nobody may be nominated. */
@@ -336,12 +335,12 @@ static void take_back(struct gs_service *service, const char *uid)
     const struct gs_kv off = {service->config.names->offer, NULL};
     struct gs_pod pod = {0};
     struct gs_error err = {0};
-    gs_store_read(&service->store);
+    gs_service_read(service);
     struct gs_waiter *waiter = gs_pending_lock(service->pending, uid);
     const bool due = waiter && is_due_back(service, waiter) && gs_pod_copy(&pod, &waiter->pod) == 0;
     const bool nominated = due && is_marked(waiter);
     gs_pending_unlock(service->pending, waiter);
-    gs_store_unlock(&service->store);
+    gs_service_unlock(service);
     if (!due)
         return;
     const bool taken = gs_patch_pod(service, &pod, pod.resource_version, &off, 1,
@@ -403,9 +402,9 @@ void gs_nominations_tick(struct gs_service *service, int64_t now_ns)
     struct back back = {
         .service = service, .now_ns = now_ns, .answers = !gs_service_refuses(service)};
     if (gs_pending_nominated(service->pending)) {
-        gs_store_write(&service->store);
+        gs_service_write(service);
         gs_pending_each_nominated(service->pending, look_back, &back);
-        gs_store_unlock(&service->store);
+        gs_service_unlock(service);
     }
     atomic_store(&service->nominations_out, back.outstanding);
 }

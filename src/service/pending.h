@@ -111,7 +111,7 @@ void gs_pending_stats(struct gs_pending *pending, int64_t now_ns, struct gs_pend
 enum { GS_NOMINATION_QUESTIONS = 2, GS_NOMINATIONS_TRIED_MAX = 256, GS_NOMINATIONS_VAIN = 8 };
 enum { GS_NOMINATIONS_WORK = 16384 }; /* of one search under a lock that others wait for: 2 ms */
 
-/* By the ledger's slot; guarded by the store's lock. */
+/* By the ledger's slot; guarded by the service's lock. */
 struct gs_nominated_nodes {
     struct gs_nominated_node {
         uint32_t vain;   /* nominations, in a row */
@@ -210,16 +210,16 @@ bool gs_pending_next_waiters(struct gs_pending *pending,
 
 /* --- nominations --- */
 
-/* A pod was bound to the node. Store locked for writing. */
+/* A pod was bound to the node. Service locked for writing. */
 void gs_nominations_bound(struct gs_service *service, uint32_t slot);
 
-/* For preempt. True: nobody is to be named now. Takes the store's lock. */
+/* For preempt. True: nobody is to be named now. Takes the service's lock. */
 bool gs_nominations_hold_up(struct gs_service *service, const struct gs_pod *pod);
 /* These are named. */
 void gs_nominations_leave(struct gs_service *service, const char *uid,
                           const struct gs_victims *nodes, uint32_t count);
 
-/* For the requeuer, under the store's and the table's lock: may be nominated, now; to this node;
+/* For the requeuer, under the service's and the table's lock: may be nominated, now; to this node;
  * nominates it (lock for writing), false: there is no node, or no memory. */
 bool gs_nominations_wait(const struct gs_waiter *waiter); /* its next event decides */
 bool gs_nominations_may(const struct gs_service *service, const struct gs_waiter *waiter);

@@ -97,7 +97,7 @@ static int64_t keep_useful(struct gs_service *service, struct gs_ask *ask,
     uint32_t kept = 0;
     for (uint32_t i = 0; i < args->node_count;) {
         enum gs_eviction plan;
-        gs_store_read(&service->store);
+        gs_service_read(service);
         gs_ask_match(ask, service->ledger, &match);
         const int64_t until_ns = gs_service_now(service) + HOLD_NS;
         do {
@@ -106,7 +106,7 @@ static int64_t keep_useful(struct gs_service *service, struct gs_ask *ask,
                 args->nodes[kept++] = args->nodes[i];
         } while (++i < args->node_count && plan != GS_EVICTION_NO_MEMORY &&
                  gs_service_now(service) < until_ns);
-        gs_store_unlock(&service->store);
+        gs_service_unlock(service);
         if (plan == GS_EVICTION_NO_MEMORY)
             return -1;
     }

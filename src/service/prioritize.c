@@ -34,10 +34,10 @@ static int prioritize(struct gs_service *service, struct gs_slice body, struct g
     if (gs_service_refuses(service)) { /* this answer has no Error: nobody is preferred */
         memset(scratch->verdicts, 0, count);
     } else {
-        gs_store_read(&service->store);
+        gs_service_read(service);
         gs_ask_match(&ask, service->ledger, &match);
         score(service, &ask, scratch);
-        gs_store_unlock(&service->store);
+        gs_service_unlock(service);
     }
     leave_out_least(scratch->verdicts, gs_filter_args_count(&scratch->args));
     gs_codec_host_priorities(answer, &scratch->args, scratch->verdicts);

@@ -41,15 +41,14 @@ static bool fits_now(const struct gs_service *service, const struct gs_waiter *w
     const struct gs_node_view *view =
         slot < gs_ledger_slots(ledger) ? gs_ledger_view_at(ledger, slot) : NULL;
     return view && gs_fit_beside_holds(ledger, view, ask, room, NULL) == GS_FITS &&
-           gs_eligible_perhaps(
-               gs_node_facts_eligible(&service->store.cluster.facts, slot, &waiter->pod));
+           gs_eligible_perhaps(gs_node_facts_eligible(&service->cluster.facts, slot, &waiter->pod));
 }
 
 /* It gained room since the pod was refused, and not what the pod or its group gave up itself. */
-static bool gained(const struct gs_store *store, const struct gs_waiter *waiter, uint32_t slot)
+static bool gained(const struct gs_gains *gains, const struct gs_waiter *waiter, uint32_t slot)
 {
     const struct gs_pod *pod = &waiter->pod;
-    const struct gs_gain gain = gs_store_gain(store, slot);
+    const struct gs_gain gain = gs_gains_at(gains, slot);
     const bool own = gain.owner && (gain.owner == gs_hash_text(pod->uid) ||
                                     gain.owner == gs_pod_name_hash(pod->ns, pod->group));
     return (own ? gain.before : gain.at) > waiter->epoch;
@@ -90,19 +89,19 @@ static void find_anywhere(struct round *round, struct gs_waiter *waiter, const s
 /* The first to gain of the nodes that gained since the pod was compared. */
 static uint32_t find_gained(struct round *round, struct gs_waiter *waiter, const struct gs_ask *ask)
 {
-    const struct gs_store *store = &round->service->store;
+    const struct gs_gains *gains = &round->service->gains;
     const int64_t rules_work = gs_nominations_rules_work(&waiter->pod);
-    uint32_t slot = gs_store_gain_after(store, waiter->compared, &round->work);
+    uint32_t slot = gs_gains_after(gains, waiter->compared, &round->work);
     while (slot != GS_INDEX_NONE) {
-        waiter->compared = store->gained[slot].at;
+        waiter->compared = gains->nodes[slot].at;
         round->work -= rules_work;
-        if (gained(store, waiter, slot) && fits_now(round->service, waiter, ask, slot))
+        if (gained(gains, waiter, slot) && fits_now(round->service, waiter, ask, slot))
             return slot;
         if (round->work <= 0)
             return GS_INDEX_NONE; /* the rest in its next turn */
-        slot = store->gained[slot].newer;
+        slot = gains->nodes[slot].newer;
     }
-    waiter->compared = store->frees;
+    waiter->compared = gains->frees;
     return GS_INDEX_NONE;
 }
 
@@ -111,7 +110,7 @@ static uint32_t find_gained(struct round *round, struct gs_waiter *waiter, const
 static void find_node(struct round *round, struct gs_waiter *waiter, int64_t *searches)
 {
     const struct gs_service *service = round->service;
-    const uint64_t frees = service->store.frees;
+    const uint64_t frees = service->gains.frees;
     struct gs_ask ask;
     struct gs_match match;
     if (!waiter->compared)
@@ -190,7 +189,6 @@ static bool consider(void *ctx, struct gs_waiter *waiter)
 {
     struct round *round = ctx;
     struct gs_requeue *requeue = &round->service->requeue;
-    const struct gs_store *store = &round->service->store;
     const uint32_t share = gs_share_of(waiter->pod.ns);
     round->work -= WORK_PER_WAITER;
     if (is_passed_over(round->service, waiter, round->now_ns))
@@ -204,13 +202,13 @@ static bool consider(void *ctx, struct gs_waiter *waiter)
     if (!uid || !gs_array_reach(&requeue->due, &requeue->due_cap, requeue->due_count,
                                 sizeof(*requeue->due)))
         return false;
-    requeue->due[requeue->due_count++] =
-        (struct gs_due){.uid = uid,
-                        .ns = gs_hash_text(waiter->pod.ns) - requeue->last_ns - 1,
-                        .gained = waiter->epoch ? gs_store_gain(store, waiter->slot).at : 0,
-                        .priority = waiter->pod.priority,
-                        .requeues = waiter->requeues,
-                        .owed = is_owed(waiter, round->now_ns)};
+    requeue->due[requeue->due_count++] = (struct gs_due){
+        .uid = uid,
+        .ns = gs_hash_text(waiter->pod.ns) - requeue->last_ns - 1,
+        .gained = waiter->epoch ? gs_gains_at(&round->service->gains, waiter->slot).at : 0,
+        .priority = waiter->pod.priority,
+        .requeues = waiter->requeues,
+        .owed = is_owed(waiter, round->now_ns)};
     return round->work > 0;
 }
 
@@ -317,11 +315,11 @@ static void requeue_pod(struct gs_service *service, const char *uid)
 {
     struct gs_pod pod = {0};
     char node[GS_NODE_NAME_BYTES] = "";
-    gs_store_write(&service->store);
+    gs_service_write(service);
     struct gs_waiter *waiter = gs_pending_lock(service->pending, uid);
     const char *why = waiter ? decide(service, waiter, &pod, node) : NULL;
     gs_pending_unlock(service->pending, waiter);
-    gs_store_unlock(&service->store);
+    gs_service_unlock(service);
     if (why)
         write_requeue(service, &pod, node, why);
     gs_pod_release(&pod);
@@ -364,9 +362,9 @@ void gs_requeue_tick(struct gs_service *service, int64_t now_ns)
     requeue->ticks++;
     while (requeue->under_way && work > 0) {
         round.work = GS_NOMINATIONS_WORK;
-        gs_store_read(&service->store);
+        gs_service_read(service);
         requeue->under_way = gs_pending_next_waiters(service->pending, consider, &round);
-        gs_store_unlock(&service->store);
+        gs_service_unlock(service);
         work -= GS_NOMINATIONS_WORK - round.work;
         /* filter and bind wait for these locks, and unlocking alone does not hand them over */
         if (requeue->under_way)

@@ -50,7 +50,7 @@ int gs_reservations_set(struct gs_service *service, const struct gs_pod *pod, co
     if (gs_ledger_hold_pod(ledger, pod, node, gpus, err) < 0)
         return -1;
     if (before != GS_INDEX_NONE && gs_ledger_hold_slot(ledger, pod->uid) != before)
-        gs_store_freed(&service->store, before, gs_hash_text(pod->uid));
+        gs_service_freed(service, before, gs_hash_text(pod->uid));
     return 0;
 }
 

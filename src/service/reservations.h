@@ -9,10 +9,10 @@
 #include <uthash.h>
 #include <utlist.h>
 
+#include "gains.h"
 #include "gpushare/base/clock.h"
 #include "gpushare/codec/extender.h"
 #include "gpushare/core/eviction.h"
-#include "store.h"
 
 /*
  * Memory that is reserved for a pod before the API shows it bound. Node, GPUs and size are in the
@@ -30,7 +30,7 @@
  * | freed memory | the first victim goes | its bind; another nomination; GS_NOMINATION_FREED_NS |
  *
  * Of several for one pod counts the bind, then the gang's, then freed memory, then the nomination
- * that the pod shows, then ours. The store is locked for writing where nothing else is said.
+ * that the pod shows, then ours. The service is locked for writing where nothing else is said.
  */
 struct gs_service;
 struct gs_waiter;
@@ -54,7 +54,7 @@ int gs_reservations_set(struct gs_service *service, const struct gs_pod *pod, co
 void gs_reservations_end_nomination(struct gs_service *service, struct gs_waiter *waiter);
 
 /* Of the pod of this UID (ctx: the service) a victim goes there, before its memory comes free.
- * False: the watch has not shown the pod. Store locked for writing. */
+ * False: the watch has not shown the pod. Service locked for writing. */
 bool gs_reservations_freed(void *ctx, const char *uid, const char *node);
 
 /* --- binds --- */
@@ -186,7 +186,7 @@ static inline bool gs_gang_reservations_concern(const struct gs_pod *pod)
     return pod->group[0] != '\0';
 }
 
-/* For filter, about a member. The store is locked for writing. */
+/* For filter, about a member. The service is locked for writing. */
 
 /* Before it is judged: ends the group when this is a new cycle of it. */
 void gs_gang_reservations_asked(struct gs_service *service, const struct gs_pod *pod);
@@ -196,14 +196,14 @@ void gs_gang_reservations_asked(struct gs_service *service, const struct gs_pod 
 bool gs_gang_reservations_make(struct gs_service *service, const struct gs_pod *pod, uint32_t slot,
                                gs_gpu_mask gpus);
 
-/* Its bind was refused. Takes the store's lock. */
+/* Its bind was refused. Takes the service's lock. */
 void gs_gang_reservations_unbound(struct gs_service *service, const char *uid);
 
-/* It was refused on all nodes. Takes the store's lock. */
+/* It was refused on all nodes. Takes the service's lock. */
 void gs_gang_reservations_refused(struct gs_service *service, const struct gs_filter_args *args);
 
 /* The group, "namespace/name", of a pod with a reservation, and for how long at most it has that
- * still; NULL: it has none. The store is locked. */
+ * still; NULL: it has none. The service is locked. */
 const char *gs_gang_reservations_group(const struct gs_service *service, const char *uid,
                                        int64_t *ret_left_ns);
 
@@ -284,7 +284,7 @@ int64_t gs_eviction_waits_left_ns(struct gs_eviction_waits *eviction_waits, cons
  * for *left_ns, which becomes what is left of it. True when memory came free: judge again. False at
  * once when nothing is to be waited for, or GS_EVICTION_WAITERS_MAX wait already. No lock held.
  */
-bool gs_eviction_waits_wait(struct gs_eviction_waits *eviction_waits, struct gs_store *store,
+bool gs_eviction_waits_wait(struct gs_eviction_waits *eviction_waits, struct gs_gains *gains,
                             const char *uid, const struct gs_slice *names, uint32_t count,
                             uint64_t epoch, int64_t *left_ns);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service_internal.h"
 
+enum { NODES_PER_LOOK = 128 };
+
 struct gs_service *gs_service_new(const struct gs_service_config *config, struct gs_error *err)
 {
     if (config->policy <= GS_PLACEMENT_DEFAULT || config->policy >= GS_PLACEMENT_BROKEN) {
@@ -14,31 +16,26 @@ struct gs_service *gs_service_new(const struct gs_service_config *config, struct
     }
     service->config = *config;
     atomic_init(&service->nominates, config->nominates);
+    pthread_rwlockattr_t attr;
+    pthread_rwlockattr_init(&attr);
+    /* a stream of filters must not hold up the watch */
+    pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(&service->lock, &attr);
+    pthread_rwlockattr_destroy(&attr);
     pthread_mutex_init(&service->scratch_lock, NULL);
-    if (gs_store_init(&service->store, &gs_sync_owner, service) < 0) {
-        pthread_mutex_destroy(&service->scratch_lock);
-        free(service);
-        gs_fail_nomem(err);
-        return NULL;
-    }
-    service->ledger = service->store.cluster.ledger;
+    gs_gains_init(&service->gains);
     gs_eviction_waits_init(&service->eviction_waits, gs_reservations_freed, service);
     gs_term_init(&service->term);
     pthread_mutex_init(&service->patches.lock, NULL);
     service->pending = gs_pending_new();
-    if (!service->pending) {
+    if (gs_cluster_init(&service->cluster, &gs_sync_owner, service, NULL) < 0 ||
+        !service->pending) {
         gs_service_free(service);
         gs_fail_nomem(err);
         return NULL;
     }
+    service->ledger = service->cluster.ledger;
     return service;
-}
-
-static void scratch_free(struct gs_scratch *scratch)
-{
-    gs_filter_args_release(&scratch->args);
-    gs_arena_release(&scratch->arena);
-    free(scratch);
 }
 
 void gs_service_free(struct gs_service *service)
@@ -46,9 +43,11 @@ void gs_service_free(struct gs_service *service)
     if (!service)
         return;
     while (service->scratch) {
-        struct gs_scratch *next = service->scratch->next;
-        scratch_free(service->scratch);
-        service->scratch = next;
+        struct gs_scratch *scratch = service->scratch;
+        service->scratch = scratch->next;
+        gs_filter_args_release(&scratch->args);
+        gs_arena_release(&scratch->arena);
+        free(scratch);
     }
     gs_pending_free(service->pending);
     gs_patches_release(&service->patches);
@@ -63,9 +62,40 @@ void gs_service_free(struct gs_service *service)
     gs_warnings_release(&service->warnings);
     gs_arena_release(&service->requeue.arena);
     free(service->requeue.due);
-    gs_store_release(&service->store);
+    gs_gains_release(&service->gains);
+    gs_cluster_release(&service->cluster);
     pthread_mutex_destroy(&service->scratch_lock);
+    pthread_rwlock_destroy(&service->lock);
     free(service);
+}
+
+void gs_service_read(const struct gs_service *service)
+{
+    pthread_rwlock_rdlock((pthread_rwlock_t *)&service->lock);
+}
+
+void gs_service_write(struct gs_service *service)
+{
+    pthread_rwlock_wrlock(&service->lock);
+}
+
+void gs_service_unlock(const struct gs_service *service)
+{
+    pthread_rwlock_unlock((pthread_rwlock_t *)&service->lock);
+}
+
+void gs_service_each_node(const struct gs_service *service, gs_service_node_fn *fn, void *ctx)
+{
+    for (uint32_t slot = 0, end = 1; slot < end;) {
+        gs_service_read(service);
+        end = gs_ledger_slots(service->ledger);
+        for (uint32_t i = 0; i < NODES_PER_LOOK && slot < end; i++, slot++) {
+            const struct gs_node_view *view = gs_ledger_view_at(service->ledger, slot);
+            if (view)
+                fn(ctx, service, view);
+        }
+        gs_service_unlock(service);
+    }
 }
 
 struct gs_scratch *gs_scratch_take(struct gs_service *service)
@@ -189,5 +219,5 @@ const char *gs_service_refuses(const struct gs_service *service)
 
 struct gs_place gs_service_place(const struct gs_service *service)
 {
-    return gs_cluster_place(&service->store.cluster, service->config.policy);
+    return gs_cluster_place(&service->cluster, service->config.policy);
 }

@@ -12,6 +12,7 @@
 #include "gpushare/base/invariant.h"
 #include "gpushare/base/log.h"
 #include "gpushare/base/recent.h"
+#include "gpushare/cluster/cluster.h"
 #include "gpushare/service/service.h"
 #include "pending.h"
 
@@ -42,7 +43,7 @@ struct gs_scratch {
     struct gs_match match; /* of args.pod */
     uint32_t *slots;       /* of args.names, see gs_scratch_find_nodes() */
     uint64_t found_id, found_epoch;
-    uint64_t epoch;    /* the store's frees, when it was judged */
+    uint64_t epoch;    /* how often memory came free, when it was judged */
     bool hypothetical; /* a candidate is no node that is there */
     uint32_t reserved; /* the candidate with a reservation for the pod; GS_INDEX_NONE: none */
     uint32_t cap;
@@ -90,7 +91,7 @@ bool gs_scheduler_activity_lists(const char *list, const char *name);
 /*
  * The cluster's PodDisruptionBudgets, whole, as they were listed last (gs_service_budgets()): for
  * the victims that preempt adds. None are known until the first list, nor where they may not be
- * read. Guarded by the store's lock. Pods' labels are in their claims (gs_claim.labels).
+ * read. Guarded by the lock. Pods' labels are in their claims (gs_claim.labels).
  */
 struct gs_budgets {
     struct gs_arena arena;
@@ -102,7 +103,7 @@ struct gs_budgets {
  * violate one. */
 enum { GS_PLAN_WORK_MAX = 4 << 20, GS_PLAN_SHARES = 1024 };
 
-/* Those of one answer; the store is locked in each plan. */
+/* Those of one answer; locked in each plan. */
 struct gs_plan_budgets {
     struct gs_eviction_budgets plan;
     const struct gs_budgets *budgets;
@@ -149,7 +150,7 @@ int gs_patch_pod(struct gs_service *service, const struct gs_pod *pod, const cha
 /*
  * Nodes that have gained GPUs since the first list of pods began. Of pods without GPU memory the
  * ledger keeps the CPU on GPU nodes only, so those that were there already have to be read once
- * more. The names are guarded by the store's lock.
+ * more. The names are guarded by the lock.
  */
 struct gs_new_nodes {
     bool *unread; /* by the ledger's slot */
@@ -157,7 +158,7 @@ struct gs_new_nodes {
     int64_t next_ns; /* not before: the last attempt failed. Of the thread that compares */
 };
 
-/* Store locked for writing. Best effort: without memory the CPU of a node's pods comes in with
+/* Locked for writing. Best effort: without memory the CPU of a node's pods comes in with
  * their next events. */
 void gs_new_nodes_add(struct gs_new_nodes *new_nodes, uint32_t slot);
 
@@ -264,20 +265,22 @@ void gs_term_list_ends(struct gs_service *service);
 
 /* Sets fits[] and losses[] of the candidates of scratch->args (core/policy.h); verdicts, when it is
  * not NULL, is the filter's verdict on each, and those that it refused are not looked at. With the
- * store locked for reading. */
+ * lock held for reading. */
 void gs_rate(struct gs_service *service, const struct gs_ask *ask, struct gs_scratch *scratch,
              const uint8_t *verdicts);
 
 struct gs_service {
     struct gs_service_config config;
-    struct gs_store store;
-    struct gs_ledger *ledger; /* the store's, guarded by its lock */
+    pthread_rwlock_t lock; /* never held over I/O; guards the next three */
+    struct gs_cluster cluster;
+    struct gs_ledger *ledger; /* the cluster's */
+    struct gs_gains gains;
     struct gs_pending *pending;
     struct gs_bind_reservations bind_reservations;
     atomic_uint sent_binds; /* from before they are sent until their outcome is known, or open */
-    struct gs_gang_reservations gangs; /* guarded by the store's lock */
+    struct gs_gang_reservations gangs; /* guarded by the lock */
     struct gs_nominated_nodes nominated_nodes;
-    struct gs_budgets budgets; /* guarded by the store's lock */
+    struct gs_budgets budgets; /* guarded by the lock */
     struct gs_eviction_waits eviction_waits;
     struct gs_term term;
 
@@ -286,8 +289,8 @@ struct gs_service {
 
     atomic_bool listed[2]; /* by enum gs_kind: a full list was loaded */
     atomic_bool live[2];   /* its watch stands */
-    bool pods_begun;       /* the first list of pods has begun; guarded by the store's lock */
-    uint64_t compared;     /* pods up to this version are; 0: none. Guarded by the store's lock */
+    bool pods_begun;       /* the first list of pods has begun; guarded by the lock */
+    uint64_t compared;     /* pods up to this version are; 0: none. Guarded by the lock */
 
     /* Of the thread that requeues, alone. */
     struct gs_requeue requeue;
@@ -301,7 +304,7 @@ struct gs_service {
     int64_t next_refresh_ns;
     int64_t next_compare_ns;       /* 0: not started */
     atomic_bool compares;          /* the next list of pods is compared with the ledger */
-    struct gs_new_nodes new_nodes; /* guarded by the store's lock */
+    struct gs_new_nodes new_nodes; /* guarded by the lock */
     struct gs_warnings warnings;
 
     atomic_llong unshown[GS_UNSHOWN]; /* by namespace's hash: filter awaits no pod before */
@@ -326,6 +329,30 @@ static inline int64_t gs_service_now(const struct gs_service *service)
     return gs_clock_now_ns(service->config.clock);
 }
 
+void gs_service_read(const struct gs_service *service);
+void gs_service_write(struct gs_service *service);
+void gs_service_unlock(const struct gs_service *service);
+
+/* As placement sees the node; NULL: there is none. Locked. */
+static inline const struct gs_node_view *gs_service_view(const struct gs_service *service,
+                                                         const char *node)
+{
+    return gs_ledger_view(service->ledger, gs_slice_of(node));
+}
+
+/* Memory came free there, as gs_gains_note() has it. Locked for writing. */
+static inline void gs_service_freed(struct gs_service *service, uint32_t slot, uint64_t owner)
+{
+    gs_gains_note(&service->gains, slot, owner);
+}
+
+/* Calls fn for every node, under the lock for reading, which is given up now and then: a page of
+ * thousands of nodes takes longer to write than a bind should wait. So it shows no single moment,
+ * but each node as it was at one. */
+typedef void gs_service_node_fn(void *ctx, const struct gs_service *service,
+                                const struct gs_node_view *view);
+void gs_service_each_node(const struct gs_service *service, gs_service_node_fn *fn, void *ctx);
+
 /* The end of an answer: GS_ENOMEM where it did not fit. */
 static inline int gs_service_answered(const struct gs_buf *answer, struct gs_error *err)
 {
@@ -339,11 +366,11 @@ static inline int gs_service_answered(const struct gs_buf *answer, struct gs_err
 extern const struct gs_cluster_owner gs_sync_owner;
 
 /* A pod as it was read: takes it in as its event would, but it says nothing about how far the watch
- * is. Takes the store's lock. */
+ * is. Takes the lock. */
 int gs_sync_pod(struct gs_service *service, const struct gs_pod *pod);
 
 /* gs_pending_refused(), now; a pod that was seen to end waits for nothing (kube-scheduler's caches
- * may be behind). Takes the store's lock. */
+ * may be behind). Takes the lock. */
 bool gs_sync_refused(struct gs_service *service, const struct gs_pod *pod, enum gs_reason why,
                      uint64_t epoch);
 
@@ -355,14 +382,14 @@ const char *gs_service_refuses(const struct gs_service *service);
 struct gs_scratch *gs_scratch_take(struct gs_service *service);
 int gs_scratch_room(struct gs_scratch *scratch, uint32_t count);
 /* Has slots[] name the candidates' nodes; what the last request found is found again when the names
- * and the cluster's are the same. With the store locked for reading. */
+ * and the cluster's are the same. Locked for reading. */
 void gs_scratch_find_nodes(struct gs_scratch *scratch, const struct gs_ledger *ledger);
 void gs_scratch_give(struct gs_service *service, struct gs_scratch *scratch);
 
-/* What the store has, to place pods on. Store locked. */
+/* What pods are placed on. Locked. */
 struct gs_place gs_service_place(const struct gs_service *service);
 
-/* Memory per GPU and in the cluster. Takes the store's lock, many times for a moment. */
+/* Memory per GPU and in the cluster. Takes the lock, many times for a moment. */
 void gs_service_metrics_memory(struct gs_service *service, struct gs_buf *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the watches tell goes into the cluster (gpushare/cluster/cluster.h), under the store's lock;
+/* What the watches tell goes into the cluster (gpushare/cluster/cluster.h), under its lock;
  * here is what the extender has more: who waits, whose bind is open, which to wake. */
 #include "service_internal.h"
 
@@ -37,7 +37,7 @@ static void on_ended(void *ctx, const struct gs_pod *pod)
 static void on_freed(void *ctx, uint32_t slot)
 {
     struct gs_service *service = ctx;
-    gs_store_freed(&service->store, slot, 0);
+    gs_service_freed(service, slot, 0);
 }
 
 const struct gs_cluster_owner gs_sync_owner = {
@@ -53,18 +53,18 @@ const struct gs_cluster_owner gs_sync_owner = {
 bool gs_sync_refused(struct gs_service *service, const struct gs_pod *pod, enum gs_reason why,
                      uint64_t epoch)
 {
-    gs_store_read(&service->store); /* held meanwhile: its end comes before or after */
-    bool ended = gs_cluster_has_ended(&service->store.cluster, pod->uid, true);
+    gs_service_read(service); /* held meanwhile: its end comes before or after */
+    bool ended = gs_cluster_has_ended(&service->cluster, pod->uid, true);
     bool news =
         !ended && gs_pending_refused(service->pending, pod, why, epoch, gs_service_now(service));
-    gs_store_unlock(&service->store);
+    gs_service_unlock(service);
     return news;
 }
 
 /* The watch has shown the pod as it is in this list, and the ledger has something else: a bug. */
 static bool differs(const struct gs_service *service, const struct gs_pod *pod)
 {
-    const struct gs_cluster *cluster = &service->store.cluster;
+    const struct gs_cluster *cluster = &service->cluster;
     struct gs_claim claim, expected;
     if (gs_pod_revision(pod) > service->compared || !pod->node_name[0] || gs_pod_terminal(pod) ||
         !gs_pod_wants_gpu(pod))
@@ -80,12 +80,12 @@ static bool differs(const struct gs_service *service, const struct gs_pod *pod)
 static int take_in(struct gs_service *service, const struct gs_pod *pod, bool read)
 {
     struct gs_error err = {0};
-    gs_store_write(&service->store);
+    gs_service_write(service);
     const bool drift = !read && service->compared && differs(service, pod);
     if (pod->deleting && pod->node_name[0] && !gs_pod_terminal(pod))
         gs_eviction_waits_go(&service->eviction_waits, pod, gs_service_now(service));
-    int result = gs_cluster_pod(&service->store.cluster, pod, read, &err);
-    gs_store_unlock(&service->store);
+    int result = gs_cluster_pod(&service->cluster, pod, read, &err);
+    gs_service_unlock(service);
     atomic_fetch_add(&service->drifted_pods, drift);
     if (drift)
         gs_log(GS_LOG_ERROR, "ledger differed from API server", GS_POD_FIELDS(pod),
@@ -112,11 +112,11 @@ static int on_pod(void *ctx, const struct gs_pod *pod)
 static int on_pod_gone(void *ctx, const struct gs_pod *last)
 {
     struct gs_service *service = ctx;
-    gs_store_write(&service->store);
+    gs_service_write(service);
     if (last->node_name[0] && !gs_pod_terminal(last))
         gs_eviction_waits_go(&service->eviction_waits, last, gs_service_now(service));
-    gs_cluster_pod_gone(&service->store.cluster, last);
-    gs_store_unlock(&service->store);
+    gs_cluster_pod_gone(&service->cluster, last);
+    gs_service_unlock(service);
     gs_term_shown(service, last, true);
     return 0;
 }
@@ -125,14 +125,14 @@ static int on_node(void *ctx, const struct gs_node *node)
 {
     struct gs_service *service = ctx;
     struct gs_error err = {0};
-    gs_store_write(&service->store);
-    const struct gs_node_view *view = gs_store_view(&service->store, node->name);
+    gs_service_write(service);
+    const struct gs_node_view *view = gs_service_view(service, node->name);
     const bool had_gpus = view && view->gpu_count;
-    int result = gs_cluster_node(&service->store.cluster, node, &err);
-    view = gs_store_view(&service->store, node->name);
+    int result = gs_cluster_node(&service->cluster, node, &err);
+    view = gs_service_view(service, node->name);
     if (result == 0 && !had_gpus && service->pods_begun && view->gpu_count)
         gs_new_nodes_add(&service->new_nodes, view->slot);
-    gs_store_unlock(&service->store);
+    gs_service_unlock(service);
     if (result < 0)
         gs_log(GS_LOG_ERROR, "cannot add node to ledger", GS_STR("node", node->name),
                GS_STR("error", err.msg));
@@ -148,24 +148,24 @@ static int on_node(void *ctx, const struct gs_node *node)
 static int on_node_gone(void *ctx, const struct gs_node *last)
 {
     struct gs_service *service = ctx;
-    gs_store_write(&service->store);
-    gs_cluster_node_gone(&service->store.cluster, last->name);
-    gs_store_unlock(&service->store);
+    gs_service_write(service);
+    gs_cluster_node_gone(&service->cluster, last->name);
+    gs_service_unlock(service);
     return 0;
 }
 
 static int on_list_begin(void *ctx, enum gs_kind kind)
 {
     struct gs_service *service = ctx;
-    gs_store_write(&service->store);
-    gs_cluster_list_begin(&service->store.cluster, kind);
+    gs_service_write(service);
+    gs_cluster_list_begin(&service->cluster, kind);
     if (kind == GS_KIND_POD) {
         service->pods_begun = true;
         gs_pending_begin(service->pending);
         const uint64_t shown = gs_term_list_begins(service);
         service->compared = atomic_exchange(&service->compares, false) ? shown : 0;
     }
-    gs_store_unlock(&service->store);
+    gs_service_unlock(service);
     return 0;
 }
 
@@ -182,11 +182,10 @@ static bool go_unlisted(void *ctx, const struct gs_claim *claim)
 static int on_list_end(void *ctx, enum gs_kind kind)
 {
     struct gs_service *service = ctx;
-    struct gs_store *store = &service->store;
-    gs_store_write(store);
+    gs_service_write(service);
     if (kind == GS_KIND_POD)
-        gs_ledger_each(store->cluster.ledger, go_unlisted, service);
-    const uint32_t swept = gs_cluster_list_end(&store->cluster, kind);
+        gs_ledger_each(service->ledger, go_unlisted, service);
+    const uint32_t swept = gs_cluster_list_end(&service->cluster, kind);
     atomic_fetch_add(&service->swept_claims, swept);
     /* what came free before a planned list was seen by the watch */
     const bool news = kind == GS_KIND_NODE || !service->compared || swept;
@@ -194,9 +193,9 @@ static int on_list_end(void *ctx, enum gs_kind kind)
         gs_pending_sweep(service->pending);
         service->compared = 0;
     }
-    for (uint32_t slot = 0; news && slot < gs_ledger_slots(store->cluster.ledger); slot++)
-        gs_store_freed(store, slot, 0);
-    gs_store_unlock(store);
+    for (uint32_t slot = 0; news && slot < gs_ledger_slots(service->ledger); slot++)
+        gs_service_freed(service, slot, 0);
+    gs_service_unlock(service);
     if (kind == GS_KIND_POD)
         gs_term_list_ends(service);
     if (!atomic_exchange(&service->listed[kind], true))

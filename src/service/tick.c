@@ -13,18 +13,18 @@ static void refresh(struct gs_service *service, int64_t now_ns)
     if (now_ns < service->next_refresh_ns)
         return;
     service->next_refresh_ns = now_ns + REFRESH_EVERY_NS;
-    gs_store_read(&service->store);
-    gs_policies_supply(service->store.cluster.policies, service->ledger);
-    gs_store_unlock(&service->store);
-    if (gs_policies_refresh_due(service->store.cluster.policies) &&
-        gs_policies_refresh(service->store.cluster.policies, &err) < 0)
+    gs_service_read(service);
+    gs_policies_supply(service->cluster.policies, service->ledger);
+    gs_service_unlock(service);
+    if (gs_policies_refresh_due(service->cluster.policies) &&
+        gs_policies_refresh(service->cluster.policies, &err) < 0)
         gs_log(GS_LOG_WARN, "cannot refresh placement tables", GS_STR("error", err.msg));
 }
 
-static void audit_node(void *ctx, const struct gs_store *store, const struct gs_node_view *view)
+static void audit_node(void *ctx, const struct gs_service *service, const struct gs_node_view *view)
 {
     uint32_t *differing = ctx;
-    *differing += gs_ledger_audit(store->cluster.ledger, view->slot);
+    *differing += gs_ledger_audit(service->ledger, view->slot);
 }
 
 static void audit(struct gs_service *service, int64_t now_ns)
@@ -41,7 +41,7 @@ static void audit(struct gs_service *service, int64_t now_ns)
             "the table of pending pods is full: pods of the namespace that has most are not kept",
             GS_INT("pods", pending.dropped - service->dropped));
     service->dropped = pending.dropped;
-    gs_store_each_node(&service->store, audit_node, &differing);
+    gs_service_each_node(service, audit_node, &differing);
     atomic_store(&service->drift, differing);
     if (differing)
         gs_log(GS_LOG_ERROR, "ledger totals differ from the sum of allocations",

@@ -44,10 +44,11 @@ static bool consider_claim(void *ctx, const struct gs_claim *claim)
     return true;
 }
 
-static void consider_node(void *ctx, const struct gs_store *store, const struct gs_node_view *view)
+static void consider_node(void *ctx, const struct gs_service *service,
+                          const struct gs_node_view *view)
 {
     if (view->gpu_count)
-        gs_ledger_each_claim(store->cluster.ledger, view->slot, consider_claim, ctx);
+        gs_ledger_each_claim(service->ledger, view->slot, consider_claim, ctx);
 }
 
 static gs_gpu_mask overfull_now(const struct gs_node_view *view)
@@ -115,14 +116,14 @@ void gs_warnings_tick(struct gs_service *service, int64_t now_ns)
     if (now_ns < warnings->next_ns)
         return;
     warnings->next_ns = now_ns + ROUND_NS;
-    gs_store_read(&service->store);
+    gs_service_read(service);
     gs_ledger_stats(service->ledger, &stats);
-    gs_store_unlock(&service->store);
+    gs_service_unlock(service);
     if (stats.unplaced_claims)
-        gs_store_each_node(&service->store, consider_node, &search);
-    gs_store_read(&service->store);
+        gs_service_each_node(service, consider_node, &search);
+    gs_service_read(service);
     find_overfull(warnings, service->ledger, &search);
-    gs_store_unlock(&service->store);
+    gs_service_unlock(service);
     if (search.pod.message) {
         if (write_event(service, &search.pod))
             atomic_fetch_add(&warnings->unplaced_written, 1);

@@ -402,7 +402,7 @@ void sw_bind_something(struct sw_replica *replica)
 
 unsigned sw_promises(const struct sw_replica *replica)
 {
-    return gs_ledger_promises(replica->service->store.cluster.ledger);
+    return gs_ledger_promises(replica->service->ledger);
 }
 
 /* The pod goes to one of the nodes that filter names. */
@@ -439,7 +439,7 @@ void sw_ask_something(struct sw_replica *replica)
 void sw_spoil(struct sw_replica *replica)
 {
     struct gs_policies *policies =
-        replica->service ? replica->service->store.cluster.policies : NULL;
+        replica->service ? replica->service->cluster.policies : NULL;
     const uint64_t row = policies ? (policies->choices.mask + 1) / GS_KINDS_MAX : 0;
     for (uint64_t i = 0; policies && i < GS_KINDS_MAX * SW_NODES; i++) {
         struct gs_memo_entry *entry = &policies->choices.entries[i / SW_NODES * row + i % SW_NODES];
@@ -472,12 +472,12 @@ static bool fits(struct sw_replica *replica, int p, int n)
  */
 static bool holds_alone(const struct sw_replica *replica, int p, int n)
 {
-    const struct gs_store *store = &replica->service->store;
+    const struct gs_service *service = replica->service;
     char name[8], uid[16];
     snprintf(name, sizeof(name), "n%d", n);
     snprintf(uid, sizeof(uid), "u%u", sw.pods[p].uid);
-    const struct gs_node_view *view = gs_store_view(store, name);
-    return view && view->nominated == 1 && !gs_ledger_promised(store->cluster.ledger, uid, NULL);
+    const struct gs_node_view *view = gs_service_view(service, name);
+    return view && view->nominated == 1 && !gs_ledger_promised(service->ledger, uid, NULL);
 }
 
 /* While the nomination is not to be seen, pods of lower priority come by. */
@@ -561,7 +561,7 @@ bool sw_any_hold(const struct sw_replica *replica)
         char uid[16];
         snprintf(uid, sizeof(uid), "u%u", sw.pods[p].uid);
         if (sw.pods[p].exists && !sw.pods[p].nominated &&
-            gs_ledger_hold_slot(replica->service->store.cluster.ledger, uid) != GS_INDEX_NONE)
+            gs_ledger_hold_slot(replica->service->ledger, uid) != GS_INDEX_NONE)
             return true;
     }
     return false;
@@ -574,7 +574,7 @@ void sw_check_once(const struct sw_replica *replica)
         struct gs_claim claim;
         snprintf(uid, sizeof(uid), "u%u", sw.pods[p].uid);
         if (sw_runs(&sw.pods[p]) && sw.pods[p].runs_on &&
-            gs_ledger_find_claim(replica->service->store.cluster.ledger, uid, &claim) &&
+            gs_ledger_find_claim(replica->service->ledger, uid, &claim) &&
             claim.charged != sw.pods[p].runs_on)
             sw_fail("p%d is charged twice by %s", p, replica->identity);
     }

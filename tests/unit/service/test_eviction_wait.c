@@ -8,7 +8,6 @@
 #include "service_rig.h"
 
 static struct rig rig;
-static const struct gs_cluster_owner nobody = {0};
 
 static int setup(void **state)
 {
@@ -174,25 +173,25 @@ static void it_may_be_asked_whether_it_would_wait(void **state)
 static void only_a_few_wait_at_a_time(void **state)
 {
     struct gs_eviction_waits eviction_waits;
-    struct gs_store store;
+    struct gs_gains gains = {0};
     const struct gs_victims cleared[] = {{.node = "n1"}, {.node = "n1"}, {.node = "n0"}};
     const struct gs_slice names[] = {GS_SLICE("n2"), GS_SLICE("n1")};
     int64_t left_ns = 10 * GS_NS_PER_MS;
-    assert_int_equal(gs_store_init(&store, &nobody, NULL), 0);
+    gs_gains_init(&gains);
     gs_eviction_waits_init(&eviction_waits, NULL, NULL);
     gs_eviction_waits_add(&eviction_waits, &(struct gs_pod){.uid = "up", .ns = "d"}, cleared, 3, 0);
     assert_true(gs_eviction_waits_left_ns(&eviction_waits, "up", names, 2) > 0);
     assert_false(gs_eviction_waits_left_ns(&eviction_waits, "up", names, 1));
     assert_false(gs_eviction_waits_left_ns(&eviction_waits, "other", names, 2));
     eviction_waits.waiters = GS_EVICTION_WAITERS_MAX;
-    assert_false(gs_eviction_waits_wait(&eviction_waits, &store, "up", names, 2, 0, &left_ns));
+    assert_false(gs_eviction_waits_wait(&eviction_waits, &gains, "up", names, 2, 0, &left_ns));
     assert_int_equal(left_ns, 10 * GS_NS_PER_MS); /* not a moment */
     eviction_waits.waiters--;
-    assert_false(gs_eviction_waits_wait(&eviction_waits, &store, "up", names, 2, 0, &left_ns));
+    assert_false(gs_eviction_waits_wait(&eviction_waits, &gains, "up", names, 2, 0, &left_ns));
     assert_true(left_ns <= 0);
     assert_int_equal(eviction_waits.waiters, GS_EVICTION_WAITERS_MAX - 1);
     gs_eviction_waits_release(&eviction_waits);
-    gs_store_release(&store);
+    gs_gains_release(&gains);
 }
 
 static char at[8]; /* by pod, "p" is the first: the digit of the node where its victim went */

@@ -253,7 +253,7 @@ static void play(uint64_t seed)
     }
     bind_some(1);
     rig_tick(&rig, GS_GANG_RESERVATION_NS);
-    assert_int_equal(gs_ledger_promises(rig.service->store.cluster.ledger), 0);
+    assert_int_equal(gs_ledger_promises(rig.service->ledger), 0);
     rig_tick(&rig, GS_GANG_RESERVATION_NS);
     assert_null(rig.service->gangs.groups);
     rig_stop(&rig);

@@ -270,7 +270,7 @@ static void ten_thousand_members_from_many_threads(void **state)
     atomic_store(&done, true);
     pthread_join(ticker, NULL);
     struct gs_ledger_stats stats;
-    gs_ledger_stats(rig.service->store.cluster.ledger, &stats);
+    gs_ledger_stats(rig.service->ledger, &stats);
     assert_in_range(stats.promised, 5000, 10000);
     atomic_fetch_add(&now_ns, GS_GANG_RESERVATION_NS);
     gs_service_tick_part(rig.service, GS_TICK_CLOCK);

@@ -59,7 +59,7 @@ static void learn(void)
         snprintf(uid, sizeof(uid), "seen-%d", i);
         rig_pod(&rig, uid, uid, 4, NULL, NULL, "Pending");
     }
-    assert_int_equal(gs_policies_refresh(rig.service->store.cluster.policies, NULL), 0);
+    assert_int_equal(gs_policies_refresh(rig.service->cluster.policies, NULL), 0);
 }
 
 static void a_spoiled_memory_reserves_nothing_that_does_not_fit(void **state)
@@ -82,7 +82,7 @@ static void a_spoiled_memory_reserves_nothing_that_does_not_fit(void **state)
         char body[4096];
         snprintf(body, sizeof(body), "{\"Pod\":%s,\"NodeNames\":[\"n1\"]}", json);
         free(rig_ask(&rig, gs_service_prioritize, body));
-        spoil(&rig.service->store.cluster.policies->choices, r->remembered);
+        spoil(&rig.service->cluster.policies->choices, r->remembered);
         rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "{\"Error\":\"\"}");
         row_true(r->row, strstr(rig.annotations, r->idx) != NULL);
         for (unsigned gpu = 0; gpu < 3; gpu++)
@@ -117,7 +117,7 @@ static void a_reservation_that_breaks_an_invariant_is_refused_and_counted(void *
     gs_invariants_survive();
     rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
     const struct gs_node_view *view =
-        gs_ledger_view(rig.service->store.cluster.ledger, GS_SLICE("n1"));
+        gs_ledger_view(rig.service->ledger, GS_SLICE("n1"));
     view->gpus[2].used_units++; /* by a bug, say */
     rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "invariant violated");
     assert_int_equal(gs_invariants_broken(), before + 1);

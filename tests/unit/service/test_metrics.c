@@ -298,7 +298,7 @@ static void an_overfull_gpu_is_told_once_each_time(void **state)
 static void the_audit_finds_an_account_that_is_wrong_on_any_node(void **state)
 {
     enum { MORE = 300 };
-    const struct gs_ledger *ledger = rig.service->store.cluster.ledger;
+    const struct gs_ledger *ledger = rig.service->ledger;
     for (unsigned i = 0; i < MORE; i++) {
         char name[16];
         snprintf(name, sizeof(name), "m%u", i);
