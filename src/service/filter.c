@@ -251,25 +251,19 @@ static enum gs_filtered filter_gpu_pod(struct gs_service *service, struct gs_ask
     return GS_FILTERED;
 }
 
-static enum gs_filtered filter(struct gs_service *service, struct gs_slice body,
-                               struct gs_scratch *scratch, bool may_sleep, struct gs_buf *answer,
-                               struct gs_error *err)
+static enum gs_filtered filter(struct gs_service *service, struct gs_scratch *scratch,
+                               bool may_sleep, struct gs_buf *answer, struct gs_error *err)
 {
     enum gs_filtered result = GS_FILTERED;
     bool shown = true;
     struct gs_pod *pod = &scratch->args.pod;
     struct gs_ask ask;
-    if (gs_codec_filter_args(service->config.names, body, &scratch->args, err) < 0)
-        return GS_FILTER_FAILED;
-    const uint32_t count = gs_filter_args_count(&scratch->args);
-    if (gs_scratch_room(scratch, count) < 0)
-        return gs_fail_nomem(err);
     gs_ask_of_pod(&ask, pod);
     if (ask.units && is_member(&scratch->args))
         result = await_shown(service, pod, may_sleep, &shown);
     ask.priority = pod->priority;
     if (!ask.units)
-        memset(scratch->verdicts, (int)ask.broken, count);
+        memset(scratch->verdicts, (int)ask.broken, gs_filter_args_count(&scratch->args));
     else if (shown)
         result = filter_gpu_pod(service, &ask, scratch, may_sleep, err);
     if (result != GS_FILTERED)
@@ -291,10 +285,8 @@ enum gs_filtered gs_service_try_filter(struct gs_service *service, bool may_slee
     if (refuses) {
         gs_codec_filter_error(answer, refuses);
     } else {
-        struct gs_scratch *scratch = gs_scratch_take(service);
-        if (!scratch)
-            return gs_fail_nomem(err);
-        result = filter(service, (struct gs_slice){body, len}, scratch, may_sleep, answer, err);
+        struct gs_scratch *scratch = gs_scratch_take(service, (struct gs_slice){body, len}, err);
+        result = scratch ? filter(service, scratch, may_sleep, answer, err) : GS_FILTER_FAILED;
         gs_scratch_give(service, scratch);
     }
     if (result != GS_FILTER_WOULD_SLEEP)

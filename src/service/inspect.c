@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The original's inspect JSON (contract, section 3), with a few keys more. */
+#include "gpushare/codec/annotation.h"
 #include "service_internal.h"
+
+static void put(struct gs_buf *out, const char *key, const char *text)
+{
+    gs_buf_puts(out, key);
+    gs_buf_json_text(out, text);
+}
 
 struct dev_pods {
     struct gs_buf *out;
@@ -13,13 +20,10 @@ static bool print_pod(void *ctx, const struct gs_claim *claim)
     struct dev_pods *dev = ctx;
     if (!(claim->charged & GS_GPU_BIT(dev->idx)))
         return true;
-    gs_buf_puts(dev->out, dev->first ? "{\"name\":" : ",{\"name\":");
+    put(dev->out, dev->first ? "{\"name\":" : ",{\"name\":", claim->name);
     dev->first = false;
-    gs_buf_json_text(dev->out, claim->name);
-    gs_buf_puts(dev->out, ",\"namespace\":");
-    gs_buf_json_text(dev->out, claim->ns);
-    gs_buf_puts(dev->out, ",\"uid\":");
-    gs_buf_json_text(dev->out, claim->uid);
+    put(dev->out, ",\"namespace\":", claim->ns);
+    put(dev->out, ",\"uid\":", claim->uid);
     if (claim->cores_pct)
         gs_buf_printf(dev->out, ",\"corePercentage\":%u", claim->cores_pct);
     gs_buf_printf(dev->out, ",\"usedGPU\":%u,\"binding\":%s,\"gpuIndexValid\":%s}", claim->units,
@@ -56,26 +60,18 @@ static bool print_reservation(void *ctx, const struct gs_hold *hold)
 {
     struct reservations *list = ctx;
     struct gs_buf *out = list->out;
+    char gpus[GS_IDX_TEXT_BYTES];
     int64_t left_ns;
     const char *group = gs_gang_reservations_group(list->service, hold->uid, &left_ns);
     if (!group)
         return true;
-    gs_buf_printf(out, "%s{\"uid\":", list->before);
+    gs_buf_puts(out, list->before);
     list->before = ",";
-    gs_buf_json_text(out, hold->uid);
-    gs_buf_puts(out, ",\"node\":");
-    gs_buf_json_text(out, list->node);
-    gs_buf_puts(out, ",\"group\":");
-    gs_buf_json_text(out, group);
-    gs_buf_puts(out, ",\"gpus\":[");
-    const char *comma = "";
-    for (uint32_t idx = 0; idx < GS_GPUS_MAX; idx++) {
-        if (!(hold->gpus & GS_GPU_BIT(idx)))
-            continue;
-        gs_buf_printf(out, "%s%u", comma, idx);
-        comma = ",";
-    }
-    gs_buf_printf(out, "],\"requestedGPU\":%u,\"millisecondsLeft\":%lld}", hold->units,
+    put(out, "{\"uid\":", hold->uid);
+    put(out, ",\"node\":", list->node);
+    put(out, ",\"group\":", group);
+    gs_buf_printf(out, ",\"gpus\":[%s],\"requestedGPU\":%u,\"millisecondsLeft\":%lld}",
+                  gs_codec_idx_format(hold->gpus, gpus), hold->units,
                   (long long)(left_ns > 0 ? left_ns / GS_NS_PER_MS : 0));
     return true;
 }
@@ -86,8 +82,7 @@ static void print_node(const struct gs_service *service, const struct gs_node_vi
     const struct gs_ledger *ledger = service->ledger;
     const char *name = gs_ledger_node_name(ledger, view->slot);
     struct reservations list = {service, out, name, ",\"reservations\":["};
-    gs_buf_puts(out, "{\"name\":");
-    gs_buf_json_text(out, name);
+    put(out, "{\"name\":", name);
     gs_buf_printf(out, ",\"totalGPU\":%llu,\"usedGPU\":%llu,\"unit\":\"%s\",\"devs\":[",
                   (unsigned long long)view->sum_total_units,
                   (unsigned long long)view->sum_used_units,

@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service_internal.h"
 
-static void score(struct gs_service *service, const struct gs_ask *ask, struct gs_scratch *scratch)
-{
-    gs_rate(service, ask, scratch, NULL);
-    gs_policy_scores(scratch->losses, scratch->fits, gs_filter_args_count(&scratch->args),
-                     scratch->verdicts);
-}
-
 /* kube-scheduler adds an extender's scores to its own, and nothing for a node that is not named:
  * the same off all of them changes no order. Most nodes share the least score, and reading 1,000
  * entries is what kube-scheduler spends most of its time on in an answer. */
@@ -20,14 +13,10 @@ static void leave_out_least(uint8_t *scores, uint32_t count)
         scores[i] = scores[i] == least ? GS_SCORE_UNTOLD : (uint8_t)(scores[i] - least);
 }
 
-static int prioritize(struct gs_service *service, struct gs_slice body, struct gs_scratch *scratch,
-                      struct gs_buf *answer, struct gs_error *err)
+static int prioritize(struct gs_service *service, struct gs_scratch *scratch, struct gs_buf *answer,
+                      struct gs_error *err)
 {
-    if (gs_codec_filter_args(service->config.names, body, &scratch->args, err) < 0)
-        return -1;
-    uint32_t count = gs_filter_args_count(&scratch->args);
-    if (gs_scratch_room(scratch, count) < 0)
-        return gs_fail_nomem(err);
+    const uint32_t count = gs_filter_args_count(&scratch->args);
     struct gs_ask ask;
     struct gs_match match;
     gs_ask_of_pod(&ask, &scratch->args.pod);
@@ -36,10 +25,11 @@ static int prioritize(struct gs_service *service, struct gs_slice body, struct g
     } else {
         gs_service_read(service);
         gs_ask_match(&ask, service->ledger, &match);
-        score(service, &ask, scratch);
+        gs_rate(service, &ask, scratch, NULL);
+        gs_policy_scores(scratch->losses, scratch->fits, count, scratch->verdicts);
         gs_service_unlock(service);
     }
-    leave_out_least(scratch->verdicts, gs_filter_args_count(&scratch->args));
+    leave_out_least(scratch->verdicts, count);
     gs_codec_host_priorities(answer, &scratch->args, scratch->verdicts);
     return gs_service_answered(answer, err);
 }
@@ -47,11 +37,9 @@ static int prioritize(struct gs_service *service, struct gs_slice body, struct g
 int gs_service_prioritize(struct gs_service *service, const char *body, size_t len,
                           struct gs_buf *answer, struct gs_error *err)
 {
-    int64_t start_ns = gs_service_now(service);
-    struct gs_scratch *scratch = gs_scratch_take(service);
-    if (!scratch)
-        return gs_fail_nomem(err);
-    int result = prioritize(service, (struct gs_slice){body, len}, scratch, answer, err);
+    const int64_t start_ns = gs_service_now(service);
+    struct gs_scratch *scratch = gs_scratch_take(service, (struct gs_slice){body, len}, err);
+    const int result = scratch ? prioritize(service, scratch, answer, err) : -1;
     gs_scratch_give(service, scratch);
     gs_meter_add(&service->meters[GS_VERB_PRIORITIZE], gs_service_now(service) - start_ns,
                  result < 0);

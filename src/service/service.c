@@ -98,21 +98,11 @@ void gs_service_each_node(const struct gs_service *service, gs_service_node_fn *
     }
 }
 
-struct gs_scratch *gs_scratch_take(struct gs_service *service)
-{
-    pthread_mutex_lock(&service->scratch_lock);
-    struct gs_scratch *scratch = service->scratch;
-    if (scratch)
-        service->scratch = scratch->next;
-    pthread_mutex_unlock(&service->scratch_lock);
-    return scratch ? scratch : calloc(1, sizeof(*scratch));
-}
-
-int gs_scratch_room(struct gs_scratch *scratch, uint32_t count)
+static bool make_room(struct gs_scratch *scratch, uint32_t count)
 {
     if (scratch->cap >= count && scratch->cap)
-        return 0;
-    uint32_t cap = count < 64 ? 64 : count;
+        return true;
+    const uint32_t cap = count < 64 ? 64 : count;
     struct gs_arena *arena = &scratch->arena;
     gs_arena_release(arena);
     scratch->cap = 0;
@@ -122,9 +112,30 @@ int gs_scratch_room(struct gs_scratch *scratch, uint32_t count)
     scratch->fits = gs_arena_calloc(arena, cap, sizeof(*scratch->fits));
     scratch->slots = gs_arena_calloc(arena, cap, sizeof(*scratch->slots));
     if (!scratch->verdicts || !scratch->losses || !scratch->fits || !scratch->slots)
-        return -1;
+        return false;
     scratch->cap = cap;
-    return 0;
+    return true;
+}
+
+struct gs_scratch *gs_scratch_take(struct gs_service *service, struct gs_slice body,
+                                   struct gs_error *err)
+{
+    pthread_mutex_lock(&service->scratch_lock);
+    struct gs_scratch *scratch = service->scratch;
+    if (scratch)
+        service->scratch = scratch->next;
+    pthread_mutex_unlock(&service->scratch_lock);
+    if (!scratch && !(scratch = calloc(1, sizeof(*scratch)))) {
+        gs_fail_nomem(err);
+        return NULL;
+    }
+    int result = gs_codec_filter_args(service->config.names, body, &scratch->args, err);
+    if (result == 0 && !make_room(scratch, gs_filter_args_count(&scratch->args)))
+        result = gs_fail_nomem(err);
+    if (result == 0)
+        return scratch;
+    gs_scratch_give(service, scratch);
+    return NULL;
 }
 
 void gs_scratch_find_nodes(struct gs_scratch *scratch, const struct gs_ledger *ledger)
@@ -142,6 +153,8 @@ void gs_scratch_find_nodes(struct gs_scratch *scratch, const struct gs_ledger *l
 
 void gs_scratch_give(struct gs_service *service, struct gs_scratch *scratch)
 {
+    if (!scratch)
+        return;
     pthread_mutex_lock(&service->scratch_lock);
     scratch->next = service->scratch;
     service->scratch = scratch;

@@ -377,10 +377,10 @@ bool gs_sync_refused(struct gs_service *service, const struct gs_pod *pod, enum 
 /* NULL, or why scheduling verbs cannot be answered now (static text). */
 const char *gs_service_refuses(const struct gs_service *service);
 
-/* A scratch with room for `count` candidates, or NULL when out of memory; give it back. The args
- * are decoded into a scratch first, and its arrays are grown after. */
-struct gs_scratch *gs_scratch_take(struct gs_service *service);
-int gs_scratch_room(struct gs_scratch *scratch, uint32_t count);
+/* A scratch with the request's arguments and room for its candidates; give it back. NULL:
+ * GS_ENOMEM, or what gs_codec_filter_args() says. */
+struct gs_scratch *gs_scratch_take(struct gs_service *service, struct gs_slice body,
+                                   struct gs_error *err);
 /* Has slots[] name the candidates' nodes; what the last request found is found again when the names
  * and the cluster's are the same. Locked for reading. */
 void gs_scratch_find_nodes(struct gs_scratch *scratch, const struct gs_ledger *ledger);
