@@ -1,28 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extender/candidate.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <stdlib.h>
-
 #include "gpushare/base/clock.h"
 #include "gpushare/base/log.h"
-
-struct candidate {
-    struct gs_election_config config;
-    struct gs_election *election;
-    pthread_t thread;
-    bool running;
-    pthread_mutex_t lock;
-    pthread_cond_t changed; /* stop or ended; all guarded by lock */
-    bool stop, give_back, ended;
-    enum gs_code failure; /* of the last step */
-};
-
-const struct gs_election *candidate_election(const struct candidate *candidate)
-{
-    return candidate->election;
-}
 
 static void step(struct candidate *candidate, int64_t *ret_next_ns)
 {
@@ -53,65 +33,44 @@ static void *run(void *arg)
         if (!candidate->stop)
             pthread_cond_timedwait(&candidate->changed, &candidate->lock, &until);
     }
-    bool give_back = candidate->give_back;
     pthread_mutex_unlock(&candidate->lock);
-    gs_election_resign(candidate->election, give_back);
-    pthread_mutex_lock(&candidate->lock);
-    candidate->ended = true;
-    pthread_cond_signal(&candidate->changed);
-    pthread_mutex_unlock(&candidate->lock);
+    gs_election_resign(candidate->election, candidate->give_back);
     return NULL;
 }
 
-int candidate_start(const struct gs_election_config *config, struct candidate **ret_candidate,
+int candidate_start(struct candidate *candidate, const struct gs_election_config *config,
                     struct gs_error *err)
 {
-    struct candidate *candidate = calloc(1, sizeof(*candidate));
-    if (!candidate)
-        return gs_fail_nomem(err);
     candidate->config = *config;
     pthread_mutex_init(&candidate->lock, NULL);
     gs_clock_cond_init(&candidate->changed);
     candidate->election = gs_election_new(config);
-    int error =
-        candidate->election ? pthread_create(&candidate->thread, NULL, run, candidate) : ENOMEM;
-    candidate->running = error == 0;
-    if (error) {
-        candidate_stop(candidate);
-        return gs_fail_nomem(err);
-    }
-    *ret_candidate = candidate;
-    return 0;
+    candidate->running =
+        candidate->election && pthread_create(&candidate->thread, NULL, run, candidate) == 0;
+    return candidate->running ? 0 : gs_fail_nomem(err);
 }
 
 bool candidate_resign(struct candidate *candidate, bool give_back, int64_t timeout_ns)
 {
-    if (!candidate || !candidate->running)
-        return true;
     const struct timespec until =
         gs_clock_wait_until(gs_clock_now_ns(gs_clock_system()) + timeout_ns);
-    int error = 0;
+    if (!candidate->running)
+        return true;
     pthread_mutex_lock(&candidate->lock);
     candidate->stop = true;
     candidate->give_back = give_back;
     pthread_cond_signal(&candidate->changed);
-    while (!candidate->ended && error == 0)
-        error = pthread_cond_timedwait(&candidate->changed, &candidate->lock, &until);
-    bool ended = candidate->ended;
     pthread_mutex_unlock(&candidate->lock);
-    return ended;
+    candidate->running =
+        pthread_clockjoin_np(candidate->thread, NULL, CLOCK_MONOTONIC, &until) != 0;
+    return !candidate->running;
 }
 
 void candidate_stop(struct candidate *candidate)
 {
-    if (!candidate)
-        return;
-    if (candidate->running) {
-        candidate_resign(candidate, false, 0);
+    candidate_resign(candidate, false, 0);
+    if (candidate->running)
         pthread_join(candidate->thread, NULL);
-    }
-    gs_election_free(candidate->election);
-    pthread_cond_destroy(&candidate->changed);
-    pthread_mutex_destroy(&candidate->lock);
-    free(candidate);
+    if (candidate->election)
+        gs_election_free(candidate->election);
 }

@@ -2,30 +2,35 @@
 #ifndef GPUSHARE_APPS_EXTENDER_CANDIDATE_H
 #define GPUSHARE_APPS_EXTENDER_CANDIDATE_H
 
+#include <pthread.h>
+
 #include "gpushare/base/error.h"
-#include "gpushare/port/kube.h"
 #include "gpushare/service/election.h"
 
 /*
  * The thread of the election: it renews the Lease, or looks at kube-scheduler's, and does nothing
- * else, for whatever holds it up ends the lead.
+ * else, for whatever holds it up ends the lead. Zeroed: there is no election.
  */
-struct candidate;
+struct candidate {
+    struct gs_election_config config; /* what it points to is borrowed */
+    struct gs_election *election;     /* NULL: none */
+    pthread_t thread;
+    bool running;
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* these two are guarded by lock */
+    bool stop, give_back;
+    enum gs_code failure; /* of the last step */
+};
 
-/* The config is copied; what it points to is borrowed until candidate_stop(). *ret_candidate:
- * *caller frees* with it. */
-int candidate_start(const struct gs_election_config *config, struct candidate **ret_candidate,
+int candidate_start(struct candidate *candidate, const struct gs_election_config *config,
                     struct gs_error *err);
-
-/* Borrowed from the candidate. */
-const struct gs_election *candidate_election(const struct candidate *candidate);
 
 /* The election says that it leads no more, and gives the lease back (gs_election_resign()); the
  * object lives on for those who still ask it. False when that is still going on after so long, as
- * it is while the API server does not answer. NULL is fine. */
+ * it is while the API server does not answer. */
 bool candidate_resign(struct candidate *candidate, bool give_back, int64_t timeout_ns);
 
-/* Leads no more, and frees. NULL is fine. */
+/* Leads no more, and frees. */
 void candidate_stop(struct candidate *candidate);
 
 #endif

@@ -26,8 +26,8 @@ struct app {
     struct settings settings;
     struct gs_names names;
     struct gs_kube_client *client;
-    struct candidate *candidate; /* NULL: no election */
-    char identity[256];          /* in the Lease */
+    struct candidate candidate;
+    char identity[256]; /* in the Lease */
     struct gs_service *service;
     struct routes_ctx routes;
     struct feed *feed;
@@ -62,19 +62,19 @@ static int start_service(struct app *app, struct gs_error *err)
         election.identity = set->host;
         election.follows = true;
     }
-    if (election.name && candidate_start(&election, &app->candidate, err) < 0)
+    if (election.name && candidate_start(&app->candidate, &election, err) < 0)
         return -1;
     const struct gs_service_config config = {
         .names = &app->names,
         .clock = gs_clock_system(),
         .kube = kube,
-        .election = app->candidate ? candidate_election(app->candidate) : NULL,
+        .election = app->candidate.election,
         .pod_ns = set->pod_namespace,
         .pod_name = set->pod_name,
         .labels_leader = set->leader_elect,
         /* an election waits for such binds by itself */
         .first_bind_ns =
-            app->candidate ? 0 : gs_clock_now_ns(gs_clock_system()) + GS_ELECTION_BIND_NS,
+            election.name ? 0 : gs_clock_now_ns(gs_clock_system()) + GS_ELECTION_BIND_NS,
         .policy = set->policy,
         .scheduler_name = set->scheduler_name,
         .no_gpu_metrics = !set->gpu_metrics,
@@ -159,13 +159,13 @@ static void withdraw_nominations(const struct app *app)
  * where one can, the lease has to run out. */
 static void resign(struct app *app)
 {
-    if (!app->candidate || !app->service)
+    if (!app->candidate.election || !app->service)
         return;
     bool settled = wait_for_none(app->service, gs_service_unresolved_binds, GRACE_NS);
     if (!settled)
         gs_log(GS_LOG_WARN, "Lease not released: unresolved binds remain",
                GS_INT("binds", gs_service_unresolved_binds(app->service)));
-    if (!candidate_resign(app->candidate, settled, RESIGN_NS))
+    if (!candidate_resign(&app->candidate, settled, RESIGN_NS))
         gs_log(GS_LOG_WARN, "Lease not released: the API server does not respond");
     gs_service_tick_part(app->service, GS_TICK_TERM); /* the label */
 }
@@ -184,7 +184,7 @@ static void tear_down(struct app *app)
     gs_http_server_free(app->server);
     feed_stop(app->feed);
     gs_service_free(app->service);
-    candidate_stop(app->candidate);
+    candidate_stop(&app->candidate);
     gs_kube_client_free(app->client);
 }
 
