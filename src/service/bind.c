@@ -31,33 +31,21 @@ say(struct outcome *outcome, enum gs_bind_result result, const char *fmt, ...)
     va_end(ap);
 }
 
-/* As the watch showed it. GS_ENOENT, or GS_ECONFLICT: not every API server compares the UID with
- * the name. */
-static int find_known(struct gs_service *service, const struct gs_binding_args *args,
-                      struct gs_pod *ret, struct gs_error *err)
-{
-    if (gs_pending_get(service->pending, args->uid, ret, err) < 0)
-        return -1;
-    return strcmp(ret->name, args->name) == 0 && strcmp(ret->ns, args->ns) == 0
-               ? 0
-               : gs_fail(err, GS_ECONFLICT, "the UID belongs to another pod");
-}
-
-/* The pod's requests: from the watch, else from the API (kube-scheduler's caches may be ahead). */
-static int find_pod(struct gs_service *service, const struct gs_binding_args *args,
+/* The pod's requests: from the watch, else from the API (kube-scheduler's caches may be ahead), if
+ * it may be asked. GS_ENOENT; GS_ECONFLICT: not every API server compares the UID with the name. */
+static int find_pod(struct gs_service *service, const struct gs_binding_args *args, bool asks,
                     struct gs_pod *ret, struct gs_error *err)
 {
-    struct gs_error miss = {0};
-    if (find_known(service, args, ret, &miss) == 0)
-        return 0;
-    if (miss.code == GS_ECONFLICT)
-        return gs_fail(err, miss.code, "%s", miss.msg);
     const struct gs_kube *kube = &service->config.kube;
-    if (kube->ops->get_pod(kube->ctx, args->ns, args->name, ret, err) < 0)
+    if (gs_pending_get(service->pending, args->uid, ret, NULL) == 0)
+        return strcmp(ret->name, args->name) == 0 && strcmp(ret->ns, args->ns) == 0
+                   ? 0
+                   : gs_fail(err, GS_ECONFLICT, "the UID belongs to another pod");
+    if (!asks || kube->ops->get_pod(kube->ctx, args->ns, args->name, ret, err) < 0)
         return -1;
-    if (strcmp(ret->uid, args->uid) != 0)
-        return gs_fail(err, GS_ECONFLICT, "the pod was deleted and created again");
-    return 0;
+    return strcmp(ret->uid, args->uid) == 0
+               ? 0
+               : gs_fail(err, GS_ECONFLICT, "the pod was deleted and created again");
 }
 
 /* True when a claim of this pod settles the request: words say how. False with *ret_claim.gpus:
@@ -160,10 +148,9 @@ static gs_gpu_mask choose(struct gs_service *service, const struct gs_node_view 
 
 /* Fills *record and leaves a reservation (true), or says why not. Service locked for writing. */
 static bool reserve(struct gs_service *service, const struct gs_binding_args *args,
-                    const struct gs_pod *pod, const struct gs_ask *ask,
-                    struct gs_bind_record *record, struct outcome *outcome)
+                    const struct gs_ask *ask, struct gs_bind_record *record,
+                    struct outcome *outcome)
 {
-    struct gs_ledger *ledger = service->ledger;
     struct gs_claim before;
     struct gs_error err = {0};
     if (settled(service, args, outcome, &before))
@@ -178,21 +165,21 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
         .charge = {.gpu_count = ask->gpu_count, .each = ask->each},
         .assume_time_ns = service->config.clock->wall_ns(service->config.clock->ctx)};
     struct gs_claim claim = gs_claim_of_ask(ask, gpus);
-    claim.uid = pod->uid;
-    claim.ns = pod->ns;
-    claim.name = pod->name;
+    claim.uid = args->uid;
+    claim.ns = args->ns;
+    claim.name = args->name;
     claim.node = args->node;
     claim.state = GS_CLAIM_RESERVED;
     if (gs_cluster_claim(&service->cluster, &claim, &err) < 0) {
         say(outcome, GS_BIND_FAILED, "%s", err.msg);
         return false;
     }
-    if (is_sound(ledger, view->slot, pod->uid, gpus)) {
+    if (is_sound(service->ledger, view->slot, args->uid, gpus)) {
         outcome->queued = false;
         return true;
     }
     if (!before.gpus) /* an earlier attempt may be carried out yet: its place stays its own */
-        gs_ledger_undo(ledger, args->uid);
+        gs_ledger_undo(service->ledger, args->uid);
     say(outcome, GS_BIND_FAILED, "invariant violated: see the extender's log");
     return false;
 }
@@ -263,16 +250,17 @@ static void log_bind(const struct gs_binding_args *args, const struct gs_bind_re
 static bool is_ours(const struct gs_service *service, const struct gs_pod *pod,
                     const struct gs_ask *ask, struct outcome *outcome)
 {
-    const struct gs_service_config *config = &service->config;
+    const char *names = service->config.scheduler_name;
+    const char *why = NULL;
     if (ask->broken && !ask->units)
-        say(outcome, GS_BIND_REFUSED, "%s", gs_reason_text(ask->broken));
+        why = gs_reason_text(ask->broken);
     else if (!pod->names_gpu)
-        say(outcome, GS_BIND_REFUSED,
-            "the pod requests no GPU memory: gpushare-extender does not bind it");
-    else if (config->scheduler_name &&
-             !gs_scheduler_activity_lists(config->scheduler_name, pod->scheduler_name))
-        say(outcome, GS_BIND_REFUSED, "the pod's schedulerName is not in --scheduler-name");
-    return !outcome->words[0];
+        why = "the pod requests no GPU memory: gpushare-extender does not bind it";
+    else if (names && !gs_scheduler_activity_lists(names, pod->scheduler_name))
+        why = "the pod's schedulerName is not in --scheduler-name";
+    if (why)
+        say(outcome, GS_BIND_REFUSED, "%s", why);
+    return !why;
 }
 
 /* Nor to a node that the pod may not use, or that is none: what is bound to nothing the garbage
@@ -282,14 +270,16 @@ static bool may_use(const struct gs_service *service, const struct gs_pod *pod,
                     const struct gs_node_view *view, struct outcome *outcome)
 {
     const struct gs_node_facts *facts = &service->cluster.facts;
+    const char *why = NULL;
     if (!view || !gs_node_facts_hash(facts, view->slot)) {
-        say(outcome, GS_BIND_REFUSED, "%s", gs_reason_text(GS_REASON_UNKNOWN_NODE));
-        return false;
+        why = gs_reason_text(GS_REASON_UNKNOWN_NODE);
+    } else {
+        const enum gs_eligible verdict = gs_node_facts_eligible(facts, view->slot, pod);
+        why = gs_eligible_perhaps(verdict) ? NULL : gs_eligible_text(verdict);
     }
-    enum gs_eligible verdict = gs_node_facts_eligible(facts, view->slot, pod);
-    if (!gs_eligible_perhaps(verdict))
-        say(outcome, GS_BIND_REFUSED, "%s", gs_eligible_text(verdict));
-    return !outcome->words[0];
+    if (why)
+        say(outcome, GS_BIND_REFUSED, "%s", why);
+    return !why;
 }
 
 /* Reserves, or says why not. Working the choice out may take a millisecond: done before everybody
@@ -312,7 +302,7 @@ static bool admit(struct gs_service *service, const struct gs_binding_args *args
     gs_service_write(service);
     gs_ask_match(ask, service->ledger, &match);
     return may_use(service, pod, gs_service_view(service, args->node), outcome) &&
-           (!ask->units || reserve(service, args, pod, ask, record, outcome));
+           (!ask->units || reserve(service, args, ask, record, outcome));
 }
 
 /* Nothing is sent when the lease may be another's: reading the pod may have taken long, and so may
@@ -323,14 +313,14 @@ static int send_binding(struct gs_service *service, struct gs_binding *binding, 
 {
     const struct gs_kube *kube = &service->config.kube;
     if (service->config.election) {
-        int64_t now_ns = gs_service_now(service);
-        int64_t leads_until_ns = gs_election_until_ns(service->config.election);
-        int64_t given_up_ns = begun_ns + GS_ELECTION_BIND_NS;
-        if (leads_until_ns <= now_ns)
-            return gs_fail(err, GS_EBUSY, "this replica is no longer the leader");
-        if (given_up_ns <= now_ns)
-            return gs_fail(err, GS_EBUSY, "timeout while reading the pod");
+        const int64_t now_ns = gs_service_now(service);
+        const int64_t leads_until_ns = gs_election_until_ns(service->config.election);
+        const int64_t given_up_ns = begun_ns + GS_ELECTION_BIND_NS;
         binding->deadline_ns = leads_until_ns < given_up_ns ? leads_until_ns : given_up_ns;
+        if (binding->deadline_ns <= now_ns)
+            return gs_fail(err, GS_EBUSY, "%s",
+                           leads_until_ns <= now_ns ? "this replica is no longer the leader"
+                                                    : "timeout while reading the pod");
     }
     return kube->ops->bind(kube->ctx, binding, err);
 }
@@ -339,7 +329,7 @@ static void call_api(struct gs_service *service, const struct gs_binding_args *a
                      const struct gs_pod *pod, const struct gs_bind_record *record,
                      int64_t begun_ns, struct outcome *outcome)
 {
-    struct gs_arena arena = {0};
+    _cleanup_(gs_arena_release) struct gs_arena arena = {0};
     struct gs_error err = {0};
     bool answered = false;
     struct gs_kv *kv = NULL;
@@ -352,19 +342,17 @@ static void call_api(struct gs_service *service, const struct gs_binding_args *a
                                                   &binding.annotation_count, &err) < 0) {
         gs_bind_undo(service, args->uid);
         say(outcome, GS_BIND_FAILED, "bind failed: %s", err.msg);
-        gs_arena_release(&arena);
         return;
     }
     binding.annotations = kv;
     atomic_fetch_add(&service->sent_binds, 1);
     int result = send_binding(service, &binding, begun_ns, &err);
-    gs_arena_release(&arena);
-    if (result == 0 && record->gpus)
-        gs_bind_confirm(service, args, record->gpus);
-    else if (result < 0 && record->gpus)
-        settle_failure(service, args, &err, answered, outcome);
-    else if (result < 0)
+    if (result < 0 && !record->gpus)
         say(outcome, GS_BIND_FAILED, "bind failed: %s", err.msg);
+    else if (result < 0)
+        settle_failure(service, args, &err, answered, outcome);
+    else if (record->gpus)
+        gs_bind_confirm(service, args, record->gpus);
     atomic_fetch_sub(&service->sent_binds, 1);
 }
 
@@ -391,7 +379,7 @@ uint64_t gs_service_queue_bind(struct gs_service *service, const char *body, siz
     struct gs_pod pod = {0};
     if (gs_codec_binding_args((struct gs_slice){body, len}, &args, NULL) == 0) {
         ns = gs_hash_text(args.ns);
-        if (!gs_service_refuses(service) && find_known(service, &args, &pod, NULL) == 0)
+        if (!gs_service_refuses(service) && find_pod(service, &args, false, &pod, NULL) == 0)
             queue_bind(service, &args, &pod);
     }
     gs_pod_release(&pod);
@@ -431,7 +419,7 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
         *record = (struct gs_bind_record){.gpus = claim.gpus, .charge.units = claim.units};
         return;
     }
-    if (find_pod(service, args, pod, &err) < 0) {
+    if (find_pod(service, args, true, pod, &err) < 0) {
         say(outcome, GS_BIND_FAILED, "bind failed: %s", err.msg);
         return;
     }

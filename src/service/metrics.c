@@ -2,6 +2,51 @@
 #include "gpushare/base/metric.h"
 #include "service_internal.h"
 
+/* Upper bounds: 50 µs doubling up to 6.6 s, since bind waits for the API server. */
+enum { FIRST_BOUND_NS = 50000 };
+
+static int64_t bound_ns(int bucket)
+{
+    return (int64_t)FIRST_BOUND_NS << bucket;
+}
+
+void gs_meter_add(struct gs_meter *meter, int64_t took_ns, bool error)
+{
+    int bucket = 0;
+    while (bucket < GS_METER_BUCKETS && took_ns > bound_ns(bucket))
+        bucket++;
+    atomic_fetch_add_explicit(&meter->buckets[bucket], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&meter->sum_ns, (unsigned long long)took_ns, memory_order_relaxed);
+    if (error)
+        atomic_fetch_add_explicit(&meter->errors, 1, memory_order_relaxed);
+}
+
+static uint64_t count_requests(struct gs_meter *meter, uint64_t *ret_errors)
+{
+    /* errors first: it is counted last, so it never exceeds the rest */
+    uint64_t errors = atomic_load(&meter->errors), count = 0;
+    for (int i = 0; i <= GS_METER_BUCKETS; i++)
+        count += atomic_load(&meter->buckets[i]);
+    *ret_errors = errors;
+    return count;
+}
+
+static void print_durations(struct gs_meter *meter, const char *name, const char *verb,
+                            struct gs_buf *out)
+{
+    unsigned long long count = 0;
+    for (int i = 0; i < GS_METER_BUCKETS; i++) {
+        count += atomic_load(&meter->buckets[i]);
+        gs_buf_printf(out, "%s_bucket{verb=\"%s\",le=\"%g\"} %llu\n", name, verb,
+                      (double)bound_ns(i) / 1e9, count);
+    }
+    count += atomic_load(&meter->buckets[GS_METER_BUCKETS]);
+    gs_buf_printf(out, "%s_bucket{verb=\"%s\",le=\"+Inf\"} %llu\n", name, verb, count);
+    gs_buf_printf(out, "%s_sum{verb=\"%s\"} %.9g\n", name, verb,
+                  (double)atomic_load(&meter->sum_ns) / 1e9);
+    gs_buf_printf(out, "%s_count{verb=\"%s\"} %llu\n", name, verb, count);
+}
+
 static const char *const verbs[GS_VERBS] = {
     [GS_VERB_FILTER] = "filter",
     [GS_VERB_PRIORITIZE] = "prioritize",
@@ -19,7 +64,7 @@ static void print_verbs(struct gs_service *service, struct gs_buf *out)
     const char *name = "gpushare_requests_total";
     gs_metric_family(out, name, "counter", "Scheduling requests, by verb and outcome.");
     for (int v = 0; v < GS_VERBS; v++) {
-        uint64_t errors, all = gs_meter_count(&service->meters[v], &errors);
+        uint64_t errors, all = count_requests(&service->meters[v], &errors);
         const uint64_t counts[] = {all - errors, errors};
         for (int i = 0; i < 2; i++)
             gs_buf_printf(out, "%s{verb=\"%s\",outcome=\"%s\"} %llu\n", name, verbs[v],
@@ -28,7 +73,7 @@ static void print_verbs(struct gs_service *service, struct gs_buf *out)
     name = "gpushare_request_duration_seconds";
     gs_metric_family(out, name, "histogram", "Duration of scheduling requests, by verb.");
     for (int v = 0; v < GS_VERBS; v++)
-        gs_meter_print(&service->meters[v], name, "verb", verbs[v], out);
+        print_durations(&service->meters[v], name, verbs[v], out);
     name = "gpushare_nodes_rejected_total";
     gs_metric_family(out, name, "counter", "Nodes rejected by filter, by reason.");
     for (int r = GS_FITS + 1; r < GS_REASONS; r++)

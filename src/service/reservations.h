@@ -100,11 +100,6 @@ bool gs_bind_reservations_add(struct gs_service *service, const struct gs_bindin
 /* NULL is fine. */
 void gs_bind_reservations_remove(struct gs_service *service, struct gs_bind_reservation *one);
 
-/* One that is due for a look, namespaces in turn, and has its next a second later; NULL when none
- * is. *Borrowed until* it is removed. */
-struct gs_bind_reservation *gs_bind_reservations_due(struct gs_service *service, bool queued,
-                                                     int64_t now_ns);
-
 /* What the API says of a pod that was to be bound. */
 enum gs_bind_found {
     GS_BIND_UNKNOWN, /* no answer */

@@ -60,13 +60,6 @@ struct gs_meter {
 
 void gs_meter_add(struct gs_meter *meter, int64_t took_ns, bool error);
 
-/* How many were added, and how many of these as errors. */
-uint64_t gs_meter_count(struct gs_meter *meter, uint64_t *ret_errors);
-
-/* The samples of one histogram child: NAME_bucket, NAME_sum, NAME_count with label="value". */
-void gs_meter_print(struct gs_meter *meter, const char *name, const char *label, const char *value,
-                    struct gs_buf *out);
-
 /*
  * Which schedulers (spec.schedulerName) work with this service: those of --scheduler-name, or else
  * those that asked filter here, and those whose pods were bound with a record of ours. Nobody is
