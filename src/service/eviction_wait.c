@@ -1,16 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service_internal.h"
 
-void gs_eviction_waits_init(struct gs_eviction_waits *eviction_waits,
-                            bool (*moved)(void *ctx, const char *uid, const char *node), void *ctx)
-{
-    *eviction_waits = (struct gs_eviction_waits){.each_ns = GS_EVICTION_WAIT_NS,
-                                                 .budget_ns = GS_EVICTION_WAIT_BUDGET_NS,
-                                                 .moved = moved,
-                                                 .ctx = ctx};
-    pthread_mutex_init(&eviction_waits->lock, NULL);
-}
-
 static void drop(struct gs_eviction_wait *item)
 {
     free(item->uid);
@@ -19,17 +9,15 @@ static void drop(struct gs_eviction_wait *item)
     *item = (struct gs_eviction_wait){0};
 }
 
-void gs_eviction_waits_release(struct gs_eviction_waits *eviction_waits)
+void gs_eviction_waits_release(struct gs_eviction_waits *waits)
 {
-    for (uint32_t i = 0; i < GS_EVICTION_WAITS_MAX; i++)
-        drop(&eviction_waits->items[i]);
-    pthread_mutex_destroy(&eviction_waits->lock);
+    GS_EACH_OF (item, waits->items, GS_EVICTION_WAITS_MAX)
+        drop(item);
 }
 
-static struct gs_eviction_wait *find(struct gs_eviction_waits *eviction_waits, const char *uid)
+static struct gs_eviction_wait *find(struct gs_eviction_waits *waits, const char *uid)
 {
-    for (uint32_t i = 0; i < GS_EVICTION_WAITS_MAX; i++) {
-        struct gs_eviction_wait *item = &eviction_waits->items[i];
+    GS_EACH_OF (item, waits->items, GS_EVICTION_WAITS_MAX) {
         if (item->uid && strcmp(item->uid, uid) == 0)
             return item;
     }
@@ -79,51 +67,53 @@ static void merge(struct gs_eviction_wait *item, struct gs_eviction_wait *made)
 }
 
 /* For an approval of that namespace: free, or over, or the oldest of those that have most. */
-static struct gs_eviction_wait *find_place(struct gs_eviction_waits *eviction_waits, uint64_t ns,
+static struct gs_eviction_wait *find_place(struct gs_eviction_waits *waits, uint64_t ns,
                                            int64_t now_ns)
 {
-    struct gs_eviction_wait *items = eviction_waits->items, *found = items;
+    struct gs_eviction_wait *found = waits->items;
     uint32_t most = 0;
-    for (uint32_t i = 0; i < GS_EVICTION_WAITS_MAX; i++) {
-        uint32_t has = items[i].ns == ns;
-        for (uint32_t k = 0; k < GS_EVICTION_WAITS_MAX; k++)
-            has += items[k].ns == items[i].ns;
-        if (!items[i].uid || now_ns - items[i].since_ns >= GS_EVICTION_BEGINS_NS)
+    GS_EACH_OF (item, waits->items, GS_EVICTION_WAITS_MAX) {
+        uint32_t has = item->ns == ns;
+        GS_EACH_OF (other, waits->items, GS_EVICTION_WAITS_MAX)
+            has += other->ns == item->ns;
+        if (!item->uid || now_ns - item->since_ns >= GS_EVICTION_BEGINS_NS)
             has = UINT32_MAX;
-        if (has > most || (has == most && items[i].order < found->order)) {
+        if (has > most || (has == most && item->order < found->order)) {
             most = has;
-            found = &items[i];
+            found = item;
         }
     }
     return found;
 }
 
-void gs_eviction_waits_add(struct gs_eviction_waits *eviction_waits, const struct gs_pod *pod,
-                           const struct gs_victims *nodes, uint32_t count, int64_t now_ns)
+void gs_eviction_waits_add(struct gs_service *service, const struct gs_pod *pod,
+                           const struct gs_victims *nodes, uint32_t count)
 {
+    struct gs_eviction_waits *waits = &service->eviction_waits;
+    const int64_t now_ns = gs_service_now(service);
     struct gs_eviction_wait made = {.since_ns = now_ns,
-                                    .left_ns = eviction_waits->budget_ns,
+                                    .left_ns = waits->budget_ns,
                                     .ns = gs_hash_text(pod->ns),
                                     .uid = strdup(pod->uid)};
     made.victims = victims_of(nodes, count, &made.count);
-    pthread_mutex_lock(&eviction_waits->lock);
-    struct gs_eviction_wait *item = find(eviction_waits, pod->uid);
-    if (made.victims && made.uid) {
-        const bool again = item && now_ns - item->since_ns < GS_EVICTION_BEGINS_NS;
-        if (again && !item->node && item->count < GS_EVICTION_MERGED_MAX)
-            merge(item, &made);
-        made.order = again ? item->order : ++eviction_waits->approvals;
-        item = item ? item : find_place(eviction_waits, made.ns, now_ns);
-        drop(item);
-        *item = made;
-        made = (struct gs_eviction_wait){0};
+    if (!made.victims || !made.uid) {
+        drop(&made);
+        return;
     }
-    pthread_mutex_unlock(&eviction_waits->lock);
-    drop(&made);
+    gs_service_write(service);
+    struct gs_eviction_wait *item = find(waits, pod->uid);
+    const bool again = item && now_ns - item->since_ns < GS_EVICTION_BEGINS_NS;
+    if (again && !item->node && item->count < GS_EVICTION_MERGED_MAX)
+        merge(item, &made);
+    made.order = again ? item->order : ++waits->approvals;
+    item = item ? item : find_place(waits, made.ns, now_ns);
+    drop(item);
+    *item = made;
+    gs_service_unlock(service);
 }
 
 struct going {
-    struct gs_eviction_waits *eviction_waits;
+    struct gs_service *service;
     int64_t now_ns;
     uint64_t seen; /* items, by bit */
 };
@@ -135,16 +125,10 @@ static bool names(const struct going *going, const struct gs_eviction_wait *item
            bsearch(went, item->victims, item->count, sizeof(*went), by_node_and_pod);
 }
 
-/* False: the pod is not known. */
-static bool move(const struct going *going, const struct gs_eviction_wait *to, const char *node)
-{
-    return going->eviction_waits->moved(going->eviction_waits->ctx, to->uid, node);
-}
-
 /* Finds whose that victim was, and moves others where they were taken for it; false: nobody's. */
 static bool give(struct going *going, const struct gs_eviction_victim *went, const char *node)
 {
-    struct gs_eviction_wait *items = going->eviction_waits->items, *to = NULL;
+    struct gs_eviction_wait *items = going->service->eviction_waits.items, *to = NULL;
     bool there = false;
     for (uint32_t i = 0; i < GS_EVICTION_WAITS_MAX; i++) {
         if (going->seen >> i & 1 || !names(going, &items[i], went))
@@ -155,7 +139,7 @@ static bool give(struct going *going, const struct gs_eviction_victim *went, con
         if (!items[i].node && (!to || items[i].order > to->order))
             to = &items[i];
     }
-    if (to && !move(going, to, node)) {
+    if (to && !gs_reservations_freed(going->service, to->uid, node)) {
         going->seen |= (uint64_t)1 << (to - items);
         return give(going, went, node);
     }
@@ -164,7 +148,8 @@ static bool give(struct going *going, const struct gs_eviction_victim *went, con
         if (item->settled || going->seen >> i & 1 || !names(going, item, went))
             continue;
         going->seen |= (uint64_t)1 << i;
-        if (give(going, &item->went, item->node) && move(going, item, node))
+        if (give(going, &item->went, item->node) &&
+            gs_reservations_freed(going->service, item->uid, node))
             to = item;
     }
     if (!to)
@@ -175,23 +160,16 @@ static bool give(struct going *going, const struct gs_eviction_victim *went, con
     return true;
 }
 
-void gs_eviction_waits_go(struct gs_eviction_waits *eviction_waits, const struct gs_pod *victim,
-                          int64_t now_ns)
+void gs_eviction_waits_go(struct gs_service *service, const struct gs_pod *victim)
 {
     const struct gs_eviction_victim went = {gs_hash_text(victim->node_name),
                                             gs_hash_text(victim->uid)};
-    struct going going = {eviction_waits, now_ns, 0};
-    pthread_mutex_lock(&eviction_waits->lock);
-    give(&going, &went, victim->node_name);
-    pthread_mutex_unlock(&eviction_waits->lock);
+    give(&(struct going){service, gs_service_now(service), 0}, &went, victim->node_name);
 }
 
-void gs_eviction_waits_settle(struct gs_eviction_waits *eviction_waits, const char *uid,
-                              const char *node, int64_t now_ns)
+void gs_eviction_waits_settle(struct gs_service *service, const char *uid, const char *node)
 {
-    struct going going = {eviction_waits, now_ns, 0};
-    pthread_mutex_lock(&eviction_waits->lock);
-    struct gs_eviction_wait *item = find(eviction_waits, uid);
+    struct gs_eviction_wait *item = find(&service->eviction_waits, uid);
     if (item && !node) {
         drop(item);
     } else if (item) {
@@ -201,9 +179,8 @@ void gs_eviction_waits_settle(struct gs_eviction_waits *eviction_waits, const ch
         item->node = strdup(node);
         item->went = (struct gs_eviction_victim){.node = gs_hash_text(node)};
         if (before && went.node != item->went.node)
-            give(&going, &went, before);
+            give(&(struct going){service, gs_service_now(service), 0}, &went, before);
     }
-    pthread_mutex_unlock(&eviction_waits->lock);
 }
 
 static bool names_one(const struct gs_eviction_wait *item, const struct gs_slice *names,
@@ -217,41 +194,44 @@ static bool names_one(const struct gs_eviction_wait *item, const struct gs_slice
     return false;
 }
 
-int64_t gs_eviction_waits_left_ns(struct gs_eviction_waits *eviction_waits, const char *uid,
+int64_t gs_eviction_waits_left_ns(struct gs_service *service, const char *uid,
                                   const struct gs_slice *names, uint32_t count)
 {
-    pthread_mutex_lock(&eviction_waits->lock);
-    const struct gs_eviction_wait *item = find(eviction_waits, uid);
+    gs_service_read(service);
+    const struct gs_eviction_wait *item = find(&service->eviction_waits, uid);
     int64_t left_ns =
         item && item->left_ns > 0 && names_one(item, names, count) ? item->left_ns : 0;
-    pthread_mutex_unlock(&eviction_waits->lock);
+    gs_service_unlock(service);
     return left_ns;
 }
 
-bool gs_eviction_waits_wait(struct gs_eviction_waits *eviction_waits, struct gs_gains *gains,
-                            const char *uid, const struct gs_slice *names, uint32_t count,
-                            uint64_t epoch, int64_t *left_ns)
+bool gs_eviction_waits_wait(struct gs_service *service, const char *uid,
+                            const struct gs_slice *names, uint32_t count, uint64_t epoch,
+                            int64_t *left_ns)
 {
+    struct gs_eviction_waits *waits = &service->eviction_waits;
     const int64_t budget_ns =
-        *left_ns > 0 ? gs_eviction_waits_left_ns(eviction_waits, uid, names, count) : 0;
-    pthread_mutex_lock(&eviction_waits->lock);
-    const bool waits = budget_ns && eviction_waits->waiters < GS_EVICTION_WAITERS_MAX;
-    eviction_waits->waiters += waits; /* workers that wait bind nobody */
-    eviction_waits->waits += waits;
-    pthread_mutex_unlock(&eviction_waits->lock);
-    if (!waits)
+        *left_ns > 0 ? gs_eviction_waits_left_ns(service, uid, names, count) : 0;
+    if (!budget_ns)
+        return false;
+    gs_service_write(service);
+    const bool room = waits->waiters < GS_EVICTION_WAITERS_MAX; /* workers that wait bind nobody */
+    waits->waiters += room;
+    waits->waits += room;
+    gs_service_unlock(service);
+    if (!room)
         return false;
     /* the machine's own time: threads are what is waited for */
     const int64_t start_ns = gs_clock_now_ns(gs_clock_system());
     const int64_t longest_ns = budget_ns < *left_ns ? budget_ns : *left_ns;
-    const bool freed = gs_gains_wait(gains, epoch, start_ns + longest_ns);
+    const bool freed = gs_gains_wait(&service->gains, epoch, start_ns + longest_ns);
     const int64_t spent_ns = gs_clock_now_ns(gs_clock_system()) - start_ns;
     *left_ns -= spent_ns;
-    pthread_mutex_lock(&eviction_waits->lock);
-    struct gs_eviction_wait *item = find(eviction_waits, uid);
+    gs_service_write(service);
+    struct gs_eviction_wait *item = find(waits, uid);
     if (item)
         item->left_ns -= spent_ns;
-    eviction_waits->waiters--;
-    pthread_mutex_unlock(&eviction_waits->lock);
+    waits->waiters--;
+    gs_service_unlock(service);
     return freed;
 }

@@ -201,16 +201,16 @@ static void name_reserved(struct gs_scratch *scratch)
 static enum gs_filtered judge_after_eviction(struct gs_service *service, struct gs_ask *ask,
                                              struct gs_scratch *scratch, bool may_sleep)
 {
-    struct gs_eviction_waits *waits = &service->eviction_waits;
     const struct gs_filter_args *args = &scratch->args;
+    const char *uid = args->pod.uid;
     const uint32_t count = args->name_count;
-    int64_t left_ns = waits->each_ns;
+    int64_t left_ns = service->eviction_waits.each_ns;
     struct gs_error err = {0};
     while (args->has_names && !memchr(scratch->verdicts, GS_FITS, count)) {
-        if (!may_sleep && gs_eviction_waits_left_ns(waits, args->pod.uid, args->names, count))
+        if (!may_sleep && gs_eviction_waits_left_ns(service, uid, args->names, count))
             return GS_FILTER_WOULD_SLEEP;
-        if (!may_sleep || !gs_eviction_waits_wait(waits, &service->gains, args->pod.uid,
-                                                  args->names, count, scratch->epoch, &left_ns))
+        if (!may_sleep ||
+            !gs_eviction_waits_wait(service, uid, args->names, count, scratch->epoch, &left_ns))
             break;
         judge_locked(service, ask, scratch, &err); /* names cannot fail */
     }

@@ -126,8 +126,7 @@ static int preempt(struct gs_service *service, struct gs_preemption_args *args,
     } else if (ask.units || ask.broken) {
         kept = keep_useful(service, &ask, args);
         if (kept > 0) {
-            gs_eviction_waits_add(&service->eviction_waits, &args->pod, args->nodes, (uint32_t)kept,
-                                  gs_service_now(service));
+            gs_eviction_waits_add(service, &args->pod, args->nodes, (uint32_t)kept);
             gs_nominations_leave(service, args->pod.uid, args->nodes, (uint32_t)kept);
         }
     }

@@ -21,8 +21,7 @@ int gs_reservations_follow(void *ctx, const struct gs_pod *pod, struct gs_error 
     int result = gs_reservations_set(service, pod, node_of(waiter, pod), 0, err);
     gs_pending_unlock(service->pending, waiter);
     if (renominated)
-        gs_eviction_waits_settle(&service->eviction_waits, pod->uid, nominated,
-                                 gs_service_now(service));
+        gs_eviction_waits_settle(service, pod->uid, nominated);
     return result;
 }
 
@@ -63,9 +62,8 @@ void gs_reservations_end_nomination(struct gs_service *service, struct gs_waiter
     waiter->anywhere = true;
 }
 
-bool gs_reservations_freed(void *ctx, const char *uid, const char *node)
+bool gs_reservations_freed(struct gs_service *service, const char *uid, const char *node)
 {
-    struct gs_service *service = ctx;
     struct gs_waiter *waiter = gs_pending_lock(service->pending, uid);
     const bool shown = waiter && waiter->shown;
     if (shown && (!waiter->freed || strcmp(waiter->freed, node) != 0)) {

@@ -53,9 +53,9 @@ int gs_reservations_set(struct gs_service *service, const struct gs_pod *pod, co
  * The table is locked. */
 void gs_reservations_end_nomination(struct gs_service *service, struct gs_waiter *waiter);
 
-/* Of the pod of this UID (ctx: the service) a victim goes there, before its memory comes free.
- * False: the watch has not shown the pod. Service locked for writing. */
-bool gs_reservations_freed(void *ctx, const char *uid, const char *node);
+/* Of the pod of this UID a victim goes there, before its memory comes free. False: the watch has
+ * not shown the pod. */
+bool gs_reservations_freed(struct gs_service *service, const char *uid, const char *node);
 
 /* --- binds --- */
 
@@ -211,8 +211,13 @@ void gs_gang_reservations_tick(struct gs_service *service, int64_t now_ns);
  * Nodes where evictions were approved for a pod, lately. kube-scheduler's caches may see a victim
  * go before our watch does, and releases from 1.32 on ask about the pod in the same moment:
  * refused, it would evict others on another node, for nothing. So filter gives the watch a moment
- * when it would refuse such a pod on such a node, and what the victims leave is reserved
- * (nominations.h). Has its own lock, taken last.
+ * when it would refuse such a pod on such a node, and what the victims leave is reserved.
+ *
+ * Which victim went for which pod: kube-scheduler chooses one node of each answer and does not say
+ * which; it may evict for several pods at a time, in any order. A pod is given the first of its
+ * victims that goes. Of several that were approved the same one it is the last: what was chosen for
+ * a pod before is not proposed again, unless all of them go to one node. A later victim, nomination
+ * or bind may show that one was given to the wrong pod; then they are assigned again.
  */
 enum {
     GS_EVICTION_WAITS_MAX = 64,
@@ -224,10 +229,7 @@ enum {
 #define GS_EVICTION_BEGINS_NS      (10 * GS_NS_PER_S)        /* after an approval, at most */
 
 struct gs_eviction_waits {
-    pthread_mutex_t lock;
     int64_t each_ns, budget_ns; /* as above */
-    bool (*moved)(void *ctx, const char *uid, const char *node);
-    void *ctx;
     struct gs_eviction_wait {
         char *uid;
         uint64_t ns; /* hash of its namespace */
@@ -244,43 +246,27 @@ struct gs_eviction_waits {
     uint32_t waiters; /* now */
     uint64_t waits;   /* begun ever */
 };
-
-/* moved(): this pod's victim went there; false: the pod is not known. Called with the lock held. */
-void gs_eviction_waits_init(struct gs_eviction_waits *eviction_waits,
-                            bool (*moved)(void *ctx, const char *uid, const char *node), void *ctx);
-void gs_eviction_waits_release(struct gs_eviction_waits *eviction_waits);
+void gs_eviction_waits_release(struct gs_eviction_waits *waits);
 
 /* In place of what was approved for this pod before, or beside it while no victim went. Without
- * memory nothing is remembered. */
-void gs_eviction_waits_add(struct gs_eviction_waits *eviction_waits, const struct gs_pod *pod,
-                           const struct gs_victims *nodes, uint32_t count, int64_t now_ns);
-
-/*
- * Which victim went for which pod. kube-scheduler chooses one node of each answer and does not say
- * which; it may evict for several pods at a time, in any order. A pod is given the first of its
- * victims that goes. Of several that were approved the same one it is the last: what was chosen for
- * a pod before is not proposed again, unless all of them go to one node. A later victim, nomination
- * or bind may show that one was given to the wrong pod; then they are assigned again.
- */
+ * memory nothing is remembered. Takes the service's lock. */
+void gs_eviction_waits_add(struct gs_service *service, const struct gs_pod *pod,
+                           const struct gs_victims *nodes, uint32_t count);
 
 /* A bound pod goes. */
-void gs_eviction_waits_go(struct gs_eviction_waits *eviction_waits, const struct gs_pod *victim,
-                          int64_t now_ns);
+void gs_eviction_waits_go(struct gs_service *service, const struct gs_pod *victim);
 /* A pod was nominated or bound there; NULL: it ended. */
-void gs_eviction_waits_settle(struct gs_eviction_waits *eviction_waits, const char *uid,
-                              const char *node, int64_t now_ns);
+void gs_eviction_waits_settle(struct gs_service *service, const char *uid, const char *node);
 
-/* How long the next function may wait; 0: not at all. */
-int64_t gs_eviction_waits_left_ns(struct gs_eviction_waits *eviction_waits, const char *uid,
+/* How long the next function may wait; 0: not at all. Takes the service's lock. */
+int64_t gs_eviction_waits_left_ns(struct gs_service *service, const char *uid,
                                   const struct gs_slice *names, uint32_t count);
 
-/*
- * One of the names is a node cleared for this pod: waits until memory came free after `epoch`, or
+/* One of the names is a node cleared for this pod: waits until memory came free after `epoch`, or
  * for *left_ns, which becomes what is left of it. True when memory came free: judge again. False at
- * once when nothing is to be waited for, or GS_EVICTION_WAITERS_MAX wait already. No lock held.
- */
-bool gs_eviction_waits_wait(struct gs_eviction_waits *eviction_waits, struct gs_gains *gains,
-                            const char *uid, const struct gs_slice *names, uint32_t count,
-                            uint64_t epoch, int64_t *left_ns);
+ * once when nothing is to be waited for, or GS_EVICTION_WAITERS_MAX wait already. No lock held. */
+bool gs_eviction_waits_wait(struct gs_service *service, const char *uid,
+                            const struct gs_slice *names, uint32_t count, uint64_t epoch,
+                            int64_t *left_ns);
 
 #endif

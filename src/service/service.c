@@ -24,7 +24,8 @@ struct gs_service *gs_service_new(const struct gs_service_config *config, struct
     pthread_rwlockattr_destroy(&attr);
     pthread_mutex_init(&service->scratch_lock, NULL);
     gs_gains_init(&service->gains);
-    gs_eviction_waits_init(&service->eviction_waits, gs_reservations_freed, service);
+    service->eviction_waits.each_ns = GS_EVICTION_WAIT_NS;
+    service->eviction_waits.budget_ns = GS_EVICTION_WAIT_BUDGET_NS;
     gs_term_init(&service->term);
     pthread_mutex_init(&service->patches.lock, NULL);
     service->pending = gs_pending_new();

@@ -10,7 +10,7 @@ static bool forget_pending(struct gs_service *service, const struct gs_pod *pod,
 {
     const bool waited = gs_pending_remove(service->pending, pod->uid);
     if (waited)
-        gs_eviction_waits_settle(&service->eviction_waits, pod->uid, node, gs_service_now(service));
+        gs_eviction_waits_settle(service, pod->uid, node);
     gs_bind_reservations_remove(service, gs_bind_reservations_find(service, pod->uid));
     return waited;
 }
@@ -83,7 +83,7 @@ static int take_in(struct gs_service *service, const struct gs_pod *pod, bool re
     gs_service_write(service);
     const bool drift = !read && service->compared && differs(service, pod);
     if (pod->deleting && pod->node_name[0] && !gs_pod_terminal(pod))
-        gs_eviction_waits_go(&service->eviction_waits, pod, gs_service_now(service));
+        gs_eviction_waits_go(service, pod);
     int result = gs_cluster_pod(&service->cluster, pod, read, &err);
     gs_service_unlock(service);
     atomic_fetch_add(&service->drifted_pods, drift);
@@ -114,7 +114,7 @@ static int on_pod_gone(void *ctx, const struct gs_pod *last)
     struct gs_service *service = ctx;
     gs_service_write(service);
     if (last->node_name[0] && !gs_pod_terminal(last))
-        gs_eviction_waits_go(&service->eviction_waits, last, gs_service_now(service));
+        gs_eviction_waits_go(service, last);
     gs_cluster_pod_gone(&service->cluster, last);
     gs_service_unlock(service);
     gs_term_shown(service, last, true);
@@ -175,7 +175,7 @@ static bool go_unlisted(void *ctx, const struct gs_claim *claim)
     struct gs_service *service = ctx;
     const struct gs_pod pod = {.uid = claim->uid, .node_name = claim->node};
     if (!claim->seen && claim->state == GS_CLAIM_CONFIRMED)
-        gs_eviction_waits_go(&service->eviction_waits, &pod, gs_service_now(service));
+        gs_eviction_waits_go(service, &pod);
     return true;
 }
 

@@ -41,10 +41,9 @@ static char *filter(const char *uid, const char *names)
 
 static uint64_t waits_begun(void)
 {
-    struct gs_eviction_waits *eviction_waits = &rig.service->eviction_waits;
-    pthread_mutex_lock(&eviction_waits->lock);
-    uint64_t begun = eviction_waits->waits;
-    pthread_mutex_unlock(&eviction_waits->lock);
+    gs_service_read(rig.service);
+    uint64_t begun = rig.service->eviction_waits.waits;
+    gs_service_unlock(rig.service);
     return begun;
 }
 
@@ -172,36 +171,46 @@ static void it_may_be_asked_whether_it_would_wait(void **state)
 /* Workers that wait bind nobody. */
 static void only_a_few_wait_at_a_time(void **state)
 {
-    struct gs_eviction_waits eviction_waits;
-    struct gs_gains gains = {0};
+    struct gs_service *service = rig.service;
     const struct gs_victims cleared[] = {{.node = "n1"}, {.node = "n1"}, {.node = "n0"}};
     const struct gs_slice names[] = {GS_SLICE("n2"), GS_SLICE("n1")};
+    const uint64_t frees = service->gains.frees;
     int64_t left_ns = 10 * GS_NS_PER_MS;
-    gs_gains_init(&gains);
-    gs_eviction_waits_init(&eviction_waits, NULL, NULL);
-    gs_eviction_waits_add(&eviction_waits, &(struct gs_pod){.uid = "up", .ns = "d"}, cleared, 3, 0);
-    assert_true(gs_eviction_waits_left_ns(&eviction_waits, "up", names, 2) > 0);
-    assert_false(gs_eviction_waits_left_ns(&eviction_waits, "up", names, 1));
-    assert_false(gs_eviction_waits_left_ns(&eviction_waits, "other", names, 2));
-    eviction_waits.waiters = GS_EVICTION_WAITERS_MAX;
-    assert_false(gs_eviction_waits_wait(&eviction_waits, &gains, "up", names, 2, 0, &left_ns));
+    gs_eviction_waits_add(service, &(struct gs_pod){.uid = "up", .ns = "d"}, cleared, 3);
+    assert_true(gs_eviction_waits_left_ns(service, "up", names, 2) > 0);
+    assert_int_equal(gs_eviction_waits_left_ns(service, "up", names, 1), 0);
+    assert_int_equal(gs_eviction_waits_left_ns(service, "other", names, 2), 0);
+    service->eviction_waits.waiters = GS_EVICTION_WAITERS_MAX;
+    assert_false(gs_eviction_waits_wait(service, "up", names, 2, frees, &left_ns));
     assert_int_equal(left_ns, 10 * GS_NS_PER_MS); /* not a moment */
-    eviction_waits.waiters--;
-    assert_false(gs_eviction_waits_wait(&eviction_waits, &gains, "up", names, 2, 0, &left_ns));
+    service->eviction_waits.waiters--;
+    assert_false(gs_eviction_waits_wait(service, "up", names, 2, frees, &left_ns));
     assert_true(left_ns <= 0);
-    assert_int_equal(eviction_waits.waiters, GS_EVICTION_WAITERS_MAX - 1);
-    gs_eviction_waits_release(&eviction_waits);
-    gs_gains_release(&gains);
+    assert_int_equal(service->eviction_waits.waiters, GS_EVICTION_WAITERS_MAX - 1);
 }
 
-static char at[8]; /* by pod, "p" is the first: the digit of the node where its victim went */
-
-static bool note_moved(void *ctx, const char *uid, const char *node)
+/* Pods p and q are pending, and their UIDs are their names. */
+static void start(void)
 {
-    if (*uid == 'x') /* nobody knows it */
-        return false;
-    at[*uid - 'p'] = node[1];
-    return true;
+    void *unused;
+    rig_stop(&rig);
+    setup(&unused);
+    rig_pod(&rig, "p", "p", 1, NULL, NULL, "Pending");
+    rig_pod(&rig, "q", "q", 1, NULL, NULL, "Pending");
+    rig_pod(&rig, "r", "r", 1, NULL, NULL, "Pending");
+}
+
+/* By pod, "p" is the first: the digit of the node where its victim went. */
+static const char *where(void)
+{
+    static char at[4];
+    for (int i = 0; i < 3; i++) {
+        struct gs_waiter *waiter =
+            gs_pending_lock(rig.service->pending, (char[2]){(char)('p' + i)});
+        at[i] = waiter->freed ? waiter->freed[1] : '-';
+        gs_pending_unlock(rig.service->pending, waiter);
+    }
+    return at;
 }
 
 static struct gs_slice node_named(char digit)
@@ -212,8 +221,9 @@ static struct gs_slice node_named(char digit)
 
 /* "p1a+2bc": approved for p are a on n1, and b and c on n2. "-a1": a goes from n1. "p>1": p is
  * nominated there. "p.": it ended. */
-static void step(struct gs_eviction_waits *waits, const char *text, int64_t now_ns)
+static void step(const char *text)
 {
+    struct gs_service *service = rig.service;
     static char uids[8][2];
     const char pod[2] = {text[0]};
     struct gs_victim victims[8];
@@ -230,75 +240,72 @@ static void step(struct gs_eviction_waits *waits, const char *text, int64_t now_
         }
     }
     const struct gs_pod going = {.uid = uids[0], .node_name = nodes[0].node};
+    if (*text != '-' && text[1] != '>' && text[1] != '.') {
+        gs_eviction_waits_add(service, &(struct gs_pod){.uid = pod, .ns = "d"}, nodes, count);
+        return;
+    }
+    gs_service_write(service);
     if (*text == '-')
-        gs_eviction_waits_go(waits, &going, now_ns);
-    else if (text[1] == '>' || text[1] == '.')
-        gs_eviction_waits_settle(waits, pod, nodes[0].node, now_ns);
+        gs_eviction_waits_go(service, &going);
     else
-        gs_eviction_waits_add(waits, &(struct gs_pod){.uid = pod, .ns = "d"}, nodes, count, now_ns);
+        gs_eviction_waits_settle(service, pod, nodes[0].node);
+    gs_service_unlock(service);
 }
 
 /* Each is approved in that order; what is not at any node is '-'. */
 static const struct {
     const char *row, *steps, *at;
 } chosen[] = {
-    {"the first of the pod's victims", "p1a+2b -b2 -a1", "2---"},
-    {"all of one node", "p1ab -a1 -b1", "1---"},
-    {"none of its own", "p1a -b1 -a2", "----"},
+    {"the first of the pod's victims", "p1a+2b -b2 -a1", "2--"},
+    {"all of one node", "p1ab -a1 -b1", "1--"},
+    {"none of its own", "p1a -b1 -a2", "---"},
     /* what was chosen for p is not among q's */
-    {"two at a time", "p1a+2b q2b -a1 -b2", "12--"},
-    {"two, the other order", "p1a+2b q2b -b2 -a1", "12--"},
-    {"two on one node", "p1a q1ab -a1 -b1", "11--"},
-    {"three on one node", "p1a q1ab r1abc -a1 -b1 -c1", "111-"},
-    {"each goes twice, as it is marked first", "p1a+2b q1a+2b -a1 -a1", "-1--"},
-    {"a nomination shows which it was", "p1a+2b q1a+2b -a1 -b2 p>1", "22--"},
-    {"a pod with two victims takes none of another's", "p1ab q1b+2c -a1 -b1 -c2", "12--"},
-    {"asked again meanwhile, its order stays", "p1a+2b q2b p2b -b2 -a1", "12--"},
-    {"a second preemption", "p1a -a1 p2b -b2", "2---"},
-    {"asked again after it went, it takes nobody's", "p1a+2b q2b -a1 p2b -b2", "12--"},
-    {"no second preemption", "p1a+2b -a1 -b2", "1---"},
-    {"it ended", "p1a q1a q. -a1", "1---"},
-    {"it is not known", "x1a -a1", "----"},
-    {"nor one that was approved later", "p1a x1a -a1", "1---"},
-    {"10 seconds later", "p1a ~ -a1", "----"},
+    {"two at a time", "p1a+2b q2b -a1 -b2", "12-"},
+    {"two, the other order", "p1a+2b q2b -b2 -a1", "12-"},
+    {"two on one node", "p1a q1ab -a1 -b1", "11-"},
+    {"three on one node", "p1a q1ab r1abc -a1 -b1 -c1", "111"},
+    {"each goes twice, as it is marked first", "p1a+2b q1a+2b -a1 -a1", "-1-"},
+    {"a nomination shows which it was", "p1a+2b q1a+2b -a1 -b2 p>1", "22-"},
+    {"a pod with two victims takes none of another's", "p1ab q1b+2c -a1 -b1 -c2", "12-"},
+    {"asked again meanwhile, its order stays", "p1a+2b q2b p2b -b2 -a1", "12-"},
+    {"a second preemption", "p1a -a1 p2b -b2", "2--"},
+    {"asked again after it went, it takes nobody's", "p1a+2b q2b -a1 p2b -b2", "12-"},
+    {"no second preemption", "p1a+2b -a1 -b2", "1--"},
+    {"it ended", "p1a q1a q. -a1", "1--"},
+    {"it is not known", "x1a -a1", "---"},
+    {"nor one that was approved later", "p1a x1a -a1", "1--"},
+    {"10 seconds later", "p1a ~ -a1", "---"},
 };
 
 static void a_victim_goes_for_one_pod(void **state)
 {
     GS_FOR_EACH_ROW (row, chosen) {
-        struct gs_eviction_waits waits;
-        int64_t now_ns = 0;
-        gs_eviction_waits_init(&waits, note_moved, NULL);
-        memcpy(at, "----", 5);
+        start();
         for (const char *step_at = row->steps; step_at; step_at = strchr(step_at + 1, ' ')) {
             step_at += *step_at == ' ';
             if (*step_at == '~')
-                now_ns += GS_EVICTION_BEGINS_NS;
+                rig.now_ns += GS_EVICTION_BEGINS_NS;
             else
-                step(&waits, step_at, now_ns);
+                step(step_at);
         }
-        row_text(row->row, at, row->at);
-        gs_eviction_waits_release(&waits);
+        row_text(row->row, where(), row->at);
     }
 }
 
 static void the_oldest_approval_of_the_largest_namespace_makes_room(void **state)
 {
     for (int others = 0; others < 2; others++) {
-        struct gs_eviction_waits waits;
-        gs_eviction_waits_init(&waits, note_moved, NULL);
-        memcpy(at, "----", 5);
-        step(&waits, "p1a", 0);
-        step(&waits, "q2b", 0);
+        start();
+        step("p1a");
+        step("q2b");
         for (int i = 0; i < GS_EVICTION_WAITS_MAX - 1 + others; i++) {
             const struct gs_pod pod = {.uid = (char[3]){'x', (char)('0' + i)},
                                        .ns = others ? "e" : "d"};
-            gs_eviction_waits_add(&waits, &pod, NULL, 0, 0);
+            gs_eviction_waits_add(rig.service, &pod, NULL, 0);
         }
-        step(&waits, "-a1", 0);
-        step(&waits, "-b2", 0);
-        assert_string_equal(at, others ? "12--" : "-2--");
-        gs_eviction_waits_release(&waits);
+        step("-a1");
+        step("-b2");
+        assert_string_equal(where(), others ? "12-" : "-2-");
     }
 }
 
@@ -313,8 +320,8 @@ int main(void)
         T(where_it_fits_nobody_waits),
         T(it_may_be_asked_whether_it_would_wait),
         T(only_a_few_wait_at_a_time),
-        cmocka_unit_test(a_victim_goes_for_one_pod),
-        cmocka_unit_test(the_oldest_approval_of_the_largest_namespace_makes_room),
+        T(a_victim_goes_for_one_pod),
+        T(the_oldest_approval_of_the_largest_namespace_makes_room),
     };
     return GS_RUN(tests);
 }
