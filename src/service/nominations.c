@@ -259,22 +259,17 @@ bool gs_nominations_decide(struct gs_service *service, struct gs_waiter *waiter,
     return false;
 }
 
-/* Whether it was carried out: not known where the answer is missing, and then the watch tells. */
-static bool is_sure(enum gs_code code)
+bool gs_nominations_send(struct gs_service *service, const struct gs_pod *pod, const char *node,
+                         const struct gs_kv annotations[2])
 {
-    return code != GS_ETIMEOUT && code != GS_EIO && code != GS_EPROTO;
-}
-
-enum gs_nomination_sent gs_nominations_send(struct gs_service *service, const struct gs_pod *pod,
-                                            const char *node, const char *stamp)
-{
-    const struct gs_names *names = service->config.names;
-    const struct gs_kv annotations[] = {{names->wake, stamp}, {names->offer, node}};
     struct gs_error err = {0};
-    int result = gs_patch_pod(service, pod, pod->resource_version, annotations, 2, node, &err);
+    const bool sent =
+        gs_patch_pod(service, pod, pod->resource_version, annotations, 2, node, &err) == 0;
     /* 409: it changed, or is another pod by now; 422: it was bound just now */
     const bool stale = err.code == GS_ECONFLICT || err.code == GS_EINVAL;
-    const bool stands = result == 0 || !is_sure(err.code);
+    /* where the answer is missing the watch shows whether it was carried out */
+    const bool stands =
+        sent || err.code == GS_ETIMEOUT || err.code == GS_EIO || err.code == GS_EPROTO;
     gs_service_write(service);
     struct gs_waiter *waiter = gs_pending_lock(service->pending, pod->uid);
     if (waiter) {
@@ -288,14 +283,14 @@ enum gs_nomination_sent gs_nominations_send(struct gs_service *service, const st
     }
     gs_pending_unlock(service->pending, waiter);
     gs_service_unlock(service);
-    gs_log(result == 0 ? GS_LOG_INFO
-           : stale     ? GS_LOG_DEBUG
-                       : GS_LOG_WARN,
-           result == 0 ? "pod nominated" : "cannot nominate pod", GS_POD_FIELDS(pod),
-           GS_STR("node", node), GS_STR("error", err.msg));
-    if (result == 0)
-        atomic_fetch_add(&service->nominations, 1);
-    return stands ? GS_NOMINATION_WRITTEN : stale ? GS_NOMINATION_STALE : GS_NOMINATION_REFUSED;
+    gs_log(sent    ? GS_LOG_INFO
+           : stale ? GS_LOG_DEBUG
+                   : GS_LOG_WARN,
+           sent ? "pod nominated" : "cannot nominate pod", GS_POD_FIELDS(pod), GS_STR("node", node),
+           GS_STR("error", err.msg));
+    atomic_fetch_add(&service->nominations, sent);
+    atomic_fetch_add(&service->requeues, stands);
+    return stands || stale;
 }
 
 static bool is_over(const struct gs_service *service, const struct gs_waiter *waiter,

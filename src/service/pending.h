@@ -237,14 +237,10 @@ uint32_t gs_nominations_find(const struct gs_service *service, const struct gs_w
                              uint32_t *from, int64_t *work);
 int64_t gs_nominations_rules_work(const struct gs_pod *pod);
 
-/* Writes a nomination that was decided, in one patch with the annotation that requeues it. */
-enum gs_nomination_sent {
-    GS_NOMINATION_WRITTEN,
-    GS_NOMINATION_STALE,   /* the pod is not what it was: its next event decides */
-    GS_NOMINATION_REFUSED, /* it may not be written: the nomination is over */
-};
-enum gs_nomination_sent gs_nominations_send(struct gs_service *service, const struct gs_pod *pod,
-                                            const char *node, const char *stamp);
+/* Writes a nomination that was decided, in one patch with the annotations: that which requeues it,
+ * and the mark. False: it may not be written, and the nomination is over. */
+bool gs_nominations_send(struct gs_service *service, const struct gs_pod *pod, const char *node,
+                         const struct gs_kv annotations[2]);
 
 /* Ends nominations that are over, and queues marks to be taken off (patches.h). */
 void gs_nominations_tick(struct gs_service *service, int64_t now_ns);

@@ -288,15 +288,12 @@ static void write_requeue(struct gs_service *service, const struct gs_pod *pod, 
     int64_t wall_ns = service->config.clock->wall_ns(service->config.clock->ctx);
     char value[32];
     snprintf(value, sizeof(value), "%lld", (long long)wall_ns);
-    const struct gs_kv annotation = {service->config.names->wake, value};
+    const struct gs_names *names = service->config.names;
+    const struct gs_kv annotations[] = {{names->wake, value}, {names->offer, node}};
     struct gs_error err = {0};
-    if (node[0]) {
-        enum gs_nomination_sent sent = gs_nominations_send(service, pod, node, value);
-        atomic_fetch_add(&service->requeues, sent == GS_NOMINATION_WRITTEN);
-        if (sent != GS_NOMINATION_REFUSED)
-            return;
-    }
-    const bool sent = gs_patch_pod(service, pod, NULL, &annotation, 1, NULL, &err) == 0;
+    if (node[0] && gs_nominations_send(service, pod, node, annotations))
+        return;
+    const bool sent = gs_patch_pod(service, pod, NULL, annotations, 1, NULL, &err) == 0;
     atomic_fetch_add(sent ? &service->requeues : &service->requeue_failures, 1);
     if (!sent) {
         /* of a pod that is no more, or was created anew meanwhile, that is no bad news */

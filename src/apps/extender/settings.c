@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "common/options.h"
-#include "gpushare/base/num.h"
+#include "gpushare/base/array.h"
 #include "gpushare/http/server.h"
 #include "gpushare/service/service.h"
 
@@ -46,69 +46,49 @@ static bool is_empty(const char *text)
     return !text || !text[0];
 }
 
-/* What is said of an option that cannot be meant. */
-static const char *no_address(const char *option, const char *listen)
+static void check_address(const char *option, const char *listen)
 {
-    static char words[320];
     struct gs_error err = {0};
     if (!listen || gs_http_check_address(listen, &err) == 0)
-        return NULL;
-    snprintf(words, sizeof(words), "%s: %s", option, err.msg);
-    return words;
-}
-
-static const char *wrong_port(const struct settings *settings)
-{
-    const char *wrong = no_address(getenv("PORT") ? "PORT" : "--listen", settings->listen);
-    if (wrong)
-        return wrong;
-    if (!settings->tls_cert != !settings->tls_key)
-        return "--tls-cert and --tls-key must be set together";
-    if (settings->tls_client_ca && !settings->tls_cert)
-        return "--tls-client-ca requires --tls-cert";
-    if (settings->tls_allowed_cn && !settings->tls_client_ca)
-        return "--tls-allowed-cn requires --tls-client-ca";
-    if (settings->tls_cert && !settings->tls_client_ca && !gs_http_is_loopback(settings->listen) &&
-        !settings->any_client_anywhere)
-        return "--listen beyond loopback: without --tls-client-ca any client may bind pods; "
-               "set it, or --insecure-no-client-auth if the port is protected";
-    if (!settings->tls_cert && !gs_http_is_loopback(settings->listen) &&
-        !settings->plain_http_anywhere)
-        return "--listen beyond loopback: over plain HTTP any client may bind pods; set --tls-cert "
-               "and --tls-client-ca, or --insecure-plain-http if the port is protected";
-    return no_address("--health-listen", settings->health_listen);
+        return;
+    fprintf(stderr, "gpushare-extender: %s: %s\n", option, err.msg);
+    exit(2);
 }
 
 /* An empty name would be that of a lease's holder when it has none. */
-static const char *wrong_election(struct settings *settings)
+static void check(struct settings *set)
 {
-    if (settings->leader_elect && is_empty(settings->pod_name))
-        return "--leader-elect requires --pod-name (or POD_NAME), the holder in the Lease";
-    if (settings->leader_elect && is_empty(settings->pod_namespace))
-        return "--leader-elect requires --pod-namespace (or POD_NAMESPACE), that of the Lease";
-    if (settings->scheduler_lease && settings->leader_elect)
-        return "--scheduler-lease and --leader-elect are mutually exclusive";
-    if (settings->scheduler_lease && !split_lease(settings))
-        return "--scheduler-lease must be NAMESPACE/NAME";
-    return NULL;
-}
-
-static const char *wrong_number(const struct settings *settings)
-{
-    return settings->bind_workers < 1 || settings->bind_workers > 256
-               ? "--bind-workers must be 1 to 256"
-               : NULL;
-}
-
-static void check(struct settings *settings)
-{
-    const char *wrong = wrong_port(settings);
-    wrong = wrong ? wrong : wrong_election(settings);
-    wrong = wrong ? wrong : wrong_number(settings);
-    if (!wrong)
-        return;
-    fprintf(stderr, "gpushare-extender: %s\n", wrong);
-    exit(2);
+    check_address(getenv("PORT") ? "PORT" : "--listen", set->listen);
+    check_address("--health-listen", set->health_listen);
+    const bool exposed = !gs_http_is_loopback(set->listen);
+    const struct {
+        bool wrong;
+        const char *why;
+    } rules[] = {
+        {!set->tls_cert != !set->tls_key, "--tls-cert and --tls-key must be set together"},
+        {set->tls_client_ca && !set->tls_cert, "--tls-client-ca requires --tls-cert"},
+        {set->tls_allowed_cn && !set->tls_client_ca, "--tls-allowed-cn requires --tls-client-ca"},
+        {set->tls_cert && !set->tls_client_ca && exposed && !set->any_client_anywhere,
+         "--listen beyond loopback: without --tls-client-ca any client may bind pods; "
+         "set it, or --insecure-no-client-auth if the port is protected"},
+        {!set->tls_cert && exposed && !set->plain_http_anywhere,
+         "--listen beyond loopback: over plain HTTP any client may bind pods; set --tls-cert "
+         "and --tls-client-ca, or --insecure-plain-http if the port is protected"},
+        {set->leader_elect && is_empty(set->pod_name),
+         "--leader-elect requires --pod-name (or POD_NAME), the holder in the Lease"},
+        {set->leader_elect && is_empty(set->pod_namespace),
+         "--leader-elect requires --pod-namespace (or POD_NAMESPACE), that of the Lease"},
+        {set->scheduler_lease && set->leader_elect,
+         "--scheduler-lease and --leader-elect are mutually exclusive"},
+        {set->scheduler_lease && !split_lease(set), "--scheduler-lease must be NAMESPACE/NAME"},
+        {set->bind_workers < 1 || set->bind_workers > 256, "--bind-workers must be 1 to 256"},
+    };
+    GS_EACH_OF (rule, rules, sizeof(rules) / sizeof(rules[0])) {
+        if (!rule->wrong)
+            continue;
+        fprintf(stderr, "gpushare-extender: %s\n", rule->why);
+        exit(2);
+    }
 }
 
 void settings_read(struct settings *settings, int argc, char **argv)
