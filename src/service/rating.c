@@ -43,38 +43,6 @@ static bool rate(const struct gs_service *service, struct gs_chooser *chooser,
 enum { REST_FACTOR = 3 };
 #define WORK_NS ((int64_t)500 * 1000)
 
-struct work {
-    int64_t begin_ns, until_ns;
-    uint32_t seen; /* of gs_chooser.worked */
-};
-
-static void begin_work(const struct gs_service *service, struct work *work)
-{
-    int64_t rest_until_ns = atomic_load_explicit(&service->rest_until_ns, memory_order_relaxed);
-    work->begin_ns = gs_service_now(service);
-    work->until_ns = work->begin_ns < rest_until_ns ? 0 : work->begin_ns + WORK_NS;
-    work->seen = 0;
-}
-
-/* After each node. */
-static void watch_work(const struct gs_service *service, struct work *work,
-                       struct gs_chooser *chooser)
-{
-    if (chooser->worked == work->seen)
-        return;
-    work->seen = chooser->worked;
-    chooser->hurried = gs_service_now(service) >= work->until_ns;
-}
-
-static void end_work(struct gs_service *service, const struct work *work)
-{
-    if (!work->seen || !work->until_ns)
-        return;
-    int64_t now_ns = gs_service_now(service);
-    atomic_store_explicit(&service->rest_until_ns, now_ns + REST_FACTOR * (now_ns - work->begin_ns),
-                          memory_order_relaxed);
-}
-
 /* Nodes about which nothing is known yet come last. */
 static void rate_unknown_last(int64_t *losses, const bool *fits, uint32_t count)
 {
@@ -90,25 +58,34 @@ static void rate_unknown_last(int64_t *losses, const bool *fits, uint32_t count)
 void gs_rate(struct gs_service *service, const struct gs_ask *ask, struct gs_scratch *scratch,
              const uint8_t *verdicts)
 {
-    uint32_t count = gs_filter_args_count(&scratch->args);
-    const struct gs_ledger *ledger = service->ledger;
+    const uint32_t count = gs_filter_args_count(&scratch->args);
+    const struct gs_place place = gs_service_place(service);
+    const int64_t begin_ns = gs_service_now(service);
+    const bool rests =
+        begin_ns < atomic_load_explicit(&service->rest_until_ns, memory_order_relaxed);
     struct beside beside;
     struct gs_chooser chooser;
-    const struct gs_place place = gs_service_place(service);
+    uint32_t worked = 0;
     gs_chooser_init(&chooser, place.policies, gs_place_policy(&place, ask), ask);
-    struct work work;
-    begin_work(service, &work);
-    gs_scratch_find_nodes(scratch, ledger);
+    gs_scratch_find_nodes(scratch, service->ledger);
     for (uint32_t i = 0; i < count; i++) {
         scratch->losses[i] = 0;
         scratch->fits[i] = false;
         if (verdicts && verdicts[i] != GS_FITS)
             continue;
-        const struct gs_node_view *view = gs_ledger_view_in(ledger, scratch->slots, count, i);
+        const struct gs_node_view *view =
+            gs_ledger_view_in(service->ledger, scratch->slots, count, i);
         scratch->fits[i] = rate(service, &chooser, view, &beside, &scratch->losses[i]);
-        watch_work(service, &work, &chooser);
+        if (chooser.worked == worked)
+            continue;
+        worked = chooser.worked;
+        chooser.hurried = rests || gs_service_now(service) >= begin_ns + WORK_NS;
     }
-    end_work(service, &work);
+    if (worked && !rests) {
+        const int64_t now_ns = gs_service_now(service);
+        atomic_store_explicit(&service->rest_until_ns, now_ns + REST_FACTOR * (now_ns - begin_ns),
+                              memory_order_relaxed);
+    }
     if (chooser.hurried)
         rate_unknown_last(scratch->losses, scratch->fits, count);
 }

@@ -26,7 +26,7 @@ bool gs_term_caught_up(const struct gs_service *service)
 
 /* ---- what the watch shows ---- */
 
-static void await_no_more(struct gs_term *term)
+static void forget_next(struct gs_term *term)
 {
     term->next = term->last;
     term->last = (struct gs_term_bind){0};
@@ -43,17 +43,6 @@ void gs_term_bound(struct gs_service *service, const char *uid)
     else
         term->next = bind;
     atomic_store(&term->awaits, true);
-    pthread_mutex_unlock(&term->lock);
-}
-
-static void bind_shown(struct gs_term *term, const char *uid)
-{
-    uint64_t hash = gs_hash_text(uid);
-    pthread_mutex_lock(&term->lock);
-    if (term->last.uid == hash)
-        term->last = (struct gs_term_bind){0};
-    if (term->next.uid == hash)
-        await_no_more(term);
     pthread_mutex_unlock(&term->lock);
 }
 
@@ -94,14 +83,19 @@ void gs_term_shown(struct gs_service *service, const struct gs_pod *pod, bool go
 {
     struct gs_term *term = &service->term;
     note_version(service, gs_pod_revision(pod));
-    if (pod->term[0] && !atomic_load(&term->listing_ns) && is_own(service, pod)) {
-        pthread_mutex_lock(&term->lock);
-        if (strcmp(pod->term, term->mark) == 0)
-            atomic_store(&term->mark_shown, true);
-        pthread_mutex_unlock(&term->lock);
-    }
-    if (atomic_load(&term->awaits) && (gone || pod->node_name[0]))
-        bind_shown(term, pod->uid);
+    const bool own = pod->term[0] && !atomic_load(&term->listing_ns) && is_own(service, pod);
+    const bool bound = atomic_load(&term->awaits) && (gone || pod->node_name[0]);
+    if (!own && !bound)
+        return;
+    const uint64_t uid = bound ? gs_hash_text(pod->uid) : 0;
+    pthread_mutex_lock(&term->lock);
+    if (own && strcmp(pod->term, term->mark) == 0)
+        atomic_store(&term->mark_shown, true);
+    if (bound && term->last.uid == uid)
+        term->last = (struct gs_term_bind){0};
+    if (bound && term->next.uid == uid)
+        forget_next(term);
+    pthread_mutex_unlock(&term->lock);
 }
 
 uint64_t gs_term_list_begins(struct gs_service *service)
@@ -121,7 +115,7 @@ void gs_term_list_ends(struct gs_service *service)
     if (term->last.uid && term->last.done_ns < begun_ns)
         term->last = (struct gs_term_bind){0};
     if (term->next.uid && term->next.done_ns < begun_ns)
-        await_no_more(term);
+        forget_next(term);
     pthread_mutex_unlock(&term->lock);
 }
 
