@@ -454,14 +454,8 @@ static void await_first(const struct gs_service *service)
         nanosleep(&span, NULL);
 }
 
-int gs_service_bind(struct gs_service *service, const char *body, size_t len, struct gs_buf *answer,
-                    struct gs_error *err)
-{
-    return gs_service_bind_for(service, NULL, body, len, answer, err);
-}
-
-int gs_service_bind_for(struct gs_service *service, const char *client, const char *body,
-                        size_t len, struct gs_buf *answer, struct gs_error *err)
+int gs_service_bind(struct gs_service *service, const char *client, const char *body, size_t len,
+                    struct gs_buf *answer, struct gs_error *err)
 {
     int64_t start_ns = gs_service_now(service);
     struct gs_binding_args args = {0};

@@ -101,9 +101,3 @@ void gs_service_tick_part(struct gs_service *service, enum gs_tick part)
     if (part == GS_TICK_COMPARE && answers)
         gs_warnings_tick(service, now_ns);
 }
-
-void gs_service_tick(struct gs_service *service)
-{
-    for (enum gs_tick part = 0; part < GS_TICK_TERM; part++)
-        gs_service_tick_part(service, part);
-}

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../support/service_calls.h"
 #include "gpushare/base/log.h"
 #include "gpushare/base/num.h"
 #include "gpushare/base/splitmix.h"
@@ -147,7 +148,7 @@ static int fill(struct bench *bench, uint32_t kinds, uint32_t pods)
         failed = take_event(bench);
     }
     bench->now_ns += GS_NS_PER_S;
-    gs_service_tick(bench->service); /* the tables of all pods */
+    service_tick(bench->service); /* the tables of all pods */
     gs_buf_puts(&bench->names_text, "[");
     for (uint32_t i = 0; i < NODES; i++)
         gs_buf_printf(&bench->names_text, "%s\"node-%05u\"", i ? "," : "", i);
@@ -241,7 +242,7 @@ static int schedule(struct bench *bench, uint32_t i)
                   "\"31330720-9f1c-48be-a738-%012x\",\"Node\":\"%s\"}",
                   i, i, node);
     bench->node[0] = '\0';
-    if (ask(bench, BIND, gs_service_bind) < 0 || !bench->node[0])
+    if (ask(bench, BIND, service_bind) < 0 || !bench->node[0])
         return -1;
     put_event(bench, "MODIFIED", i, bench->node);
     double began_ns = processor_ns();
@@ -260,7 +261,7 @@ static void pass_time(struct bench *bench, uint32_t i)
     if (i % PODS_PER_TICK)
         return;
     double began_ns = processor_ns();
-    gs_service_tick(bench->service);
+    service_tick(bench->service);
     bench->ns[TICK] += processor_ns() - began_ns;
 }
 

@@ -14,6 +14,7 @@
 #include "gpushare/codec/pod.h"
 #include "gpushare/codec/scan.h"
 #include "gpushare/service/service.h"
+#include "service_calls.h"
 
 struct world {
     struct gs_names names;
@@ -130,7 +131,7 @@ static void ask(struct world *world, char verb, struct gs_slice body)
                       struct gs_error *) = verb == 'f'   ? gs_service_filter
                                            : verb == 'p' ? gs_service_prioritize
                                            : verb == 'e' ? gs_service_preempt
-                                                         : gs_service_bind;
+                                                         : service_bind;
     world->lose = verb == 'B';
     if (call(world->service, body.at, body.len, &answer, &err) == 0) {
         struct gs_scan scan;
@@ -156,7 +157,7 @@ static void step(struct world *world, char letter, struct gs_slice text)
         break;
     case 't':
         world->now_ns += 31 * GS_NS_PER_S;
-        gs_service_tick(world->service);
+        service_tick(world->service);
         break;
     case 'f':
     case 'p':
@@ -174,7 +175,7 @@ static void check_metrics(struct world *world)
 {
     struct gs_buf text = GS_BUF(16 << 20);
     world->now_ns += 31 * GS_NS_PER_S;
-    gs_service_tick(world->service);
+    service_tick(world->service);
     gs_service_metrics(world->service, &text);
     FUZZ_CHECK(!gs_buf_failed(&text));
     FUZZ_CHECK(strstr(text.data, "\ngpushare_ledger_drift 0\n"));

@@ -13,6 +13,7 @@
 #include "gpushare/codec/pod.h"
 #include "gpushare/service/service.h"
 #include "rows.h"
+#include "service_calls.h"
 
 /* Hashes are equal in each run: no two namespaces of a test have one share by chance. */
 ssize_t getrandom(void *buf, size_t len, unsigned flags)
@@ -240,7 +241,7 @@ static inline int rig_teardown(void **state)
 static inline void rig_tick(struct rig *rig, int64_t ns)
 {
     rig->now_ns += ns;
-    gs_service_tick(rig->service);
+    service_tick(rig->service);
 }
 
 /* One node with GPUs of these sizes: "16,16,24". moved: the list of moved pods as it stands between
@@ -383,7 +384,7 @@ static inline char *rig_try_bind(struct rig *rig, const char *name, const char *
     snprintf(body, sizeof(body),
              "{\"PodName\":\"%s\",\"PodNamespace\":\"default\",\"PodUID\":\"%s\",\"Node\":\"%s\"}",
              name, uid, node);
-    return rig_ask(rig, gs_service_bind, body);
+    return rig_ask(rig, service_bind, body);
 }
 
 /* Units charged on one GPU, read from inspect. */

@@ -108,11 +108,9 @@ int gs_service_prioritize(struct gs_service *service, const char *body, size_t l
 /* A bind was read, and its turn comes later: one of the following with the same body. Its place is
  * reserved at once, if there is one. Never sleeps. Returns a hash of the pod's namespace. */
 uint64_t gs_service_queue_bind(struct gs_service *service, const char *body, size_t len);
-int gs_service_bind(struct gs_service *service, const char *body, size_t len, struct gs_buf *answer,
-                    struct gs_error *err);
-/* The same for a client that showed who it is: its name goes into the log. NULL: it did not. */
-int gs_service_bind_for(struct gs_service *service, const char *client, const char *body,
-                        size_t len, struct gs_buf *answer, struct gs_error *err);
+/* client: who asks, for the log; NULL: it did not show. */
+int gs_service_bind(struct gs_service *service, const char *client, const char *body, size_t len,
+                    struct gs_buf *answer, struct gs_error *err);
 int gs_service_preempt(struct gs_service *service, const char *body, size_t len,
                        struct gs_buf *answer, struct gs_error *err);
 
@@ -148,8 +146,5 @@ enum gs_tick {
 /* Of any thread; a part of one thread at a time, but for the term's. */
 enum { GS_PATCH_THREADS = 16 };
 void gs_service_tick_part(struct gs_service *service, enum gs_tick part);
-
-/* All but the term's, one after the other. */
-void gs_service_tick(struct gs_service *service);
 
 #endif

@@ -80,10 +80,10 @@ static void on_bind(void *ctx, const struct gs_http_request *req, struct gs_http
         return;
     }
     close_if_standby(app, res);
-    answer(res,
-           gs_service_bind_for(app->service, req->client_name, req->body, req->body_len, &res->body,
-                               &err),
-           &err);
+    answer(
+        res,
+        gs_service_bind(app->service, req->client_name, req->body, req->body_len, &res->body, &err),
+        &err);
 }
 
 static void on_preempt(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)

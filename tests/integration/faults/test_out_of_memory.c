@@ -28,7 +28,7 @@ static void begin(void)
 static void end(void)
 {
     struct gs_buf text = GS_BUF(1 << 20);
-    gs_service_tick(rig.service);
+    service_tick(rig.service);
     gs_service_metrics(rig.service, &text);
     assert_non_null(strstr(text.data, "\ngpushare_ledger_drift 0\n"));
     assert_non_null(strstr(text.data, "\ngpushare_overcommitted_gpus 0\n"));
@@ -46,7 +46,7 @@ static void a_verb_answers_or_says_that_memory_is_out(void **state)
     } rows[] = {
         {"filter", gs_service_filter, "{\"Pod\":%s,\"NodeNames\":[\"n1\",\"n2\",\"n3\"]}", false},
         {"prioritize", gs_service_prioritize, "{\"Pod\":%s,\"NodeNames\":[\"n1\",\"n2\"]}", false},
-        {"bind", gs_service_bind,
+        {"bind", service_bind,
          "{\"PodName\":\"p\",\"PodNamespace\":\"default\",\"PodUID\":\"u1\",\"Node\":\"n2\"}",
          true},
     };

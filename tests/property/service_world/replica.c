@@ -12,6 +12,7 @@
 
 #include "../../../src/core/policy_internal.h"
 #include "../../../src/service/service_internal.h"
+#include "../../support/service_calls.h"
 
 enum { LATE_MAX_S = 60 };
 
@@ -384,7 +385,7 @@ static void bind_pod(struct sw_replica *replica, int p)
              pod->uid, pod->asked);
     struct gs_buf answer = GS_BUF(1 << 16);
     struct gs_error err = {0};
-    gs_service_bind(replica->service, body, strlen(body), &answer, &err);
+    service_bind(replica->service, body, strlen(body), &answer, &err);
     gs_buf_release(&answer);
     sw_check("after a bind");
 }
@@ -438,8 +439,7 @@ void sw_ask_something(struct sw_replica *replica)
 /* As a collision would: what is kept of a kind of pod says another GPU. */
 void sw_spoil(struct sw_replica *replica)
 {
-    struct gs_policies *policies =
-        replica->service ? replica->service->cluster.policies : NULL;
+    struct gs_policies *policies = replica->service ? replica->service->cluster.policies : NULL;
     const uint64_t row = policies ? (policies->choices.mask + 1) / GS_KINDS_MAX : 0;
     for (uint64_t i = 0; policies && i < GS_KINDS_MAX * SW_NODES; i++) {
         struct gs_memo_entry *entry = &policies->choices.entries[i / SW_NODES * row + i % SW_NODES];
@@ -606,6 +606,6 @@ void sw_pass(int64_t ns)
             replica->next_step_ns = gs_election_step(replica->election, NULL);
         if (replica->election)
             gs_service_tick_part(replica->service, GS_TICK_TERM);
-        gs_service_tick(replica->service);
+        service_tick(replica->service);
     }
 }

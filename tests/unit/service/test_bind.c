@@ -26,7 +26,7 @@ static void a_uid_lets_no_pod_of_another_name_be_bound(void **state)
     GS_FOR_EACH_ROW (r, bodies) {
         _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(1 << 16);
         struct gs_error err = {0};
-        assert_int_equal(gs_service_bind(rig.service, *r, strlen(*r), &answer, &err), 0);
+        assert_int_equal(service_bind(rig.service, *r, strlen(*r), &answer, &err), 0);
         assert_non_null(strstr(answer.data, "another pod"));
     }
     assert_int_equal(rig.binds, 0);
@@ -159,7 +159,7 @@ static void malformed_requests_are_refused_and_charge_nothing(void **state)
     GS_FOR_EACH_ROW (r, malformed) {
         struct gs_buf answer = GS_BUF(1 << 16);
         struct gs_error err = {0};
-        assert_int_equal(gs_service_bind(rig.service, *r, strlen(*r), &answer, &err), -1);
+        assert_int_equal(service_bind(rig.service, *r, strlen(*r), &answer, &err), -1);
         assert_true(err.code == GS_EPROTO || err.code == GS_EINVAL);
         gs_buf_release(&answer);
     }

@@ -15,7 +15,7 @@ static int setup(void **state)
     rig_lists(&rig);
     rig_node(&rig, "n1", "16");
     rig_pod(&rig, "q", "uq", 10, "n1", "0", "Running");
-    gs_service_tick(rig.service);
+    service_tick(rig.service);
     *state = &rig;
     return 0;
 }

@@ -16,7 +16,7 @@ static int setup(void **state)
     rig_start_as(&rig, (struct gs_service_config){.nominates = true});
     rig_lists(&rig);
     rig_node(&rig, "n1", "16,6");
-    gs_service_tick(rig.service);
+    service_tick(rig.service);
     *state = &rig;
     return 0;
 }
@@ -243,7 +243,7 @@ static void *ask_many(void *arg)
 static void *tick_many(void *arg)
 {
     while (!atomic_load(&done)) {
-        gs_service_tick(rig.service);
+        service_tick(rig.service);
         nanosleep(&(const struct timespec){.tv_nsec = GS_NS_PER_MS}, NULL); /* they are few */
     }
     return NULL;

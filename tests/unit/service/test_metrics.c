@@ -36,7 +36,7 @@ static int setup(void **state)
     feed_node("n1", "", "True", "16", "true");
     feed_node("n2", "", "True", "16", "true");
     rig_pod(&rig, "old", "u0", 10, "n1", "0", "Running");
-    gs_service_tick(rig.service);
+    service_tick(rig.service);
     *state = &rig;
     return 0;
 }

@@ -23,7 +23,7 @@ static int setup(void **state)
     rig_node(&rig, "n3", "16");
     rig_node(&rig, "n4", "16");
     rig_pod(&rig, "victim", "v", 16, "n4", "0", "Running");
-    gs_service_tick(rig.service);
+    service_tick(rig.service);
     shown = (__typeof__(shown)){"", ""};
     *state = &rig;
     return 0;
@@ -197,7 +197,7 @@ static void who_lost_the_lease_writes_nothing(void **state)
     rig_lead(&rig, election);
     rig_node(&rig, "n0", "8,8");
     rig_node(&rig, "n2", "16");
-    gs_service_tick(rig.service);
+    service_tick(rig.service);
     show("", "");
     rig_expect(rig_filter(&rig, pod_json(), "\"n0\""), "\"NodeNames\":[]");
     is_offered("n2", GS_NS_PER_S);

@@ -21,7 +21,7 @@ static int setup(void **state)
     rig_lists(&rig);
     rig_node(&rig, "n1", "16");
     rig_pod(&rig, "old", "u0", 16, "n1", "0", "Running");
-    gs_service_tick(rig.service);
+    service_tick(rig.service);
     rig.during_patch = note_wake;
     woken[0] = '\0';
     *state = &rig;
@@ -229,7 +229,7 @@ static void what_came_free_is_not_kept_by_offers_to_a_crowd(void **state)
         rig_node(&rig, "n2", "16");
         rig_node(&rig, "n3", "16");
         rig_pod(&rig, "old", "u0", 16, "n1", "0", "Running");
-        gs_service_tick(rig.service);
+        service_tick(rig.service);
         for (unsigned i = 0; i < CROWD; i++) {
             snprintf(name, sizeof(name), "c%u", i);
             refuse(&(struct waiting){"b", name, 0});

@@ -531,7 +531,7 @@ static void verb_bind(struct scenario *s)
     const uint32_t number = pod->model;
     const int binds = rig.binds, gets = rig.gets;
     binding = pod;
-    char *said = rig_ask(&rig, gs_service_bind, binding_of("default", pod->name, uid, node));
+    char *said = rig_ask(&rig, service_bind, binding_of("default", pod->name, uid, node));
     binding = outer;
     free(answer);
     answer = said;
