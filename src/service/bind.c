@@ -89,7 +89,7 @@ static uint32_t gpu_size(const struct gs_node_view *view, gs_gpu_mask gpus)
     return 0;
 }
 
-/* What was reserved is charged where it was chosen, and no GPU there has more than it holds: so
+/* What was reserved is charged where it was chosen, and no GPU there is overcommitted: so
  * gs_fit_chosen() said a moment ago. A pod that the node says is elsewhere is bound already, and
  * its bind will say so. */
 static bool is_sound(const struct gs_ledger *ledger, uint32_t slot, const char *uid,
@@ -178,7 +178,7 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
         outcome->queued = false;
         return true;
     }
-    if (!before.gpus) /* an earlier attempt may be carried out yet: its place stays its own */
+    if (!before.gpus) /* an earlier attempt may be carried out yet: its reservation stays */
         gs_ledger_undo(service->ledger, args->uid);
     say(outcome, GS_BIND_FAILED, "invariant violated: see the extender's log");
     return false;
@@ -388,7 +388,7 @@ uint64_t gs_service_queue_bind(struct gs_service *service, const char *body, siz
 }
 
 /* Whether what is reserved for the pod is what this bind reserved when it was queued. One whose
- * place is gone goes, too: its time would end the place of a bind that is under way. */
+ * reservation is gone goes, too: its time would end that of a bind that is under way. */
 static bool take_turn(struct gs_service *service, const struct gs_binding_args *args)
 {
     struct gs_claim claim;

@@ -155,7 +155,7 @@ bool gs_gang_reservations_make(struct gs_service *service, const struct gs_pod *
         gs_cluster_has_ended(&service->cluster, pod->uid, false))
         return false;
     struct gs_gang_member *member = add(service, pod);
-    /* in place of what it held as a nominated pod */
+    /* in place of its nomination's reservation */
     if (member && gpus &&
         gs_reservations_set(service, pod, gs_ledger_node_name(service->ledger, slot), gpus, NULL) ==
             0 &&
@@ -187,7 +187,7 @@ void gs_gang_reservations_refused(struct gs_service *service, const struct gs_fi
     gs_service_unlock(service);
 }
 
-/* Returns how many of the group are reserved a place still. */
+/* Returns how many of the group have a reservation still. */
 static uint32_t end_old(struct gs_service *service, struct gs_gang *group, int64_t now_ns)
 {
     struct gs_gang_member *member, *next;

@@ -3,7 +3,7 @@
 #include "gpushare/codec/annotation.h"
 #include "service_internal.h"
 
-static void put(struct gs_buf *out, const char *key, const char *text)
+static void write_member(struct gs_buf *out, const char *key, const char *text)
 {
     gs_buf_puts(out, key);
     gs_buf_json_text(out, text);
@@ -20,10 +20,10 @@ static bool print_pod(void *ctx, const struct gs_claim *claim)
     struct dev_pods *dev = ctx;
     if (!(claim->charged & GS_GPU_BIT(dev->idx)))
         return true;
-    put(dev->out, dev->first ? "{\"name\":" : ",{\"name\":", claim->name);
+    write_member(dev->out, dev->first ? "{\"name\":" : ",{\"name\":", claim->name);
     dev->first = false;
-    put(dev->out, ",\"namespace\":", claim->ns);
-    put(dev->out, ",\"uid\":", claim->uid);
+    write_member(dev->out, ",\"namespace\":", claim->ns);
+    write_member(dev->out, ",\"uid\":", claim->uid);
     if (claim->cores_pct)
         gs_buf_printf(dev->out, ",\"corePercentage\":%u", claim->cores_pct);
     gs_buf_printf(dev->out, ",\"usedGPU\":%u,\"binding\":%s,\"gpuIndexValid\":%s}", claim->units,
@@ -67,9 +67,9 @@ static bool print_reservation(void *ctx, const struct gs_hold *hold)
         return true;
     gs_buf_puts(out, list->before);
     list->before = ",";
-    put(out, "{\"uid\":", hold->uid);
-    put(out, ",\"node\":", list->node);
-    put(out, ",\"group\":", group);
+    write_member(out, "{\"uid\":", hold->uid);
+    write_member(out, ",\"node\":", list->node);
+    write_member(out, ",\"group\":", group);
     gs_buf_printf(out, ",\"gpus\":[%s],\"requestedGPU\":%u,\"millisecondsLeft\":%lld}",
                   gs_codec_idx_format(hold->gpus, gpus), hold->units,
                   (long long)(left_ns > 0 ? left_ns / GS_NS_PER_MS : 0));
@@ -82,7 +82,7 @@ static void print_node(const struct gs_service *service, const struct gs_node_vi
     const struct gs_ledger *ledger = service->ledger;
     const char *name = gs_ledger_node_name(ledger, view->slot);
     struct reservations list = {service, out, name, ",\"reservations\":["};
-    put(out, "{\"name\":", name);
+    write_member(out, "{\"name\":", name);
     gs_buf_printf(out, ",\"totalGPU\":%llu,\"usedGPU\":%llu,\"unit\":\"%s\",\"devs\":[",
                   (unsigned long long)view->sum_total_units,
                   (unsigned long long)view->sum_used_units,

@@ -189,8 +189,8 @@ static uint32_t find_for(const struct gs_service *service, const struct gs_waite
 }
 
 /* For preempt: whether nobody is to be named now. */
-static bool decide_hold_up(const struct gs_service *service, struct gs_waiter *waiter,
-                           const struct gs_pod *pod)
+static bool decide_delay(const struct gs_service *service, struct gs_waiter *waiter,
+                         const struct gs_pod *pod)
 {
     const int64_t now_ns = gs_service_now(service);
     if (waiter->node && strcmp(pod->nominated_node, waiter->node) == 0)
@@ -211,16 +211,16 @@ static bool decide_hold_up(const struct gs_service *service, struct gs_waiter *w
     return true;
 }
 
-bool gs_nominations_hold_up(struct gs_service *service, const struct gs_pod *pod)
+bool gs_nominations_delay_preemption(struct gs_service *service, const struct gs_pod *pod)
 {
     if (!atomic_load(&service->nominates))
         return false;
     gs_service_read(service);
     struct gs_waiter *waiter = gs_pending_lock(service->pending, pod->uid);
-    const bool held_up = waiter && decide_hold_up(service, waiter, pod);
+    const bool delayed = waiter && decide_delay(service, waiter, pod);
     gs_pending_unlock(service->pending, waiter);
     gs_service_unlock(service);
-    return held_up;
+    return delayed;
 }
 
 void gs_nominations_leave(struct gs_service *service, const char *uid,

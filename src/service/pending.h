@@ -13,8 +13,8 @@
  * A pod that filter saw before the watch did is kept for GS_PENDING_UNSEEN_NS only. The table holds
  * at most GS_PENDING_MAX pods in GS_PENDING_BYTES_MAX. Where that is too little, pods that the
  * watch did not show go, the oldest first, then pods of the namespace that would have most with the
- * newcomer, which may be the newcomer itself (bind asks the API; waking is left to kube-scheduler's
- * own flush).
+ * newcomer, which may be the newcomer itself (bind asks the API; requeueing is left to
+ * kube-scheduler's own flush).
  */
 struct gs_pending;
 
@@ -51,7 +51,7 @@ void gs_pending_named(struct gs_pending *pending, const char *uid, int64_t now_n
 /* The pod waits with epoch 0 if it is there: what it was refused for is over. uid NULL: all do;
  * kube-scheduler had no answer about them for a while. */
 void gs_pending_anywhere(struct gs_pending *pending, const char *uid, int64_t now_ns);
-/* The pod was found a place: it does not wait for memory. */
+/* The pod was bound: it does not wait for memory. */
 void gs_pending_accepted(struct gs_pending *pending, const char *uid);
 
 /* *ret (zeroed or used) becomes a copy; 0. GS_ENOENT or GS_ENOMEM otherwise. A pod that only filter
@@ -214,7 +214,7 @@ bool gs_pending_next_waiters(struct gs_pending *pending,
 void gs_nominations_bound(struct gs_service *service, uint32_t slot);
 
 /* For preempt. True: nobody is to be named now. Takes the service's lock. */
-bool gs_nominations_hold_up(struct gs_service *service, const struct gs_pod *pod);
+bool gs_nominations_delay_preemption(struct gs_service *service, const struct gs_pod *pod);
 /* These are named. */
 void gs_nominations_leave(struct gs_service *service, const char *uid,
                           const struct gs_victims *nodes, uint32_t count);
@@ -257,7 +257,7 @@ void gs_nominations_tick(struct gs_service *service, int64_t now_ns);
  *
  * - Not requeued: pods with scheduling gates, pods of schedulers that do not use this extender,
  *   pods for which filter named a node within the last second, nominated pods.
- * - First, of those that are due: pods whose preemption was held up; then the highest priority; in
+ * - First, of those that are due: pods whose preemption was delayed; then the highest priority; in
  *   that, namespaces in turn; in these, the least requeued; then the pod that fits where memory
  *   came free last. One of five is the least requeued whatever its priority, so that none waits for
  *   ever for pods that are requeued in vain.

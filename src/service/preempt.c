@@ -121,7 +121,7 @@ static int preempt(struct gs_service *service, struct gs_preemption_args *args,
     int64_t kept = args->node_count;
     if (gs_service_refuses(service)) {
         kept = 0; /* this answer has no Error: nobody is evicted on our word */
-    } else if (gs_nominations_hold_up(service, &args->pod)) {
+    } else if (gs_nominations_delay_preemption(service, &args->pod)) {
         kept = 0; /* a node has room without that */
     } else if (ask.units || ask.broken) {
         kept = keep_useful(service, &ask, args);

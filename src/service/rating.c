@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service_internal.h"
 
-/* A node as it is beside the pods that hold a place there. One for all nodes of a request:
+/* A node as it is beside the reservations there. One for all nodes of a request:
  * compilers that harden clear it each time. */
 struct beside {
     struct gs_gpu_state room[GS_GPUS_MAX];

@@ -148,7 +148,7 @@ static void take_turn(struct round *round, struct gs_waiter *waiter, struct gs_t
     waiter->turn = turn->turn;
 }
 
-/* At once while its preemption is held up. */
+/* At once while its preemption is delayed. */
 static int64_t due_ns(const struct gs_waiter *waiter)
 {
     int64_t due = waiter->refused_ns + SETTLE_NS;
@@ -159,7 +159,7 @@ static int64_t due_ns(const struct gs_waiter *waiter)
     return due;
 }
 
-/* Its preemption was held up, and that is over: there is no node for it, or no time. */
+/* Its preemption was delayed, and that is over: there is no node for it, or no time. */
 static bool is_owed(const struct gs_waiter *waiter, int64_t now_ns)
 {
     return waiter->owed && waiter->refused_ns + SETTLE_NS <= now_ns &&
@@ -264,7 +264,7 @@ static const char *decide(struct gs_service *service, struct gs_waiter *waiter, 
     const bool owed = is_owed(waiter, now_ns);
     struct gs_ask ask;
     gs_ask_of_pod(&ask, &waiter->pod);
-    /* others may have been nominated to its place meanwhile */
+    /* others may have been nominated there meanwhile */
     if (!waiter->waits || !is_due(waiter, now_ns) ||
         (!owed && !fits_now(service, waiter, &ask, waiter->slot)) ||
         gs_pod_copy(ret, &waiter->pod) < 0)

@@ -42,14 +42,14 @@ struct gs_ask;
  * is nominated to and does not show yet. */
 int gs_reservations_follow(void *ctx, const struct gs_pod *pod, struct gs_error *err);
 
-/* The same for a pod that held none meanwhile, if it is known. */
+/* The same for a pod that had none meanwhile, if it is known. */
 void gs_reservations_again(struct gs_service *service, const char *uid);
 
 /* At this node, and with gpus of these (a gang reservation); NULL: at none any more. */
 int gs_reservations_set(struct gs_service *service, const struct gs_pod *pod, const char *node,
                         gs_gpu_mask gpus, struct gs_error *err);
 
-/* The nomination is over. What the pod shows holds its place until that is taken back.
+/* The nomination is over. What the pod shows stays reserved until that is taken back.
  * The table is locked. */
 void gs_reservations_end_nomination(struct gs_service *service, struct gs_waiter *waiter);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the watches tell goes into the cluster (gpushare/cluster/cluster.h), under its lock;
- * here is what the extender has more: who waits, whose bind is open, which to wake. */
+ * here is what the extender has more: which pods are pending, unresolved binds, which pods to
+ * requeue. */
 #include "service_internal.h"
 
 /* --- what the cluster tells --- */

@@ -22,7 +22,7 @@
  * Following: beside a kube-scheduler on loopback, the lease is kube-scheduler's own, and is read
  * only. A replica leads while the holder is the kube-scheduler of its own host (client-go's
  * identity is HOSTNAME_UUID) and was seen to renew. The same fence then holds for binds that an old
- * kube-scheduler, frozen and woken, still has in hand. A new leader waits until the last binds of
+ * kube-scheduler, frozen and resumed, still has in hand. A new leader waits until the last binds of
  * the one before it are over, which it need not when that one's lease was seen to run out.
  *
  * A bind that began while its replica led is given up after GS_ELECTION_BIND_NS, which is before

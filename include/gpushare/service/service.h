@@ -105,8 +105,8 @@ enum gs_filtered gs_service_try_filter(struct gs_service *service, bool may_slee
                                        size_t len, struct gs_buf *answer, struct gs_error *err);
 int gs_service_prioritize(struct gs_service *service, const char *body, size_t len,
                           struct gs_buf *answer, struct gs_error *err);
-/* A bind was read, and its turn comes later: one of the following with the same body. Its place is
- * reserved at once, if there is one. Never sleeps. Returns a hash of the pod's namespace. */
+/* A bind was read, and its turn comes later: the following with the same body. Its GPUs are
+ * reserved at once, if there are any. Never sleeps. Returns a hash of the pod's namespace. */
 uint64_t gs_service_queue_bind(struct gs_service *service, const char *body, size_t len);
 /* client: who asks, for the log; NULL: it did not show. */
 int gs_service_bind(struct gs_service *service, const char *client, const char *body, size_t len,

@@ -145,7 +145,7 @@ static bool wait_for_none(const struct gs_service *service,
     return count(service) == 0;
 }
 
-/* Places that are held for nominated pods are nobody's any more. What is not taken back in time is
+/* Nothing is reserved for nominated pods any more. What is not taken back in time is
  * left to the next leader. */
 static void withdraw_nominations(const struct app *app)
 {
@@ -171,7 +171,7 @@ static void resign(struct app *app)
 }
 
 /* In the opposite order, but for nominations, which take ticks: nobody may ask what is gone. An API
- * server that does not answer holds up nothing but binds that have begun. */
+ * server that does not answer delays nothing but binds that have begun. */
 static void tear_down(struct app *app)
 {
     withdraw_nominations(app);
