@@ -242,7 +242,7 @@ int64_t gs_nominations_rules_work(const struct gs_pod *pod);
 bool gs_nominations_send(struct gs_service *service, const struct gs_pod *pod, const char *node,
                          const struct gs_kv annotations[2]);
 
-/* Ends nominations that are over, and queues marks to be taken off (patches.h). */
+/* Ends nominations that are over, and queues marks to be taken off. */
 void gs_nominations_tick(struct gs_service *service, int64_t now_ns);
 
 /* --- requeueing --- */

@@ -40,7 +40,7 @@ struct gs_service_config {
     enum gs_placement policy;           /* for pods that name none: a real policy */
     bool nominates;                     /* kube-scheduler asks about a sample of the nodes: a pod
                                            that none of these has room for is nominated to one that
-                                           has (service/nominations.h) */
+                                           has (service/pending.h) */
     const struct gs_election *election; /* borrowed; NULL: no election, this replica leads */
     const char *pod_ns;                 /* this replica's own pod; borrowed; … */
     const char *pod_name;               /* … NULL: not known */

@@ -11,7 +11,7 @@
 bool nominating_may(struct gs_slice version, struct gs_slice review, const char **ret_why);
 
 /*
- * Asks the API server whether pods may be nominated (service/nominations.h): its release is one
+ * Asks the API server whether pods may be nominated (service/pending.h): its release is one
  * whose kube-scheduler tries a nominated node first, and this program may patch pods/status.
  * *ret_why is static text when they may not. -1: no answer yet.
  */
