@@ -244,8 +244,12 @@ static enum gs_filtered filter_gpu_pod(struct gs_service *service, struct gs_ask
     }
     if (scratch->reserved != GS_INDEX_NONE)
         name_reserved(scratch);
-    if (fitting && real)
-        gs_pending_named(service->pending, pod->uid, gs_service_now(service));
+    if (fitting && real) { /* its scheduler is at work */
+        struct gs_waiter *waiter = gs_pending_lock(service->pending, pod->uid);
+        if (waiter)
+            waiter->named_ns = gs_service_now(service);
+        gs_pending_unlock(service->pending, waiter);
+    }
     gs_log(GS_LOG_DEBUG, "pod filtered", GS_POD_FIELDS(pod), GS_INT("nodes", count),
            GS_INT("fit", fitting));
     return GS_FILTERED;

@@ -1,32 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service_internal.h"
 
-void gs_gains_init(struct gs_gains *gains)
-{
-    gains->newest = GS_INDEX_NONE;
-    pthread_mutex_init(&gains->lock, NULL);
-    gs_clock_cond_init(&gains->changed);
-}
-
-void gs_gains_release(struct gs_gains *gains)
-{
-    free(gains->nodes);
-    pthread_mutex_destroy(&gains->lock);
-    pthread_cond_destroy(&gains->changed);
-}
-
-bool gs_gains_wait(struct gs_gains *gains, uint64_t epoch, int64_t until_ns)
-{
-    const struct timespec until = gs_clock_wait_until(until_ns);
-    int error = 0;
-    pthread_mutex_lock(&gains->lock);
-    while (gains->seen <= epoch && error == 0)
-        error = pthread_cond_timedwait(&gains->changed, &gains->lock, &until);
-    bool freed = gains->seen > epoch;
-    pthread_mutex_unlock(&gains->lock);
-    return freed;
-}
-
 static void make_newest(struct gs_gains *gains, uint32_t slot)
 {
     struct gs_gain *all = gains->nodes, *gain = &all[slot];
@@ -57,10 +31,6 @@ uint32_t gs_gains_after(const struct gs_gains *gains, uint64_t epoch, int64_t *w
 void gs_gains_note(struct gs_gains *gains, uint32_t slot, uint64_t owner)
 {
     gains->frees++;
-    pthread_mutex_lock(&gains->lock);
-    gains->seen = gains->frees;
-    pthread_cond_broadcast(&gains->changed);
-    pthread_mutex_unlock(&gains->lock);
     /* without memory nobody is requeued for this node; kube-scheduler's own flush remains */
     if (slot == GS_INDEX_NONE ||
         !gs_array_reach(&gains->nodes, &gains->cap, slot, sizeof(*gains->nodes)))

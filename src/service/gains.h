@@ -2,7 +2,6 @@
 #ifndef GPUSHARE_SERVICE_GAINS_H
 #define GPUSHARE_SERVICE_GAINS_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -11,7 +10,7 @@
 /*
  * Where memory came free. `frees` counts these moments: a pod that was rejected at count N can only
  * fit now on nodes whose last gain is above N. What a pod or its group gave up is no gain to
- * itself. Guarded by the service's lock, but for `seen`.
+ * itself. Guarded by the service's lock.
  */
 struct gs_gains {
     uint64_t frees;
@@ -23,14 +22,7 @@ struct gs_gains {
     } * nodes;                 /* by slot */
     uint32_t cap;
     uint32_t newest; /* GS_INDEX_NONE: none gained */
-
-    pthread_mutex_t lock; /* taken last */
-    pthread_cond_t changed;
-    uint64_t seen; /* `frees` for those who wait; guarded by lock */
 };
-
-void gs_gains_init(struct gs_gains *gains);
-void gs_gains_release(struct gs_gains *gains);
 
 /* GS_INDEX_NONE is fine. */
 void gs_gains_note(struct gs_gains *gains, uint32_t slot, uint64_t owner);
@@ -43,9 +35,5 @@ static inline struct gs_gain gs_gains_at(const struct gs_gains *gains, uint32_t 
 {
     return slot < gains->cap ? gains->nodes[slot] : (struct gs_gain){0};
 }
-
-/* Waits until `frees` is above epoch: true, or false when gs_clock_system() shows until_ns before.
- * No lock held. */
-bool gs_gains_wait(struct gs_gains *gains, uint64_t epoch, int64_t until_ns);
 
 #endif

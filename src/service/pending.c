@@ -59,7 +59,8 @@ static void list_nominated(struct gs_pending *pending, struct gs_waiter *waiter,
 static void note_nomination(struct gs_pending *pending, struct gs_waiter *waiter)
 {
     list_nominated(pending, waiter,
-                   gs_waiter_reserves(waiter) || waiter->awaited || waiter->pod.offer[0]);
+                   gs_waiter_reserves(waiter) || waiter->awaited ||
+                       (waiter->shown && waiter->pod.offer[0]));
 }
 
 /* Counts it with so many bytes from now on. */
@@ -259,14 +260,6 @@ bool gs_pending_refused(struct gs_pending *pending, const struct gs_pod *pod, en
     }
     pthread_mutex_unlock(&pending->lock);
     return news;
-}
-
-void gs_pending_named(struct gs_pending *pending, const char *uid, int64_t now_ns)
-{
-    struct gs_waiter *waiter = gs_pending_lock(pending, uid);
-    if (waiter)
-        waiter->named_ns = now_ns;
-    pthread_mutex_unlock(&pending->lock);
 }
 
 void gs_pending_anywhere(struct gs_pending *pending, const char *uid, int64_t now_ns)

@@ -46,8 +46,6 @@ void gs_pending_sweep(struct gs_pending *pending);
  */
 bool gs_pending_refused(struct gs_pending *pending, const struct gs_pod *pod, enum gs_reason why,
                         uint64_t epoch, int64_t now_ns);
-/* Filter named a node for the pod: its scheduler is at work. */
-void gs_pending_named(struct gs_pending *pending, const char *uid, int64_t now_ns);
 /* The pod waits with epoch 0 if it is there: what it was refused for is over. uid NULL: all do;
  * kube-scheduler had no answer about them for a while. */
 void gs_pending_anywhere(struct gs_pending *pending, const char *uid, int64_t now_ns);

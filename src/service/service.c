@@ -21,7 +21,7 @@ struct gs_service *gs_service_new(const struct gs_service_config *config, struct
     pthread_rwlock_init(&service->lock, &attr);
     pthread_rwlockattr_destroy(&attr);
     pthread_mutex_init(&service->scratch_lock, NULL);
-    gs_gains_init(&service->gains);
+    service->gains.newest = GS_INDEX_NONE;
     service->eviction_waits.each_ns = GS_EVICTION_WAIT_NS;
     service->eviction_waits.budget_ns = GS_EVICTION_WAIT_BUDGET_NS;
     gs_term_init(&service->term);
@@ -61,7 +61,7 @@ void gs_service_free(struct gs_service *service)
     gs_warnings_release(&service->warnings);
     gs_arena_release(&service->requeue.arena);
     free(service->requeue.due);
-    gs_gains_release(&service->gains);
+    free(service->gains.nodes);
     gs_cluster_release(&service->cluster);
     pthread_mutex_destroy(&service->scratch_lock);
     pthread_rwlock_destroy(&service->lock);
