@@ -228,11 +228,6 @@ void gs_gang_reservations_tick(struct gs_service *service, int64_t now_ns)
     const bool answers = !gs_service_refuses(service);
     struct gs_gang *group, *next;
     uint32_t left = 0;
-    gs_service_read(service);
-    bool any = service->gangs.members != NULL;
-    gs_service_unlock(service);
-    if (!any)
-        return;
     gs_service_write(service);
     HASH_ITER (hh, service->gangs.groups, group, next) {
         if (!answers ||

@@ -27,16 +27,13 @@ void gs_new_nodes_tick(struct gs_service *service, int64_t now_ns)
     struct gs_error err = {0};
     if (now_ns < new_nodes->next_ns)
         return;
-    gs_service_read(service); /* ten times a second: filters go on meanwhile */
-    const bool *unread = new_nodes->cap ? memchr(new_nodes->unread, true, new_nodes->cap) : NULL;
+    gs_service_write(service);
+    bool *unread = new_nodes->cap ? memchr(new_nodes->unread, true, new_nodes->cap) : NULL;
     const uint32_t slot = unread ? (uint32_t)(unread - new_nodes->unread) : GS_INDEX_NONE;
+    if (unread)
+        *unread = false;
     if (unread && gs_ledger_view_at(service->ledger, slot))
         node = strdup(gs_ledger_node_name(service->ledger, slot));
-    gs_service_unlock(service);
-    if (!unread)
-        return;
-    gs_service_write(service);
-    new_nodes->unread[slot] = false;
     gs_service_unlock(service);
     if (!node ||
         kube->ops->list_pods(kube->ctx, node, LIST_TIMEOUT_NS, take_in, service, &err) == 0)

@@ -396,10 +396,8 @@ void gs_nominations_tick(struct gs_service *service, int64_t now_ns)
 {
     struct back back = {
         .service = service, .now_ns = now_ns, .answers = !gs_service_refuses(service)};
-    if (gs_pending_nominated(service->pending)) {
-        gs_service_write(service);
-        gs_pending_each_nominated(service->pending, look_back, &back);
-        gs_service_unlock(service);
-    }
+    gs_service_write(service);
+    gs_pending_each_nominated(service->pending, look_back, &back);
+    gs_service_unlock(service);
     atomic_store(&service->nominations_out, back.outstanding);
 }

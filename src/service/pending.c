@@ -347,14 +347,6 @@ void gs_pending_each_nominated(struct gs_pending *pending,
     pthread_mutex_unlock(&pending->lock);
 }
 
-bool gs_pending_nominated(struct gs_pending *pending)
-{
-    pthread_mutex_lock(&pending->lock);
-    bool any = pending->nominated != NULL;
-    pthread_mutex_unlock(&pending->lock);
-    return any;
-}
-
 void gs_pending_first_waiter(struct gs_pending *pending, int64_t now_ns)
 {
     pthread_mutex_lock(&pending->lock);

@@ -187,11 +187,10 @@ static inline bool gs_waiter_reserves(const struct gs_waiter *waiter)
 struct gs_waiter *gs_pending_lock(struct gs_pending *pending, const char *uid);
 void gs_pending_unlock(struct gs_pending *pending, struct gs_waiter *waiter);
 
-/* Calls each for every pod that is nominated here or bears the mark, with the table locked;
- * whether there is any. each may end or begin nominations. */
+/* Calls each for every pod that is nominated here or bears the mark, with the table locked.
+ * each may end or begin nominations. */
 void gs_pending_each_nominated(struct gs_pending *pending,
                                void (*each)(void *ctx, struct gs_waiter *waiter), void *ctx);
-bool gs_pending_nominated(struct gs_pending *pending);
 
 /*
  * A pass over the waiting pods, those that began to wait first in front. It is made in parts,

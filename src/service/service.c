@@ -170,8 +170,7 @@ void gs_service_nominate(struct gs_service *service, bool nominates)
 void gs_service_withdraw(struct gs_service *service)
 {
     atomic_store(&service->withdrawn, true);
-    if (gs_pending_nominated(service->pending)) /* until a tick has looked */
-        atomic_store(&service->nominations_out, 1);
+    atomic_store(&service->nominations_out, 1); /* until a tick has looked */
 }
 
 uint32_t gs_service_nominations(const struct gs_service *service)

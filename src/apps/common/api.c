@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/api.h"
 
-#include <time.h>
-
 #include "common/list_watch.h"
+#include "common/process.h"
 #include "gpushare/base/clock.h"
 #include "gpushare/base/log.h"
 #include "gpushare/kube/kubeconfig.h"
@@ -21,19 +20,15 @@ int api_connect(const char *kubeconfig, const struct gs_kube_options *options,
     return gs_kube_client_new(&config, &logging, ret, err);
 }
 
-enum { TENTHS = 10 };
-
 void api_watch_until_stopped(struct gs_kube kube, const struct gs_watch_spec *spec,
                              const struct gs_watch_sink *sink, const atomic_bool *stop)
 {
-    while (!atomic_load(stop)) {
+    do {
         struct gs_error err = {0};
         if (kube.ops->watch(kube.ctx, spec, sink, stop, &err) == 0)
             return;
         gs_log(GS_LOG_ERROR, "cannot start watch",
                GS_STR("kind", spec->kind == GS_KIND_POD ? "pods" : "nodes"),
                GS_STR("error", err.msg));
-        for (int i = 0; i < TENTHS && !atomic_load(stop); i++)
-            nanosleep(&(const struct timespec){.tv_nsec = GS_NS_PER_S / TENTHS}, NULL);
-    }
+    } while (process_sleep_until(gs_clock_now_ns(gs_clock_system()) + GS_NS_PER_S, stop));
 }

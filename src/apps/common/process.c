@@ -4,6 +4,11 @@
 #include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <time.h>
+
+#include "gpushare/base/clock.h"
+
+#define LOOK_NS (100 * GS_NS_PER_MS)
 
 sigset_t process_stop_signals(void)
 {
@@ -47,4 +52,12 @@ void process_keep_secrets(void)
         return;
     core.rlim_cur = 0;
     setrlimit(RLIMIT_CORE, &core);
+}
+
+bool process_sleep_until(int64_t due_ns, const atomic_bool *stop)
+{
+    int64_t left_ns;
+    while (!atomic_load(stop) && (left_ns = due_ns - gs_clock_now_ns(gs_clock_system())) > 0)
+        nanosleep(&(const struct timespec){.tv_nsec = left_ns < LOOK_NS ? left_ns : LOOK_NS}, NULL);
+    return !atomic_load(stop);
 }

@@ -3,6 +3,9 @@
 #define GPUSHARE_APPS_COMMON_PROCESS_H
 
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 /* SIGTERM and SIGINT: those that ask for an end. */
 sigset_t process_stop_signals(void);
@@ -21,5 +24,10 @@ void process_raise_files(void);
 /* No core file, and no look into the memory by other processes of the same user: it holds tokens
  * and keys. A debugger that starts the program sees all the same. First of all in main(). */
 void process_keep_secrets(void);
+
+/* Sleeps until then, on gs_clock_system(); false: stop is set, which it looks at ten times a
+ * second.
+ */
+bool process_sleep_until(int64_t due_ns, const atomic_bool *stop);
 
 #endif

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extender/candidate.h"
 
+#include "common/process.h"
 #include "gpushare/base/clock.h"
 #include "gpushare/base/log.h"
 
-static void step(struct candidate *candidate, int64_t *ret_next_ns)
+/* Returns when the next one is due. */
+static int64_t step(struct candidate *candidate)
 {
     struct gs_error err = {0};
-    bool led = gs_election_leads(candidate->election);
-    *ret_next_ns = gs_election_step(candidate->election, &err);
-    bool leads = gs_election_leads(candidate->election);
+    const bool led = gs_election_leads(candidate->election);
+    const int64_t next_ns = gs_election_step(candidate->election, &err);
+    const bool leads = gs_election_leads(candidate->election);
     if (err.code && err.code != candidate->failure) /* once, not every second */
         gs_log(GS_LOG_WARN,
                candidate->config.follows ? "cannot read Lease" : "cannot acquire or renew Lease",
@@ -18,22 +20,14 @@ static void step(struct candidate *candidate, int64_t *ret_next_ns)
     if (led != leads)
         gs_log(GS_LOG_INFO, leads ? "became leader" : "on standby",
                GS_STR("as", candidate->config.identity));
+    return next_ns;
 }
 
 static void *run(void *arg)
 {
     struct candidate *candidate = arg;
-    pthread_mutex_lock(&candidate->lock);
-    while (!candidate->stop) {
-        int64_t next_ns;
-        pthread_mutex_unlock(&candidate->lock);
-        step(candidate, &next_ns);
-        pthread_mutex_lock(&candidate->lock);
-        const struct timespec until = gs_clock_wait_until(next_ns);
-        if (!candidate->stop)
-            pthread_cond_timedwait(&candidate->changed, &candidate->lock, &until);
-    }
-    pthread_mutex_unlock(&candidate->lock);
+    while (process_sleep_until(step(candidate), &candidate->stop))
+        ;
     gs_election_resign(candidate->election, candidate->give_back);
     return NULL;
 }
@@ -42,8 +36,6 @@ int candidate_start(struct candidate *candidate, const struct gs_election_config
                     struct gs_error *err)
 {
     candidate->config = *config;
-    pthread_mutex_init(&candidate->lock, NULL);
-    gs_clock_cond_init(&candidate->changed);
     candidate->election = gs_election_new(config);
     candidate->running =
         candidate->election && pthread_create(&candidate->thread, NULL, run, candidate) == 0;
@@ -56,11 +48,8 @@ bool candidate_resign(struct candidate *candidate, bool give_back, int64_t timeo
         gs_clock_wait_until(gs_clock_now_ns(gs_clock_system()) + timeout_ns);
     if (!candidate->running)
         return true;
-    pthread_mutex_lock(&candidate->lock);
-    candidate->stop = true;
-    candidate->give_back = give_back;
-    pthread_cond_signal(&candidate->changed);
-    pthread_mutex_unlock(&candidate->lock);
+    atomic_store(&candidate->give_back, give_back);
+    atomic_store(&candidate->stop, true);
     candidate->running =
         pthread_clockjoin_np(candidate->thread, NULL, CLOCK_MONOTONIC, &until) != 0;
     return !candidate->running;

@@ -3,6 +3,7 @@
 #define GPUSHARE_APPS_EXTENDER_CANDIDATE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "gpushare/base/error.h"
 #include "gpushare/service/election.h"
@@ -16,9 +17,7 @@ struct candidate {
     struct gs_election *election;     /* NULL: none */
     pthread_t thread;
     bool running;
-    pthread_mutex_t lock;
-    pthread_cond_t changed; /* these two are guarded by lock */
-    bool stop, give_back;
+    atomic_bool stop, give_back;
     enum gs_code failure; /* of the last step */
 };
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extender/feed.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "common/api.h"
+#include "common/process.h"
 #include "extender/budget_watch.h"
 #include "extender/nominating.h"
 #include "gpushare/base/clock.h"
@@ -32,8 +32,6 @@ struct feed {
     int64_t next_ask_ns; /* … not before */
     struct gs_watch_sink sink;
     atomic_bool stop;
-    pthread_mutex_t lock;
-    pthread_cond_t changed; /* stop */
     struct ticker tickers[TICKERS];
     pthread_t threads[TICKERS + 3];
     int thread_count;
@@ -47,17 +45,13 @@ static void *watch_nodes(void *arg)
     return NULL;
 }
 
-/* Looks now and then: it is once in a process's life, and events need not pass through here. */
-static void wait_for_nodes(struct feed *feed)
-{
-    while (!gs_service_nodes_loaded(feed->service) && !atomic_load(&feed->stop))
-        nanosleep(&(const struct timespec){.tv_nsec = LOOK_NS}, NULL);
-}
-
 static void *watch_pods(void *arg)
 {
     struct feed *feed = arg;
-    wait_for_nodes(feed);
+    /* once in a process's life: events need not pass through here */
+    while (!gs_service_nodes_loaded(feed->service) &&
+           process_sleep_until(gs_clock_now_ns(gs_clock_system()) + LOOK_NS, &feed->stop))
+        ;
     const struct gs_watch_spec spec = {.kind = GS_KIND_POD,
                                        .list_wanted = gs_service_list_wanted(feed->service)};
     api_watch_until_stopped(feed->kube, &spec, &feed->sink, &feed->stop);
@@ -84,25 +78,13 @@ static void ask_whether_to_nominate(struct feed *feed)
            GS_STR("reason", may ? "percentageOfNodesToScore may be below 100" : why));
 }
 
-/* Waits until then; false: it ends. */
-static bool pause_until(struct feed *feed, int64_t due_ns)
-{
-    const struct timespec due = gs_clock_wait_until(due_ns);
-    pthread_mutex_lock(&feed->lock);
-    while (!atomic_load(&feed->stop) &&
-           pthread_cond_timedwait(&feed->changed, &feed->lock, &due) != ETIMEDOUT)
-        ;
-    pthread_mutex_unlock(&feed->lock);
-    return !atomic_load(&feed->stop);
-}
-
 static void *watch_budgets(void *arg)
 {
     struct feed *feed = arg;
     struct budget_watch watch;
     int64_t pause_ns = 0;
     budget_watch_init(&watch, feed->service, feed->client);
-    while (pause_until(feed, gs_clock_now_ns(gs_clock_system()) + pause_ns))
+    while (process_sleep_until(gs_clock_now_ns(gs_clock_system()) + pause_ns, &feed->stop))
         pause_ns = budget_watch_next(&watch);
     return NULL;
 }
@@ -115,7 +97,7 @@ static void *tick(void *arg)
     const struct gs_clock *clock = gs_clock_system();
     int64_t due_ns =
         gs_clock_now_ns(clock) - (ticker - feed->tickers) * TICK_NS / TICKERS + TICK_NS;
-    while (pause_until(feed, due_ns)) {
+    while (process_sleep_until(due_ns, &feed->stop)) {
         if (ticker->part == GS_TICK_COMPARE && feed->asks)
             ask_whether_to_nominate(feed);
         gs_service_tick_part(feed->service, ticker->part);
@@ -157,8 +139,6 @@ int feed_start(struct gs_service *service, struct gs_kube_client *client, bool n
     feed->kube = gs_kube_client_port(client);
     feed->asks = nominates;
     feed->sink = gs_service_sink(service);
-    pthread_mutex_init(&feed->lock, NULL);
-    gs_clock_cond_init(&feed->changed);
     int error = start_threads(feed);
     if (error) {
         feed_stop(feed);
@@ -172,14 +152,9 @@ void feed_stop(struct feed *feed)
 {
     if (!feed)
         return;
-    pthread_mutex_lock(&feed->lock);
     atomic_store(&feed->stop, true);
-    pthread_cond_broadcast(&feed->changed);
-    pthread_mutex_unlock(&feed->lock);
     feed->kube.ops->wake(feed->kube.ctx);
     for (int i = 0; i < feed->thread_count; i++)
         pthread_join(feed->threads[i], NULL);
-    pthread_cond_destroy(&feed->changed);
-    pthread_mutex_destroy(&feed->lock);
     free(feed);
 }
