@@ -4,9 +4,6 @@
 #include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <time.h>
-
-#include "gpushare/base/clock.h"
 
 #define LOOK_NS (100 * GS_NS_PER_MS)
 

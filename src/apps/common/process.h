@@ -5,7 +5,8 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdint.h>
+
+#include "gpushare/base/clock.h"
 
 /* SIGTERM and SIGINT: those that ask for an end. */
 sigset_t process_stop_signals(void);
