@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpushare/base/array.h"
 #include "gpushare/base/num.h"
 #include "gpushare/codec/annotation.h"
 #include "gpushare/core/defrag.h"
@@ -19,7 +18,7 @@
 
 /* A plan and the pod it is for. */
 struct entry {
-    const struct snap_waiting *waiting;
+    const struct gs_pod *waiting;
     enum gs_reason never; /* no GPU of this cluster could take it, whoever moves: not planned */
     enum gs_defrag_result result;
     struct gs_defrag_plan plan;
@@ -29,14 +28,12 @@ struct run {
     struct common common;
     uint32_t max_moves;
     uint32_t gpu_mem; /* room for a pod of so many units instead; 0: for those that wait */
-    struct snap_waiting wanted;
+    struct gs_pod wanted;
     struct gs_container container; /* its */
     enum gs_placement policy;
     enum output_format format;
     struct snapshot snapshot;
-    struct gs_pod *bound; /* pods that may move, and */
-    uint32_t bound_count, bound_cap;
-    struct gs_defrag_pod *pods; /* what the planner knows of them */
+    struct gs_defrag_pod *pods; /* bound ones, as the planner knows them */
     struct entry *entries;
     uint32_t entry_count;
     uint32_t left_out; /* pods that wait and were not looked at */
@@ -45,46 +42,28 @@ struct run {
 
 /* ---- pods that may move ---- */
 
-static int on_list_begin(void *ctx, enum gs_kind kind)
-{
-    ((struct run *)ctx)->bound_count = 0; /* what is there is used again */
-    return 0;
-}
-
-static int on_pod(void *ctx, const struct gs_pod *pod)
-{
-    struct run *run = ctx;
-    const uint32_t cap = run->bound_cap;
-    if (!pod->node_name[0] || !gs_pod_wants_gpu(pod) || gs_pod_terminal(pod))
-        return 0;
-    if (!gs_array_reach(&run->bound, &run->bound_cap, run->bound_count, sizeof(*run->bound)))
-        return -1;
-    if (run->bound_cap > cap)
-        memset(run->bound + cap, 0, (run->bound_cap - cap) * sizeof(*run->bound));
-    return gs_pod_copy(&run->bound[run->bound_count++], pod);
-}
-
 static bool write_pods(struct run *run)
 {
-    run->pods = calloc(run->bound_count + 1u, sizeof(*run->pods));
-    for (uint32_t i = 0; run->pods && i < run->bound_count; i++) {
-        const struct gs_pod *pod = &run->bound[i];
+    struct gs_defrag_pod *to = calloc(HASH_COUNT(run->snapshot.bound) + 1, sizeof(*to));
+    run->pods = to;
+    EACH_POD(bound, to ? run->snapshot.bound : NULL)
+    {
+        const struct gs_pod *pod = &bound->pod;
         const int64_t age_s = common_now_s(&run->common) - pod->created_s;
-        run->pods[i] = (struct gs_defrag_pod){.uid = pod->uid,
-                                              .ns = pod->ns,
-                                              .name = pod->name,
-                                              .age_s = pod->created_s ? age_s : 0,
-                                              .movable = pod->owner_uid[0] && !pod->daemon &&
-                                                         !pod->static_uid[0] && !pod->deleting};
-        gs_ask_of_pod(&run->pods[i].ask, pod);
+        *to = (struct gs_defrag_pod){.uid = pod->uid,
+                                     .ns = pod->ns,
+                                     .name = pod->name,
+                                     .age_s = pod->created_s ? age_s : 0,
+                                     .movable = pod->owner_uid[0] && !pod->daemon &&
+                                                !pod->static_uid[0] && !pod->deleting};
+        gs_ask_of_pod(&to++->ask, pod);
     }
     return run->pods != NULL;
 }
 
 static int load(struct run *run, struct gs_error *err)
 {
-    const struct gs_watch_sink first = {.ctx = run, .list_begin = on_list_begin, .pod = on_pod};
-    const struct fetch fetch = {.common = &run->common, .first = &first};
+    const struct fetch fetch = {.common = &run->common};
     if (fetch_cluster(&fetch, &run->snapshot, NULL, err) < 0)
         return -1;
     return write_pods(run) ? snapshot_learnt(&run->snapshot, err) : gs_fail_nomem(err);
@@ -94,12 +73,9 @@ static void release(struct run *run)
 {
     for (uint32_t i = 0; i < run->entry_count; i++)
         gs_defrag_plan_release(&run->entries[i].plan);
-    for (uint32_t i = 0; i < run->bound_cap; i++)
-        gs_pod_release(&run->bound[i]);
     free(run->entries);
-    free(run->bound);
     free(run->pods);
-    gs_pod_release(&run->wanted.pod);
+    gs_pod_release(&run->wanted);
     snapshot_release(&run->snapshot);
 }
 
@@ -115,8 +91,8 @@ static void write_moves(struct sheet *to, const struct run *run, const struct gs
     to->unit = verdict_unit(&run->snapshot);
     GS_EACH_OF (move, plan->moves, plan->count) {
         const struct gs_defrag_pod *pod = &run->pods[move->pod];
-        const char *ran =
-            waits_age(&to->texts, run->bound[move->pod].created_s, common_now_s(&run->common));
+        const char *ran = waits_age(&to->texts, snapshot_since(&run->snapshot, pod->uid),
+                                    common_now_s(&run->common));
         sheet_row(to);
         column_text(to, COLUMN_TEXT, "NAMESPACE", "namespace", COLUMN_ALWAYS, pod->ns);
         column_text(to, COLUMN_TEXT, "POD", "name", COLUMN_ALWAYS, pod->name);
@@ -171,18 +147,18 @@ static const struct {
 static void write_entry(struct sheet *to, const struct run *run, const struct entry *entry)
 {
     const struct gs_defrag_plan *plan = &entry->plan;
+    struct gs_charge charge;
     const bool placed = entry->result == GS_DEFRAG_FOUND || entry->result == GS_DEFRAG_FITS;
     const char *never = entry->never ? gs_reason_text(entry->never) : NULL;
+    gs_pod_charge(entry->waiting, &charge);
     to->unit = verdict_unit(&run->snapshot);
     sheet_row(to);
-    column_text(to, COLUMN_TEXT, "NAMESPACE", "namespace", COLUMN_ALWAYS, entry->waiting->pod.ns);
-    column_text(to, COLUMN_TEXT, "POD", "name", COLUMN_ALWAYS, entry->waiting->pod.name);
+    column_text(to, COLUMN_TEXT, "NAMESPACE", "namespace", COLUMN_ALWAYS, entry->waiting->ns);
+    column_text(to, COLUMN_TEXT, "POD", "name", COLUMN_ALWAYS, entry->waiting->name);
     column_text(to, COLUMN_PROSE, "REQUEST()", NULL, COLUMN_ALWAYS,
-                waits_request(&to->texts, &entry->waiting->pod));
-    column_number(to, COLUMN_NUMBER, "UNITS", "requestedGPU", COLUMN_DOCUMENT,
-                  entry->waiting->charge.units);
-    column_number(to, COLUMN_NUMBER, "GPUS", "gpuCount", COLUMN_DOCUMENT,
-                  entry->waiting->charge.gpu_count);
+                waits_request(&to->texts, entry->waiting));
+    column_number(to, COLUMN_NUMBER, "UNITS", "requestedGPU", COLUMN_DOCUMENT, charge.units);
+    column_number(to, COLUMN_NUMBER, "GPUS", "gpuCount", COLUMN_DOCUMENT, charge.gpu_count);
     column_text(to, COLUMN_TEXT, "WORD", "result", COLUMN_DOCUMENT,
                 never ? "unresolvable" : results[entry->result].word);
     column_text(to, COLUMN_PROSE, "MESSAGE", "message", COLUMN_DOCUMENT, never);
@@ -200,7 +176,7 @@ static void write_entry(struct sheet *to, const struct run *run, const struct en
 static int print_plan(const struct run *run, const struct entry *entry)
 {
     struct sheet moves = {0};
-    printf("\n%s/%s:\n", entry->waiting->pod.ns, entry->waiting->pod.name);
+    printf("\n%s/%s:\n", entry->waiting->ns, entry->waiting->name);
     write_moves(&moves, run, &entry->plan);
     int result = sheet_print(stdout, &moves, NULL, &run->common.app->terminal);
     print_commands(run, &entry->plan);
@@ -276,7 +252,7 @@ static int plan_for_all(struct run *run, struct gs_defrag *defrag, const struct 
     uint32_t plans = 0;
     for (uint32_t i = 0; i < queue->count; i++) {
         struct entry *entry = &run->entries[run->entry_count];
-        const struct gs_pod *pod = &queue->all[i]->pod;
+        const struct gs_pod *pod = queue->all[i];
         if (pod->nominated_node[0])
             continue; /* it has a place already, because others are evicted for it */
         if (plans == PLANS_MAX) {
@@ -285,7 +261,7 @@ static int plan_for_all(struct run *run, struct gs_defrag *defrag, const struct 
         }
         asks[i] = (struct gs_defrag_pod){.uid = pod->uid};
         gs_ask_of_pod(&asks[i].ask, pod);
-        entry->waiting = queue->all[i];
+        entry->waiting = pod;
         entry->never = never(&run->snapshot, &asks[i].ask);
         entry->result = entry->never
                             ? GS_DEFRAG_NONE
@@ -301,7 +277,7 @@ static int plan_for_all(struct run *run, struct gs_defrag *defrag, const struct 
 /* A pod of --gpu-mem, for which any other may move. */
 static void write_wanted(struct run *run)
 {
-    struct gs_pod *pod = &run->wanted.pod;
+    struct gs_pod *pod = &run->wanted;
     gs_pod_reset(pod);
     pod->ns = pod->uid = "new";
     pod->name = "pod";
@@ -309,14 +285,13 @@ static void write_wanted(struct run *run)
     run->container.gpu_units = run->gpu_mem;
     pod->containers = &run->container;
     pod->container_count = 1;
-    run->wanted.charge = (struct gs_charge){.units = run->gpu_mem, .gpu_count = 1};
 }
 
 static int plan(struct run *run, struct gs_error *err)
 {
     struct queue queue;
     struct gs_place place = gs_cluster_place(&run->snapshot.cluster, run->policy);
-    struct gs_defrag *defrag = gs_defrag_new(&place, run->pods, run->bound_count);
+    struct gs_defrag *defrag = gs_defrag_new(&place, run->pods, HASH_COUNT(run->snapshot.bound));
     int result = queue_find(&run->snapshot, &queue, err);
     _cleanup_free_ struct gs_defrag_pod *asks = calloc(queue.count + 1u, sizeof(*asks));
     run->entries = calloc(queue.count + 1u, sizeof(*run->entries));

@@ -89,52 +89,41 @@ static bool is_left_out(const struct what_if *run, const char *node)
     return false;
 }
 
-static int on_list_begin(void *ctx, enum gs_kind kind)
-{
-    struct what_if *run = ctx;
-    if (kind == GS_KIND_NODE)
-        run->left_out = 0;
-    else
-        orders_cut(&run->on.orders, run->sized);
-    run->end_there = 0;
-    return 0;
-}
-
-static int on_node(void *ctx, const struct gs_node *node)
-{
-    struct what_if *run = ctx;
-    const bool out = is_left_out(run, node->name);
-    run->left_out += out;
-    return out;
-}
-
 /* What ran on a node that is left out has to find another place. */
-static int on_pod(void *ctx, const struct gs_pod *pod)
+static int drain(struct what_if *run, struct gs_error *err)
 {
-    struct what_if *run = ctx;
-    struct gs_error ignored = {0};
-    if (!is_left_out(run, pod->node_name))
-        return 0;
-    if (!gs_pod_wants_gpu(pod) || gs_pod_terminal(pod) || pod->deleting)
-        return 1;
-    if (pod->daemon || pod->static_uid[0]) {
-        run->end_there++;
-        return 1;
+    struct snapshot *snapshot = &run->on.snapshot;
+    const struct gs_watch_sink to = snapshot_sink(snapshot);
+    struct snap_node *node, *next;
+    uint32_t slot;
+    EACH_POD(bound, snapshot->bound)
+    {
+        const struct gs_pod *pod = &bound->pod;
+        if (!is_left_out(run, pod->node_name))
+            continue;
+        gs_ledger_remove(snapshot->cluster.ledger, pod->uid, &slot);
+        if (pod->daemon || pod->static_uid[0])
+            run->end_there += !pod->deleting;
+        else if (!pod->deleting && orders_of_pod(&run->on.orders, ORDER_MOVES, pod, err) < 0)
+            return -1;
     }
-    return orders_of_pod(&run->on.orders, ORDER_MOVES, pod, &ignored) < 0 ? -1 : 1;
+    HASH_ITER (hh, snapshot->nodes, node, next) {
+        if (!is_left_out(run, node->name))
+            continue;
+        to.node_gone(to.ctx, &(struct gs_node){.name = node->name});
+        run->left_out++;
+    }
+    return run->left_out ? 0
+                         : gs_fail(err, GS_ENOENT, "node %.200s not found (see kubectl get nodes)",
+                                   run->without);
 }
 
 static int load(struct what_if *run, struct gs_error *err)
 {
-    const struct gs_watch_sink first = {
-        .ctx = run, .list_begin = on_list_begin, .node = on_node, .pod = on_pod};
-    const struct fetch fetch = {.common = &run->common, .first = &first};
+    const struct fetch fetch = {.common = &run->common};
     if (fetch_cluster(&fetch, &run->on.snapshot, NULL, err) < 0)
         return -1;
-    if (run->without && !run->left_out)
-        return gs_fail(err, GS_ENOENT, "node %.200s not found (see kubectl get nodes)",
-                       run->without);
-    return 0;
+    return run->without ? drain(run, err) : 0;
 }
 
 /* ---- more nodes ---- */
@@ -217,7 +206,7 @@ static int take_waiting(struct what_if *run, struct gs_error *err)
     struct queue queue = {0};
     int result = run->ignore_waiting ? 0 : queue_find(&run->on.snapshot, &queue, err);
     for (uint32_t i = 0; result == 0 && i < queue.count; i++)
-        result = orders_of_pod(&run->on.orders, ORDER_WAITS, &queue.all[i]->pod, err);
+        result = orders_of_pod(&run->on.orders, ORDER_WAITS, queue.all[i], err);
     run->gated = queue.gated;
     run->elsewhere = queue.elsewhere;
     queue_release(&queue);
@@ -272,11 +261,8 @@ static int take_sizes(struct what_if *run, struct gs_error *err)
 {
     run->ask.model = gs_slice_of(run->model ? run->model : "");
     run->ask.selects = run->ask.model.len > 0;
-    int result = run->sizes
-                     ? orders_of_sizes(&run->on.orders, run->sizes, &run->ask, run->replicas, err)
-                     : 0;
-    run->sized = run->on.orders.count;
-    return result;
+    return run->sizes ? orders_of_sizes(&run->on.orders, run->sizes, &run->ask, run->replicas, err)
+                      : 0;
 }
 
 int cmd_what_if(const struct app *app, int argc, char **argv)

@@ -31,19 +31,11 @@ static bool is_meant(const struct list *list)
     return !fetch->node || fetch->common->source.kube.ops || strcmp(of, fetch->node) == 0;
 }
 
-static int deliver(const struct list *list, const struct gs_watch_sink *sink)
-{
-    if (!sink)
-        return 0;
-    if (list->kind == GS_KIND_NODE)
-        return sink->node ? sink->node(sink->ctx, &list->node) : 0;
-    return sink->pod(sink->ctx, &list->pod);
-}
-
 static int on_item(void *ctx, struct gs_scan *scan, struct gs_error *err)
 {
     struct list *list = ctx;
     const struct gs_names *names = &list->fetch->common->names;
+    const struct gs_watch_sink *sink = list->sink;
     struct gs_error why = {0};
     const bool is_node = list->kind == GS_KIND_NODE;
     int result = is_node ? gs_codec_node_take(names, scan, &list->node, &why)
@@ -59,21 +51,15 @@ static int on_item(void *ctx, struct gs_scan *scan, struct gs_error *err)
     else
         calm_pod(&list->pod.arena, &list->pod);
     if (is_meant(list))
-        result = deliver(list, list->fetch->first);
-    if (is_meant(list) && result == 0)
-        result = deliver(list, list->sink);
+        result = is_node ? sink->node(sink->ctx, &list->node) : sink->pod(sink->ctx, &list->pod);
     return result < 0 ? gs_fail_nomem(err) : 0;
 }
 
 static int begin(void *ctx, struct gs_error *err)
 {
     struct list *list = ctx;
-    const struct gs_watch_sink *first = list->fetch->first, *sink = list->sink;
     list->broken = 0;
-    if ((first && first->list_begin(first->ctx, list->kind) < 0) ||
-        sink->list_begin(sink->ctx, list->kind) < 0)
-        return gs_fail_nomem(err);
-    return 0;
+    return list->sink->list_begin(list->sink->ctx, list->kind) < 0 ? gs_fail_nomem(err) : 0;
 }
 
 static void put_selectors(const struct fetch *fetch, enum gs_kind kind, struct gs_buf *query)

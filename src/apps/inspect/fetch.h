@@ -11,9 +11,6 @@ struct fetch {
     const struct common *common;
     const char *node;     /* NULL: all */
     const char *selector; /* label selector of nodes; NULL: all */
-    /* Sees each object before the snapshot does (nodes where node() is not NULL); 1 of node() or
-     * pod(): it is left out. A list may begin anew. NULL: nobody. */
-    const struct gs_watch_sink *first;
 };
 
 /*

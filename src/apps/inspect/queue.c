@@ -7,8 +7,8 @@
 
 static int by_turn(const void *a, const void *b)
 {
-    const struct gs_pod *left = &(*(const struct snap_waiting *const *)a)->pod;
-    const struct gs_pod *right = &(*(const struct snap_waiting *const *)b)->pod;
+    const struct gs_pod *left = *(const struct gs_pod *const *)a;
+    const struct gs_pod *right = *(const struct gs_pod *const *)b;
     if (left->priority != right->priority)
         return left->priority > right->priority ? -1 : 1;
     return waits_order(left, right);
@@ -19,8 +19,8 @@ int queue_find(const struct snapshot *snapshot, struct queue *ret, struct gs_err
     *ret = (struct queue){.all = calloc(HASH_COUNT(snapshot->waiting) + 1u, sizeof(void *))};
     if (!ret->all)
         return gs_fail_nomem(err);
-    for (const struct snap_waiting *waiting = snapshot->waiting; waiting;
-         waiting = waiting->hh.next) {
+    EACH_POD(waiting, snapshot->waiting)
+    {
         if (waiting->pod.deleting)
             continue;
         if (waiting->pod.gated)
@@ -28,7 +28,7 @@ int queue_find(const struct snapshot *snapshot, struct queue *ret, struct gs_err
         else if (snapshot_is_elsewhere(snapshot, &waiting->pod))
             ret->elsewhere++;
         else
-            ret->all[ret->count++] = waiting;
+            ret->all[ret->count++] = &waiting->pod;
     }
     qsort(ret->all, ret->count, sizeof(void *), by_turn);
     return 0;

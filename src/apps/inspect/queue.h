@@ -7,7 +7,7 @@
 /* The pods that wait and that the scheduler takes up by itself, in kube-scheduler's order: higher
  * priority, then older. Not among them is who is on its way out. */
 struct queue {
-    const struct snap_waiting **all; /* the snapshot's */
+    const struct gs_pod **all; /* the snapshot's */
     uint32_t count;
     uint32_t gated;     /* left out: behind scheduling gates */
     uint32_t elsewhere; /* left out: snapshot_is_elsewhere() */

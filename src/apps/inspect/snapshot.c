@@ -15,88 +15,81 @@ static void free_node(struct snap_node *node)
     free(node);
 }
 
-static void free_waiting(struct snap_waiting *pod)
-{
-    gs_pod_release(&pod->pod);
-    free(pod);
-}
-
 static void drop_node(struct snapshot *snapshot, struct snap_node *node)
 {
     HASH_DEL(snapshot->nodes, node);
     free_node(node);
 }
 
-static void drop_waiting(struct snapshot *snapshot, struct snap_waiting *pod)
+/* ---- pods with GPU memory ---- */
+
+static struct snap_pod *find_pod(struct snap_pod *table, const char *uid)
 {
-    HASH_DEL(snapshot->waiting, pod);
-    free_waiting(pod);
+    struct snap_pod *found;
+    HASH_FIND_STR(table, uid, found);
+    return found;
 }
 
-/* ---- since when ---- */
-
-static struct snap_since *find_since(const struct snapshot *snapshot, const char *uid)
+/* NULL: there is nothing to drop. */
+static void drop_pod(struct snap_pod **table, struct snap_pod *pod)
 {
-    struct snap_since *found;
-    HASH_FIND_STR(snapshot->since, uid, found);
-    return found;
+    if (!pod)
+        return;
+    HASH_DEL(*table, pod);
+    gs_pod_release(&pod->pod);
+    free(pod);
+}
+
+/* The key of the table lies in the copy: what has changed is a new entry. */
+static int put_pod(const struct snapshot *snapshot, struct snap_pod **table,
+                   const struct gs_pod *pod)
+{
+    struct snap_pod *made = calloc(1, sizeof(*made));
+    drop_pod(table, find_pod(*table, pod->uid));
+    if (!made)
+        return -1;
+    if (gs_pod_copy(&made->pod, pod) < 0) {
+        gs_pod_release(&made->pod);
+        free(made);
+        return -1;
+    }
+    made->round = snapshot->round;
+    HASH_ADD_KEYPTR(hh, *table, made->pod.uid, strlen(made->pod.uid), made);
+    return 0;
+}
+
+/* Those whose end was missed: of a bound one the ledger has gone, too. */
+static void sweep_pods(const struct snapshot *snapshot, struct snap_pod **table)
+{
+    struct snap_pod *pod, *next;
+    struct gs_claim claim;
+    HASH_ITER (hh, *table, pod, next) {
+        if (pod->round < snapshot->round &&
+            !gs_ledger_find_claim(snapshot->cluster.ledger, pod->pod.uid, &claim))
+            drop_pod(table, pod);
+    }
 }
 
 int64_t snapshot_since(const struct snapshot *snapshot, const char *uid)
 {
-    const struct snap_since *found = find_since(snapshot, uid);
-    return found ? found->created_s : 0;
+    const struct snap_pod *found = find_pod(snapshot->bound, uid);
+    return found ? found->pod.created_s : 0;
 }
 
 const char *snapshot_owner(const struct snapshot *snapshot, const char *uid)
 {
-    const struct snap_since *found = find_since(snapshot, uid);
-    return found ? found->owner : "";
-}
-
-static int put_since(struct snapshot *snapshot, const struct gs_pod *pod)
-{
-    if (find_since(snapshot, pod->uid))
-        return 0;
-    const size_t uid = strlen(pod->uid) + 1, owner = strlen(pod->owner) + 1;
-    struct snap_since *made = malloc(sizeof(*made) + uid + owner);
-    if (!made)
-        return -1;
-    *made = (struct snap_since){.created_s = pod->created_s, .owner = made->uid + uid};
-    memcpy(made->uid, pod->uid, uid);
-    memcpy(made->uid + uid, pod->owner, owner);
-    HASH_ADD_KEYPTR(hh, snapshot->since, made->uid, uid - 1, made);
-    return 0;
-}
-
-static void drop_since(struct snapshot *snapshot, struct snap_since *entry)
-{
-    HASH_DEL(snapshot->since, entry);
-    free(entry);
-}
-
-/* Those whose end was missed. */
-static void sweep_since(struct snapshot *snapshot)
-{
-    struct snap_since *entry, *next;
-    struct gs_claim claim;
-    HASH_ITER (hh, snapshot->since, entry, next) {
-        if (!gs_ledger_find_claim(snapshot->cluster.ledger, entry->uid, &claim))
-            drop_since(snapshot, entry);
-    }
+    const struct snap_pod *found = find_pod(snapshot->bound, uid);
+    return found ? found->pod.owner : "";
 }
 
 void snapshot_release(struct snapshot *snapshot)
 {
-    struct snap_since *entry, *next_entry;
-    HASH_ITER (hh, snapshot->since, entry, next_entry)
-        drop_since(snapshot, entry);
-    struct snap_node *node, *next_node;
-    struct snap_waiting *pod, *next_pod;
-    HASH_ITER (hh, snapshot->nodes, node, next_node)
-        drop_node(snapshot, node);
-    HASH_ITER (hh, snapshot->waiting, pod, next_pod)
-        drop_waiting(snapshot, pod);
+    while (snapshot->nodes)
+        drop_node(snapshot, snapshot->nodes);
+    while (snapshot->waiting)
+        drop_pod(&snapshot->waiting, snapshot->waiting);
+    while (snapshot->bound)
+        drop_pod(&snapshot->bound, snapshot->bound);
     gs_cluster_release(&snapshot->cluster);
     *snapshot = (struct snapshot){0};
 }
@@ -164,56 +157,26 @@ static int on_node_gone(void *ctx, const struct gs_node *last)
 {
     struct snapshot *snapshot = ctx;
     struct snap_node *node = snapshot_node(snapshot, last->name);
+    gs_cluster_node_gone(&snapshot->cluster, last->name);
     if (node)
         drop_node(snapshot, node);
-    gs_cluster_node_gone(&snapshot->cluster, last->name);
     return 0;
 }
 
 /* ---- pods ---- */
 
-static struct snap_waiting *find_waiting(const struct snapshot *snapshot, const char *uid)
-{
-    struct snap_waiting *found;
-    HASH_FIND_STR(snapshot->waiting, uid, found);
-    return found;
-}
-
-static struct snap_waiting *add_waiting(struct snapshot *snapshot, const struct gs_pod *pod)
-{
-    struct snap_waiting *made = calloc(1, sizeof(*made));
-    if (!made || gs_pod_copy(&made->pod, pod) < 0) {
-        free(made);
-        return NULL;
-    }
-    HASH_ADD_KEYPTR(hh, snapshot->waiting, made->pod.uid, strlen(made->pod.uid), made);
-    return made;
-}
-
-/* The key of the table lies in the copy: what has changed is a new entry. */
 static int on_waits(void *ctx, const struct gs_pod *pod, struct gs_error *err)
 {
     struct snapshot *snapshot = ctx;
-    struct snap_waiting *known = find_waiting(snapshot, pod->uid);
-    if (known)
-        drop_waiting(snapshot, known);
-    struct snap_waiting *waiting = add_waiting(snapshot, pod);
-    if (!waiting)
-        return gs_fail_nomem(err);
-    gs_pod_charge(pod, &waiting->charge);
-    waiting->round = snapshot->round;
-    return !known;
+    const bool known = find_pod(snapshot->waiting, pod->uid);
+    return put_pod(snapshot, &snapshot->waiting, pod) < 0 ? gs_fail_nomem(err) : !known;
 }
 
 static void on_ended(void *ctx, const struct gs_pod *last)
 {
     struct snapshot *snapshot = ctx;
-    struct snap_waiting *waiting = find_waiting(snapshot, last->uid);
-    struct snap_since *since = find_since(snapshot, last->uid);
-    if (since)
-        drop_since(snapshot, since);
-    if (waiting)
-        drop_waiting(snapshot, waiting);
+    drop_pod(&snapshot->waiting, find_pod(snapshot->waiting, last->uid));
+    drop_pod(&snapshot->bound, find_pod(snapshot->bound, last->uid));
 }
 
 static void note_override(struct snapshot *snapshot, const struct gs_pod *pod)
@@ -266,12 +229,12 @@ bool snapshot_is_elsewhere(const struct snapshot *snapshot, const struct gs_pod 
 static int on_bound(void *ctx, const struct gs_pod *pod, bool known)
 {
     struct snapshot *snapshot = ctx;
-    struct snap_waiting *waiting = find_waiting(snapshot, pod->uid);
+    struct snap_pod *waiting = find_pod(snapshot->waiting, pod->uid);
+    const bool waited = waiting;
     if (!known)
         note_scheduler(snapshot, pod);
-    if (waiting)
-        drop_waiting(snapshot, waiting);
-    return put_since(snapshot, pod) < 0 ? -1 : waiting != NULL;
+    drop_pod(&snapshot->waiting, waiting);
+    return put_pod(snapshot, &snapshot->bound, pod) < 0 ? -1 : waited;
 }
 
 static const struct gs_cluster_owner owner = {
@@ -301,15 +264,6 @@ static int on_list_begin(void *ctx, enum gs_kind kind)
     return 0;
 }
 
-static void sweep_waiting(struct snapshot *snapshot)
-{
-    struct snap_waiting *pod, *next;
-    HASH_ITER (hh, snapshot->waiting, pod, next) {
-        if (pod->round < snapshot->round)
-            drop_waiting(snapshot, pod);
-    }
-}
-
 static void sweep_nodes(struct snapshot *snapshot)
 {
     struct snap_node *node, *next;
@@ -326,8 +280,8 @@ static int on_list_end(void *ctx, enum gs_kind kind)
     if (kind == GS_KIND_NODE) {
         sweep_nodes(snapshot);
     } else {
-        sweep_waiting(snapshot);
-        sweep_since(snapshot);
+        sweep_pods(snapshot, &snapshot->waiting);
+        sweep_pods(snapshot, &snapshot->bound);
     }
     return 0;
 }

@@ -10,8 +10,8 @@
 #include "gpushare/cluster/cluster.h"
 
 /*
- * What the API showed (gpushare/cluster/cluster.h), and what only people ask for: addresses, ages,
- * pods that wait as they are. Filled through the sink that watches deliver to as well. Not
+ * What the API showed (gpushare/cluster/cluster.h), and what only people ask for: addresses, and
+ * pods as they are. Filled through the sink that watches deliver to as well. Not
  * thread-safe: --watch guards it with a lock of its own.
  */
 struct snap_node {
@@ -33,21 +33,14 @@ struct snap_node {
 #define EACH_NODE(node, snapshot)                                                                  \
     for (struct snap_node *node = (snapshot)->nodes; node; node = node->hh.next)
 
-/* A pod that wants GPU memory and has no node yet. */
-struct snap_waiting {
+/* A pod that requests GPU memory. */
+struct snap_pod {
     struct gs_pod pod; /* a copy */
-    struct gs_charge charge;
     uint32_t round;
     UT_hash_handle hh; /* by uid */
 };
 
-/* When a bound pod with GPU memory was created, and who made it, which the ledger does not keep. */
-struct snap_since {
-    int64_t created_s;
-    const char *owner; /* gs_pod.owner, behind the UID */
-    UT_hash_handle hh; /* by uid */
-    char uid[];
-};
+#define EACH_POD(pod, table) for (struct snap_pod *pod = (table); pod; pod = pod->hh.next)
 
 /* The schedulers that bound pods with GPU memory, by spec.schedulerName; the first ones. */
 enum { SCHEDULERS_MAX = 8 };
@@ -59,8 +52,8 @@ struct snap_scheduler {
 struct snapshot {
     struct gs_cluster cluster;
     struct snap_node *nodes;
-    struct snap_waiting *waiting;
-    struct snap_since *since;
+    struct snap_pod *waiting; /* without a node */
+    struct snap_pod *bound;
     uint32_t round; /* lists of pods begun */
     struct snap_scheduler schedulers[SCHEDULERS_MAX];
     uint64_t overriding; /* pods that set NVIDIA_VISIBLE_DEVICES themselves, of those listed */

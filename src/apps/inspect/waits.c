@@ -101,20 +101,22 @@ static void word(struct waits *waits, struct wait *wait)
 
 static void add(struct waits *waits, const struct wait *wait)
 {
-    const struct gs_charge *charge = &wait->waiting->charge;
+    struct gs_charge charge;
+    gs_pod_charge(&wait->waiting->pod, &charge);
     if (waits->all)
         waits->all[waits->count] = *wait;
     waits->count++;
     waits->never += wait->never;
     if (!wait->waiting->pod.gpu_units_overflow)
-        waits->units += (uint64_t)charge->units * charge->gpu_count;
+        waits->units += (uint64_t)charge.units * charge.gpu_count;
 }
 
 void waits_count(const struct snapshot *snapshot, const char *ns, const char *unit,
                  struct waits *ret)
 {
     ret->unit = unit;
-    for (const struct snap_waiting *pod = snapshot->waiting; pod; pod = pod->hh.next) {
+    EACH_POD(pod, snapshot->waiting)
+    {
         if (!ns || strcmp(pod->pod.ns, ns) == 0)
             add(ret, &(struct wait){.waiting = pod});
     }
@@ -317,7 +319,7 @@ static size_t write_rows(struct sheet *to, const struct waits *waits, bool all, 
 void waits_check(const char *command, const struct output *output)
 {
     struct sheet sheet = {0};
-    struct snap_waiting none = {.round = 0};
+    struct snap_pod none = {.round = 0};
     gs_pod_reset(&none.pod);
     write_row(&sheet, &(struct wait){.waiting = &none}, 1, 0);
     sheet_check(&sheet, command, output);

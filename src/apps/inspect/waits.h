@@ -11,7 +11,7 @@
  * Everything borrows from the snapshot.
  */
 struct wait {
-    const struct snap_waiting *waiting;
+    const struct snap_pod *waiting;
     struct gs_ask ask;
     uint32_t fits;              /* nodes that could take it now */
     const char *key;            /* pods of one have one verdict */

@@ -30,18 +30,12 @@ static struct order *add_order(struct orders *orders, struct gs_error *err)
     return made;
 }
 
-void orders_cut(struct orders *orders, uint32_t count)
+void orders_release(struct orders *orders)
 {
-    while (orders->count > count) {
-        struct order *order = &orders->all[--orders->count];
+    GS_EACH_OF (order, orders->all, orders->count) {
         free(order->places);
         gs_pod_release(&order->pod);
     }
-}
-
-void orders_release(struct orders *orders)
-{
-    orders_cut(orders, 0);
     free(orders->all);
     *orders = (struct orders){0};
 }

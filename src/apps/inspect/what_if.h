@@ -40,8 +40,6 @@ struct orders {
 
 enum { ORDERS_MAX = 100000, REPLICAS_MAX = 100000, NODES_ADDED_MAX = 10000 };
 
-/* Keeps the first of them. */
-void orders_cut(struct orders *orders, uint32_t count);
 void orders_release(struct orders *orders);
 
 /* "6", "24x3,6x10": sizes with how many, else replicas. GS_EINVAL. */
@@ -105,7 +103,6 @@ struct what_if {
     enum output_format format;
     bool waiting, ignore_waiting, until_fit;
     struct placing on;
-    uint32_t sized;            /* the first orders: those of the sizes */
     const char *policy_source; /* "option", "extender", "default" */
     uint32_t left_out;         /* nodes of --without-node that there are, and */
     uint32_t end_there;        /* their pods of DaemonSets, which do not move */
