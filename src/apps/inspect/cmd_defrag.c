@@ -46,8 +46,7 @@ static bool write_pods(struct run *run)
 {
     struct gs_defrag_pod *to = calloc(HASH_COUNT(run->snapshot.bound) + 1, sizeof(*to));
     run->pods = to;
-    EACH_POD(bound, to ? run->snapshot.bound : NULL)
-    {
+    EACH_POD (bound, to ? run->snapshot.bound : NULL) {
         const struct gs_pod *pod = &bound->pod;
         const int64_t age_s = common_now_s(&run->common) - pod->created_s;
         *to = (struct gs_defrag_pod){.uid = pod->uid,

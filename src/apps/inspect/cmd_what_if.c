@@ -96,8 +96,7 @@ static int drain(struct what_if *run, struct gs_error *err)
     const struct gs_watch_sink to = snapshot_sink(snapshot);
     struct snap_node *node, *next;
     uint32_t slot;
-    EACH_POD(bound, snapshot->bound)
-    {
+    EACH_POD (bound, snapshot->bound) {
         const struct gs_pod *pod = &bound->pod;
         if (!is_left_out(run, pod->node_name))
             continue;
@@ -232,15 +231,14 @@ static void find_policy(struct what_if *run)
 static int place_and_tell(struct what_if *run, struct gs_error *err)
 {
     find_policy(run);
-    int result = run->until_fit ? placing_until_fit(&run->on, err) : placing_run(&run->on, err);
-    if (result < 0)
+    if (placing_run(&run->on, run->until_fit, err) < 0)
         return -1;
     if (run->on.orders.unread[0])
         fprintf(stderr,
                 PROGRAM ": not counted: %s (Pods, Jobs, CronJobs, Deployments, StatefulSets, "
                         "ReplicaSets and ReplicationControllers are)\n",
                 run->on.orders.unread);
-    result = run->format == OUTPUT_TABLE ? what_if_print(run) : what_if_document(run);
+    int result = run->format == OUTPUT_TABLE ? what_if_print(run) : what_if_document(run);
     return result < 0 || fflush(stdout) != 0 ? fail_output(err) : 0;
 }
 

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <pty.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -136,16 +137,9 @@ static void run_kubectl(char *const *words, const int *out, const int *errors, p
  * only where its output is one. */
 static int open_output(bool asks, int fds[2])
 {
-    char name[64];
-    fds[0] = asks ? posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC) : -1;
-    if (fds[0] < 0)
-        return pipe2(fds, O_CLOEXEC);
-    if (grantpt(fds[0]) == 0 && unlockpt(fds[0]) == 0 &&
-        ptsname_r(fds[0], name, sizeof(name)) == 0 &&
-        (fds[1] = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC)) >= 0)
-        return 0;
-    close(fds[0]);
-    return -1;
+    if (asks && openpty(&fds[0], &fds[1], NULL, NULL, NULL) == 0)
+        return fcntl(fds[0], F_SETFD, FD_CLOEXEC) | fcntl(fds[1], F_SETFD, FD_CLOEXEC);
+    return pipe2(fds, O_CLOEXEC);
 }
 
 static const char *kubectl_name(void)
@@ -158,31 +152,25 @@ static int start_kubectl(const char *const *command, const struct connection *co
                          struct child *ret, struct gs_error *err)
 {
     const char *words[FLAGS_MAX + 8] = {kubectl_name()};
-    int out[2], errors[2];
+    int fds[] = {-1, -1, -1, -1}, *const out = fds, *const errors = fds + 2;
     size_t count = 1;
+    const pid_t parent = getpid();
     while (*command)
         words[count++] = *command++;
     add_flags(connection, words + count);
-    if (open_output(asks, out) < 0)
-        return gs_fail_errno(err, GS_EIO, errno, "pipe");
-    if (pipe2(errors, O_CLOEXEC) < 0) {
-        close(out[0]);
-        close(out[1]);
-        return gs_fail_errno(err, GS_EIO, errno, "pipe");
-    }
-    const pid_t parent = getpid(), pid = fork();
-    if (pid == 0)
+    *ret = (struct child){.pid = -1};
+    if (open_output(asks, out) == 0 && pipe2(errors, O_CLOEXEC) == 0)
+        ret->pid = fork();
+    if (ret->pid == 0)
         run_kubectl((char *const *)(uintptr_t)words, out, errors, parent);
     const int why = errno;
-    close(out[1]);
-    close(errors[1]);
-    if (pid > 0) {
-        *ret = (struct child){pid, out[0], errors[0]};
-        return 0;
+    for (int i = 0; i < 4; i++) { /* the parent reads */
+        if (fds[i] >= 0 && (ret->pid < 0 || i % 2))
+            close(fds[i]);
     }
-    close(out[0]);
-    close(errors[0]);
-    return gs_fail_errno(err, GS_EIO, why, "cannot start kubectl");
+    ret->out = out[0];
+    ret->errors = errors[0];
+    return ret->pid < 0 ? gs_fail_errno(err, GS_EIO, why, "cannot start kubectl") : 0;
 }
 
 /* Waits a second, then kills it. Returns its status. */

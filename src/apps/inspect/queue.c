@@ -19,8 +19,7 @@ int queue_find(const struct snapshot *snapshot, struct queue *ret, struct gs_err
     *ret = (struct queue){.all = calloc(HASH_COUNT(snapshot->waiting) + 1u, sizeof(void *))};
     if (!ret->all)
         return gs_fail_nomem(err);
-    EACH_POD(waiting, snapshot->waiting)
-    {
+    EACH_POD (waiting, snapshot->waiting) {
         if (waiting->pod.deleting)
             continue;
         if (waiting->pod.gated)

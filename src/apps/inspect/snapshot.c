@@ -7,18 +7,11 @@
 
 #include "gpushare/core/placement.h"
 
-static void free_node(struct snap_node *node)
-{
-    free(node->name);
-    free(node->address);
-    free(node->inventory_error);
-    free(node);
-}
-
 static void drop_node(struct snapshot *snapshot, struct snap_node *node)
 {
     HASH_DEL(snapshot->nodes, node);
-    free_node(node);
+    gs_arena_release(&node->arena);
+    free(node);
 }
 
 /* ---- pods with GPU memory ---- */
@@ -103,26 +96,14 @@ struct snap_node *snapshot_node(const struct snapshot *snapshot, const char *nam
 
 /* ---- nodes ---- */
 
-static bool set_text(char **to, const char *text)
-{
-    if (*to && strcmp(*to, text) == 0)
-        return true;
-    char *copy = strdup(text);
-    if (!copy)
-        return false;
-    free(*to);
-    *to = copy;
-    return true;
-}
-
 static struct snap_node *add_node(struct snapshot *snapshot, const char *name)
 {
-    struct snap_node *node = calloc(1, sizeof(*node));
-    if (!node || !set_text(&node->name, name)) {
-        free(node);
+    const size_t len = strlen(name);
+    struct snap_node *node = calloc(1, sizeof(*node) + len + 1);
+    if (!node)
         return NULL;
-    }
-    HASH_ADD_KEYPTR(hh, snapshot->nodes, node->name, strlen(node->name), node);
+    memcpy(node->name, name, len);
+    HASH_ADD_KEYPTR(hh, snapshot->nodes, node->name, len, node);
     return node;
 }
 
@@ -130,13 +111,16 @@ static int on_node(void *ctx, const struct gs_node *from)
 {
     struct snapshot *snapshot = ctx;
     struct snap_node *node = snapshot_node(snapshot, from->name);
-    if (gs_cluster_node(&snapshot->cluster, from, NULL) < 0)
+    if (gs_cluster_node(&snapshot->cluster, from, NULL) < 0 ||
+        (!node && !(node = add_node(snapshot, from->name))))
         return -1;
-    if (!node)
-        node = add_node(snapshot, from->name);
-    if (!node || !set_text(&node->address, from->address) ||
-        !set_text(&node->inventory_error, from->inventory_error ? from->inventory_error : ""))
+    gs_arena_reset(&node->arena);
+    node->address = gs_arena_strdup(&node->arena, from->address);
+    node->inventory_error = gs_arena_strdup(&node->arena, from->inventory_error);
+    if (!node->address || !node->inventory_error) {
+        drop_node(snapshot, node);
         return -1;
+    }
     node->slot = gs_ledger_view(snapshot->cluster.ledger, gs_slice_of(from->name))->slot;
     node->unit = from->unit;
     node->capacity_units = from->capacity_units;

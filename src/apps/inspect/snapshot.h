@@ -15,11 +15,10 @@
  * thread-safe: --watch guards it with a lock of its own.
  */
 struct snap_node {
-    char *name;
-    uint32_t slot;         /* of the ledger */
-    char *address;         /* "" when unknown */
-    char *inventory_error; /* "" when there is none */
-    bool moved_unread;     /* its list of moved pods is none */
+    uint32_t slot;               /* of the ledger */
+    const char *address;         /* "" when unknown */
+    const char *inventory_error; /* "" when there is none */
+    bool moved_unread;           /* its list of moved pods is none */
     enum gs_unit unit;
     uint64_t capacity_units, allocatable_units;
     uint32_t capacity_count;
@@ -27,7 +26,9 @@ struct snap_node {
     uint32_t whole_gpus;     /* that NVIDIA's device plugin gives out */
     bool ready, unschedulable, labelled, inventory;
     bool says_enforced; /* label gpu-enforced is "dmem" */
-    UT_hash_handle hh;  /* by name */
+    struct gs_arena arena;
+    UT_hash_handle hh; /* by name */
+    char name[];
 };
 
 #define EACH_NODE(node, snapshot)                                                                  \

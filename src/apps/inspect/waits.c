@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpushare/base/cleanup.h"
 #include "inspect/amount.h"
 
 /* ---- which pods ---- */
@@ -97,79 +96,6 @@ static void word(struct waits *waits, struct wait *wait)
         wait->words = gs_arena_printf(&waits->texts, "%s; closest: %s", wait->message, closest);
 }
 
-/* ---- all of them, or some ---- */
-
-static void add(struct waits *waits, const struct wait *wait)
-{
-    struct gs_charge charge;
-    gs_pod_charge(&wait->waiting->pod, &charge);
-    if (waits->all)
-        waits->all[waits->count] = *wait;
-    waits->count++;
-    waits->never += wait->never;
-    if (!wait->waiting->pod.gpu_units_overflow)
-        waits->units += (uint64_t)charge.units * charge.gpu_count;
-}
-
-void waits_count(const struct snapshot *snapshot, const char *ns, const char *unit,
-                 struct waits *ret)
-{
-    ret->unit = unit;
-    EACH_POD(pod, snapshot->waiting)
-    {
-        if (!ns || strcmp(pod->pod.ns, ns) == 0)
-            add(ret, &(struct wait){.waiting = pod});
-    }
-}
-
-int waits_find(const struct snapshot *snapshot, const char *ns, struct waits *ret,
-               struct gs_error *err)
-{
-    *ret = (struct waits){.scheduler = snapshot_scheduler(snapshot),
-                          .all = calloc(HASH_COUNT(snapshot->waiting) + 1, sizeof(*ret->all))};
-    if (!ret->all)
-        return gs_fail_nomem(err);
-    waits_count(snapshot, ns, verdict_unit(snapshot), ret);
-    GS_EACH_OF (wait, ret->all, ret->count) {
-        const struct gs_pod *pod = &wait->waiting->pod;
-        gs_ask_of_pod(&wait->ask, pod);
-        wait->key = verdict_key(&ret->texts, &wait->ask, gs_pod_rules_hash(&pod->rules),
-                                pod->nominated_node[0] ? pod->uid : "");
-        if (!wait->key)
-            return gs_fail_nomem(err);
-    }
-    qsort(ret->all, ret->count, sizeof(*ret->all), order_keys);
-    judge_all(snapshot, ret);
-    GS_EACH_OF (wait, ret->all, ret->count) {
-        wait->other_scheduler = snapshot_is_elsewhere(snapshot, &wait->waiting->pod);
-        ret->never += wait->never;
-        word(ret, wait);
-        if (!wait->request || !wait->message || !wait->words)
-            return gs_fail_nomem(err);
-    }
-    qsort(ret->all, ret->count, sizeof(*ret->all), order_since);
-    return 0;
-}
-
-void waits_release(struct waits *waits)
-{
-    free(waits->all);
-    gs_arena_release(&waits->texts);
-    *waits = (struct waits){0};
-}
-
-int waits_narrow(const struct waits *waits, bool (*means)(const void *ctx, const struct wait *wait),
-                 const void *ctx, struct waits *ret)
-{
-    *ret = (struct waits){.unit = waits->unit, .scheduler = waits->scheduler};
-    ret->all = calloc(waits->count + 1, sizeof(*ret->all));
-    for (size_t i = 0; ret->all && i < waits->count; i++) {
-        if (means(ctx, &waits->all[i]))
-            add(ret, &waits->all[i]);
-    }
-    return ret->all ? 0 : -1;
-}
-
 const char *waits_request(struct gs_arena *arena, const struct gs_pod *pod)
 {
     struct gs_ask ask;
@@ -211,13 +137,7 @@ void waits_sum(const struct waits *waits, char to[WAIT_TEXT_BYTES])
                  waits->never == 1 ? "fits" : "fit");
 }
 
-/* ---- rows ---- */
-
-/* Pods that are alike: the oldest of them. */
-struct group {
-    const struct wait *first;
-    uint64_t pods;
-};
+/* ---- pods that are alike ---- */
 
 static const char *maker_of(const struct wait *wait)
 {
@@ -237,38 +157,99 @@ static int order_alike(const struct wait *x, const struct wait *y)
 
 static int order_members(const void *left, const void *right)
 {
-    const struct wait *x = ((const struct group *)left)->first;
-    const struct wait *y = ((const struct group *)right)->first;
-    int order = order_alike(x, y);
-    return order ? order : order_since(x, y);
+    int order = order_alike(left, right);
+    return order ? order : order_since(left, right);
 }
 
-static int order_groups(const void *left, const void *right)
+/* Counts pods of one owner, request and reason at the oldest of them. */
+static void count_groups(struct waits *waits)
 {
-    return order_since(((const struct group *)left)->first, ((const struct group *)right)->first);
-}
-
-/* Pods of one owner, request and reason, or each; the oldest first. *Caller frees*; NULL: out of
- * memory. */
-static struct group *group_of(const struct waits *waits, bool all, size_t *ret_count)
-{
-    struct group *groups = calloc(waits->count + 1, sizeof(*groups));
-    *ret_count = 0;
-    for (size_t i = 0; groups && i < waits->count; i++)
-        groups[i] = (struct group){&waits->all[i], 1};
-    if (groups && !all)
-        qsort(groups, waits->count, sizeof(*groups), order_members);
-    for (size_t i = 0; groups && i < waits->count; i++) {
-        struct group *last = *ret_count ? &groups[*ret_count - 1] : NULL;
-        if (!all && last && order_alike(last->first, groups[i].first) == 0)
-            last->pods++;
-        else
-            groups[(*ret_count)++] = groups[i];
+    struct wait *first = NULL;
+    qsort(waits->all, waits->count, sizeof(*waits->all), order_members);
+    GS_EACH_OF (wait, waits->all, waits->count) {
+        first = first && order_alike(first, wait) == 0 ? first : wait;
+        wait->pods = 0;
+        first->pods++;
     }
-    if (groups && !all)
-        qsort(groups, *ret_count, sizeof(*groups), order_groups);
-    return groups;
+    qsort(waits->all, waits->count, sizeof(*waits->all), order_since);
 }
+
+/* ---- all of them, or some ---- */
+
+static void add(struct waits *waits, const struct wait *wait)
+{
+    struct gs_charge charge;
+    gs_pod_charge(&wait->waiting->pod, &charge);
+    if (waits->all)
+        waits->all[waits->count] = *wait;
+    waits->count++;
+    waits->never += wait->never;
+    if (!wait->waiting->pod.gpu_units_overflow)
+        waits->units += (uint64_t)charge.units * charge.gpu_count;
+}
+
+void waits_count(const struct snapshot *snapshot, const char *ns, const char *unit,
+                 struct waits *ret)
+{
+    ret->unit = unit;
+    EACH_POD (pod, snapshot->waiting) {
+        if (!ns || strcmp(pod->pod.ns, ns) == 0)
+            add(ret, &(struct wait){.waiting = pod});
+    }
+}
+
+int waits_find(const struct snapshot *snapshot, const char *ns, struct waits *ret,
+               struct gs_error *err)
+{
+    *ret = (struct waits){.scheduler = snapshot_scheduler(snapshot),
+                          .all = calloc(HASH_COUNT(snapshot->waiting) + 1, sizeof(*ret->all))};
+    if (!ret->all)
+        return gs_fail_nomem(err);
+    waits_count(snapshot, ns, verdict_unit(snapshot), ret);
+    GS_EACH_OF (wait, ret->all, ret->count) {
+        const struct gs_pod *pod = &wait->waiting->pod;
+        gs_ask_of_pod(&wait->ask, pod);
+        wait->key = verdict_key(&ret->texts, &wait->ask, gs_pod_rules_hash(&pod->rules),
+                                pod->nominated_node[0] ? pod->uid : "");
+        if (!wait->key)
+            return gs_fail_nomem(err);
+    }
+    qsort(ret->all, ret->count, sizeof(*ret->all), order_keys);
+    judge_all(snapshot, ret);
+    GS_EACH_OF (wait, ret->all, ret->count) {
+        wait->other_scheduler = snapshot_is_elsewhere(snapshot, &wait->waiting->pod);
+        ret->never += wait->never;
+        word(ret, wait);
+        if (!wait->request || !wait->message || !wait->words)
+            return gs_fail_nomem(err);
+    }
+    count_groups(ret);
+    return 0;
+}
+
+void waits_release(struct waits *waits)
+{
+    free(waits->all);
+    gs_arena_release(&waits->texts);
+    *waits = (struct waits){0};
+}
+
+int waits_narrow(const struct waits *waits, bool (*means)(const void *ctx, const struct wait *wait),
+                 const void *ctx, struct waits *ret)
+{
+    *ret = (struct waits){.unit = waits->unit, .scheduler = waits->scheduler};
+    ret->all = calloc(waits->count + 1, sizeof(*ret->all));
+    if (!ret->all)
+        return -1;
+    GS_EACH_OF (wait, waits->all, waits->count) {
+        if (means(ctx, wait))
+            add(ret, wait);
+    }
+    count_groups(ret);
+    return 0;
+}
+
+/* ---- rows ---- */
 
 static void write_row(struct sheet *to, const struct wait *wait, uint64_t pods, int64_t now_s)
 {
@@ -304,15 +285,17 @@ static void write_row(struct sheet *to, const struct wait *wait, uint64_t pods, 
     verdict_closest_columns(to, near);
 }
 
+/* Returns how many there are. */
 static size_t write_rows(struct sheet *to, const struct waits *waits, bool all, size_t most,
                          int64_t now_s)
 {
-    size_t count;
-    _cleanup_free_ struct group *groups = group_of(waits, all, &count);
+    size_t count = 0;
     to->unit = waits->unit;
-    to->failed = !groups;
-    for (size_t i = 0; i < count && i < most; i++)
-        write_row(to, groups[i].first, groups[i].pods, now_s);
+    GS_EACH_OF (wait, waits->all, waits->count) {
+        const uint64_t pods = all ? 1 : wait->pods;
+        if (pods && count++ < most)
+            write_row(to, wait, pods, now_s);
+    }
     return count;
 }
 

@@ -13,6 +13,7 @@
 struct wait {
     const struct snap_pod *waiting;
     struct gs_ask ask;
+    uint64_t pods;              /* of its owner, request and reason; 0: an older one counts them */
     uint32_t fits;              /* nodes that could take it now */
     const char *key;            /* pods of one have one verdict */
     enum gs_obstacle obstacle;  /* of the nearest node */

@@ -82,11 +82,9 @@ struct placing {
     struct added added;
 };
 
-/* Places all orders on the snapshot with added.count more nodes. */
-int placing_run(struct placing *placing, struct gs_error *err);
-/* The same, and finds the smallest added.count with which none waits that such a node helps.
- * GS_ETOOBIG: more than NODES_ADDED_MAX. */
-int placing_until_fit(struct placing *placing, struct gs_error *err);
+/* Places all orders on the snapshot with added.count more nodes; until_fit: finds the smallest
+ * added.count with which none waits that such a node helps. */
+int placing_run(struct placing *placing, bool until_fit, struct gs_error *err);
 
 /* ---- the command: its options, and what came of them (print_what_if.c) ---- */
 

@@ -168,30 +168,6 @@ static int run(struct round *round, uint32_t copies, struct gs_error *err)
     return result;
 }
 
-static struct round begin(struct placing *placing)
-{
-    orders_sort(&placing->orders);
-    return (struct round){
-        .placing = placing,
-        .on = gs_cluster_place(&placing->snapshot.cluster, placing->policy),
-    };
-}
-
-static int finish(struct round *round, uint32_t copies, struct gs_error *err)
-{
-    round->last = true;
-    int result = run(round, copies, err);
-    free(round->refused);
-    round->placing->added.count = copies;
-    return result;
-}
-
-int placing_run(struct placing *placing, struct gs_error *err)
-{
-    struct round round = begin(placing);
-    return finish(&round, placing->added.count, err);
-}
-
 /* ---- the smallest number that does ---- */
 
 static uint64_t count_unplaced(const struct orders *orders)
@@ -228,12 +204,18 @@ static int search(struct round *round, uint32_t *ret_count, uint64_t *ret_hopele
     return 0;
 }
 
-int placing_until_fit(struct placing *placing, struct gs_error *err)
+int placing_run(struct placing *placing, bool until_fit, struct gs_error *err)
 {
-    struct round round = begin(placing);
-    uint32_t count = 0;
-    if (search(&round, &count, &placing->added.hopeless, err) == 0)
-        return finish(&round, count, err);
+    struct round round = {
+        .placing = placing,
+        .on = gs_cluster_place(&placing->snapshot.cluster, placing->policy),
+    };
+    struct added *added = &placing->added;
+    orders_sort(&placing->orders);
+    int result = until_fit ? search(&round, &added->count, &added->hopeless, err) : 0;
+    round.last = true;
+    if (result == 0)
+        result = run(&round, added->count, err);
     free(round.refused);
-    return -1;
+    return result;
 }
