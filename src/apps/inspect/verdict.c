@@ -130,22 +130,15 @@ const struct verdict_group *verdict_nearest(const struct verdict *verdict,
     return group;
 }
 
-const char *verdict_key(struct gs_arena *arena, const struct gs_ask *ask, uint64_t rules,
-                        const char *uid)
+const char *verdict_key(struct gs_arena *arena, const struct gs_ask *ask, const struct gs_pod *pod)
 {
     return gs_arena_printf(
         arena, "%u %u %u %" PRId64 " %" PRId64 " %d %" PRIx64 " %s %zu %.*s %zu %.*s %zu %.*s %.*s",
         ask->units, ask->gpu_count, ask->cores_pct, (int64_t)ask->cpu_milli, (int64_t)ask->priority,
-        ask->broken, rules, uid, ask->model.len, (int)ask->model.len, ask->model.at,
-        ask->model_deny.len, (int)ask->model_deny.len, ask->model_deny.at, ask->uuid.len,
-        (int)ask->uuid.len, ask->uuid.at, (int)ask->uuid_deny.len, ask->uuid_deny.at);
-}
-
-int verdict_order(const struct gs_ask *left, const struct gs_ask *right)
-{
-    _cleanup_(gs_arena_release) struct gs_arena arena = {0};
-    const char *x = verdict_key(&arena, left, 0, ""), *y = verdict_key(&arena, right, 0, "");
-    return x && y ? strcmp(x, y) : 0;
+        ask->broken, gs_pod_rules_hash(&pod->rules), pod->nominated_node[0] ? pod->uid : "",
+        ask->model.len, (int)ask->model.len, ask->model.at, ask->model_deny.len,
+        (int)ask->model_deny.len, ask->model_deny.at, ask->uuid.len, (int)ask->uuid.len,
+        ask->uuid.at, (int)ask->uuid_deny.len, ask->uuid_deny.at);
 }
 
 const char *verdict_closest(struct gs_arena *arena, const struct verdict_group *group)

@@ -52,13 +52,9 @@ const struct verdict_group *verdict_nearest(const struct verdict *verdict,
                                             enum gs_obstacle *ret_obstacle,
                                             enum gs_reason *ret_reason);
 
-/* Equal: the verdict about one is that about the other. rules: the hash of what the pod says about
- * nodes; uid: of a pod with a hold of its own, which does not stand in its way, else "". NULL: out
- * of memory. */
-const char *verdict_key(struct gs_arena *arena, const struct gs_ask *ask, uint64_t rules,
-                        const char *uid);
-/* By that, without rules and holds. */
-int verdict_order(const struct gs_ask *left, const struct gs_ask *right);
+/* Equal: the verdict about one is that about the other; a pod with a hold of its own, which does
+ * not stand in its way, has no equal. NULL: out of memory. */
+const char *verdict_key(struct gs_arena *arena, const struct gs_ask *ask, const struct gs_pod *pod);
 
 /* The groups as a table, those of most nodes first, without nodes that fit. -1: failed. */
 int verdict_write(FILE *out, const struct verdict *verdict, const struct terminal *terminal);

@@ -209,8 +209,7 @@ int waits_find(const struct snapshot *snapshot, const char *ns, struct waits *re
     GS_EACH_OF (wait, ret->all, ret->count) {
         const struct gs_pod *pod = &wait->waiting->pod;
         gs_ask_of_pod(&wait->ask, pod);
-        wait->key = verdict_key(&ret->texts, &wait->ask, gs_pod_rules_hash(&pod->rules),
-                                pod->nominated_node[0] ? pod->uid : "");
+        wait->key = verdict_key(&ret->texts, &wait->ask, pod);
         if (!wait->key)
             return gs_fail_nomem(err);
     }

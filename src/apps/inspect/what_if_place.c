@@ -75,10 +75,12 @@ static int by_place(const void *a, const void *b)
 /* Who refused one of them refuses the other. */
 static bool alike(const struct order *a, const struct order *b)
 {
-    const bool pods = a->ask.rules && b->ask.rules;
-    return pods && !a->pod.nominated_node[0] && !b->pod.nominated_node[0] &&
-           verdict_order(&a->ask, &b->ask) == 0 && a->ask.placement == b->ask.placement &&
-           gs_pod_rules_hash(&a->pod.rules) == gs_pod_rules_hash(&b->pod.rules);
+    _cleanup_(gs_arena_release) struct gs_arena arena = {0};
+    if (!a->ask.rules || !b->ask.rules || a->ask.placement != b->ask.placement)
+        return false;
+    const char *x = verdict_key(&arena, &a->ask, &a->pod);
+    const char *y = verdict_key(&arena, &b->ask, &b->pod);
+    return x && y && strcmp(x, y) == 0;
 }
 
 /* kube-scheduler tries the node where a pod is nominated first. */

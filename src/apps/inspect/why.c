@@ -47,57 +47,35 @@ static void read_words(struct why *why, const json_t *status)
     gs_utf8_calm(why->trouble);
 }
 
-struct asked {
-    struct why *why;
-    const char *name;
-    bool found;
-};
-
-/* The pod as an item of a list; a file, which knows no selector, answers with others, too. */
-static int take(void *ctx, struct gs_scan *scan, struct gs_error *err)
+int why_fetch(struct why *why, const char *ns, const char *name, int64_t timeout_ns,
+              struct gs_error *err)
 {
-    struct asked *asked = ctx;
-    struct why *why = asked->why;
-    json_auto_t *tree = lookup_item(scan, SOURCE_BODY_MAX, err);
-    if (strcmp(lookup_text(tree, "metadata", "name", NULL), asked->name) != 0)
-        return tree || scan->failed ? 0 : -1;
-    _cleanup_free_ char *text = json_dumps(tree, JSON_COMPACT);
-    if (!text)
-        return gs_fail_nomem(err);
-    read_words(why, json_object_get(tree, "status"));
-    if (gs_codec_pod(&why->common->names, gs_slice_of(text), &why->pod, err) < 0)
+    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096), body = GS_BUF(SOURCE_BODY_MAX);
+    struct gs_error away = {0};
+    source_pods(&path, ns, name);
+    why->unit = "units";
+    if (gs_buf_failed(&path))
+        return gs_fail(err, GS_EINVAL, "the pod name is too long");
+    const struct gs_kube_request request = {
+        .method = "GET", .path = path.data, .timeout_ns = timeout_ns};
+    if (source_ask(&why->common->source, &request, &body, &away) < 0)
+        return away.code == GS_ENOENT
+                   ? gs_fail(err, away.code, "pod %.100s not found in namespace %.100s (use -n)",
+                             name, ns)
+                   : gs_fail(err, away.code, "%s", away.msg);
+    json_auto_t *tree = lookup_parse(&body);
+    if (!tree)
+        return gs_fail(err, GS_EPROTO, "the pod is not JSON");
+    if (gs_codec_pod(&why->common->names, (struct gs_slice){body.data, body.len}, &why->pod, err) <
+        0)
         return -1;
-    asked->found = true;
+    read_words(why, json_object_get(tree, "status"));
     calm_pod(&why->pod.arena, &why->pod);
     gs_ask_of_pod(&why->ask, &why->pod);
     why->state = !gs_pod_wants_gpu(&why->pod) ? WHY_NO_GPU
                  : gs_pod_terminal(&why->pod) ? WHY_ENDED
                  : why->pod.node_name[0]      ? WHY_BOUND
                                               : WHY_WAITING;
-    return 0;
-}
-
-int why_fetch(struct why *why, const char *ns, const char *name, int64_t timeout_ns,
-              struct gs_error *err)
-{
-    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096), query = GS_BUF(4096);
-    source_pods(&path, ns, NULL);
-    gs_buf_puts(&query, "fieldSelector=metadata.name%3D");
-    gs_url_escape(&query, name);
-    if (gs_buf_failed(&path) || gs_buf_failed(&query))
-        return gs_fail(err, GS_EINVAL, "the pod name is too long");
-    struct asked asked = {why, name};
-    const struct gs_pages pages = {.path = path.data,
-                                   .query = query.data,
-                                   .page_timeout_ns = timeout_ns,
-                                   .item = take,
-                                   .ctx = &asked};
-    why->unit = "units";
-    if (source_list(&why->common->source, pages, err) < 0)
-        return -1;
-    if (!asked.found)
-        return gs_fail(err, GS_ENOENT, "pod %.100s not found in namespace %.100s (use -n)", name,
-                       ns);
     return 0;
 }
 

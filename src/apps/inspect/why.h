@@ -31,7 +31,7 @@ struct why {
     const struct view_node *node; /* on this node; NULL: there is no such node any more */
 };
 
-/* The pod as the API lists it; timeout_ns 0: --request-timeout. GS_ENOENT: there is none. Release
+/* The pod as the API has it; timeout_ns 0: --request-timeout. GS_ENOENT: there is none. Release
  * it also then. */
 int why_fetch(struct why *why, const char *ns, const char *name, int64_t timeout_ns,
               struct gs_error *err);
