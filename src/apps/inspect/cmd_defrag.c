@@ -42,11 +42,16 @@ struct run {
 
 /* ---- pods that may move ---- */
 
-static bool write_pods(struct run *run)
+static int load(struct run *run, struct gs_error *err)
 {
+    const struct fetch fetch = {.common = &run->common};
+    if (fetch_cluster(&fetch, &run->snapshot, NULL, err) < 0)
+        return -1;
     struct gs_defrag_pod *to = calloc(HASH_COUNT(run->snapshot.bound) + 1, sizeof(*to));
     run->pods = to;
-    EACH_POD (bound, to ? run->snapshot.bound : NULL) {
+    if (!to)
+        return gs_fail_nomem(err);
+    EACH_POD (bound, run->snapshot.bound) {
         const struct gs_pod *pod = &bound->pod;
         const int64_t age_s = common_now_s(&run->common) - pod->created_s;
         *to = (struct gs_defrag_pod){.uid = pod->uid,
@@ -57,15 +62,7 @@ static bool write_pods(struct run *run)
                                                 !pod->static_uid[0] && !pod->deleting};
         gs_ask_of_pod(&to++->ask, pod);
     }
-    return run->pods != NULL;
-}
-
-static int load(struct run *run, struct gs_error *err)
-{
-    const struct fetch fetch = {.common = &run->common};
-    if (fetch_cluster(&fetch, &run->snapshot, NULL, err) < 0)
-        return -1;
-    return write_pods(run) ? snapshot_learnt(&run->snapshot, err) : gs_fail_nomem(err);
+    return snapshot_learnt(&run->snapshot, err);
 }
 
 static void release(struct run *run)

@@ -95,7 +95,7 @@ static int drain(struct what_if *run, struct gs_error *err)
     struct snapshot *snapshot = &run->on.snapshot;
     const struct gs_watch_sink to = snapshot_sink(snapshot);
     struct snap_node *node, *next;
-    uint32_t slot;
+    uint32_t slot, left_out = 0;
     EACH_POD (bound, snapshot->bound) {
         const struct gs_pod *pod = &bound->pod;
         if (!is_left_out(run, pod->node_name))
@@ -110,11 +110,11 @@ static int drain(struct what_if *run, struct gs_error *err)
         if (!is_left_out(run, node->name))
             continue;
         to.node_gone(to.ctx, &(struct gs_node){.name = node->name});
-        run->left_out++;
+        left_out++;
     }
-    return run->left_out ? 0
-                         : gs_fail(err, GS_ENOENT, "node %.200s not found (see kubectl get nodes)",
-                                   run->without);
+    return left_out ? 0
+                    : gs_fail(err, GS_ENOENT, "node %.200s not found (see kubectl get nodes)",
+                              run->without);
 }
 
 static int load(struct what_if *run, struct gs_error *err)
@@ -214,16 +214,12 @@ static int take_waiting(struct what_if *run, struct gs_error *err)
 
 static void find_policy(struct what_if *run)
 {
-    run->on.policy = run->policy;
-    run->policy_source = "option";
-    if (run->policy != GS_PLACEMENT_DEFAULT)
-        return;
-    run->on.policy = installed_policy(&run->common);
-    run->policy_source = "extender";
-    if (run->on.policy != GS_PLACEMENT_DEFAULT)
-        return;
-    run->on.policy = GS_PLACEMENT_ROLLOUT;
-    run->policy_source = "default";
+    const bool given = run->policy != GS_PLACEMENT_DEFAULT;
+    run->on.policy = given ? run->policy : installed_policy(&run->common);
+    const bool known = run->on.policy != GS_PLACEMENT_DEFAULT;
+    run->policy_source = given ? "option" : known ? "extender" : "default";
+    if (!known)
+        run->on.policy = GS_PLACEMENT_ROLLOUT;
 }
 
 /* ---- all of it ---- */

@@ -20,16 +20,9 @@ static void indent(struct doc *doc, uint32_t depth)
         gs_buf_append(&doc->text, "  ", 2);
 }
 
-/* The first member of an object that is an entry of a list stands behind the entry's dash. */
-static bool behind_dash(const struct doc *doc)
-{
-    return doc->depth >= 2 && !doc->levels[doc->depth - 1].list &&
-           !doc->levels[doc->depth - 1].any && doc->levels[doc->depth - 2].list;
-}
-
 static void begin_yaml(struct doc *doc, const char *key)
 {
-    if (!behind_dash(doc)) {
+    if (!doc->dash) {
         if (doc->depth > 1 || doc->levels[0].any)
             gs_buf_putc(&doc->text, '\n');
         indent(doc, doc->depth - 1);
@@ -38,6 +31,7 @@ static void begin_yaml(struct doc *doc, const char *key)
         gs_buf_printf(&doc->text, "%s:", key);
     else
         gs_buf_putc(&doc->text, '-');
+    doc->dash = false;
 }
 
 static void new_line(struct doc *doc, uint32_t depth)
@@ -81,6 +75,7 @@ static void descend(struct doc *doc, const char *key, bool list)
         gs_buf_putc(&doc->text, list ? '[' : '{');
     else if (doc->depth && !key)
         gs_buf_putc(&doc->text, ' ');
+    doc->dash = doc->depth && !key && !list;
     doc->levels[doc->depth].list = list;
     doc->levels[doc->depth++].any = false;
 }
@@ -100,6 +95,7 @@ void doc_end(struct doc *doc)
     if (doc->failed)
         return;
     bool list = doc->levels[--doc->depth].list, any = doc->levels[doc->depth].any;
+    doc->dash = false;
     if (!doc->yaml && any)
         new_line(doc, doc->depth);
     if (!doc->yaml)

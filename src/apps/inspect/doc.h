@@ -32,6 +32,7 @@ struct doc {
     struct gs_buf text;
     bool yaml;
     bool failed;
+    bool dash; /* an entry has begun: its first member stands behind the dash */
     uint32_t depth;
     struct {
         bool list;

@@ -21,7 +21,8 @@ static int64_t least_cpu_milli(const struct view_node *node)
     return least;
 }
 
-const char *nodes_why_stranded(const struct view_node *node)
+/* Why its free memory is stranded; NULL: none is, or that is not known. */
+static const char *find_stranding(const struct view_node *node)
 {
     uint32_t full = 0, free_gpus = 0;
     if (!node->fragmentation.known || !node->fragmentation.stranded_units)
@@ -118,7 +119,7 @@ static void write_row(struct sheet *to, const struct view_node *node, uint64_t p
                 what ? view_node_model(node) : NULL);
     column_text(to, COLUMN_TEXT, "STATE", NULL, COLUMN_WIDE, what ? state_of(to, node) : NULL);
     column_text(to, COLUMN_PROSE, "STRANDED-BY", "strandedMessage", COLUMN_WIDE_IF_SET,
-                what ? nodes_why_stranded(node) : NULL);
+                what ? find_stranding(node) : NULL);
     column_number(to, COLUMN_NUMBER, "PLACE", NULL, COLUMN_DOCUMENT, place);
 }
 

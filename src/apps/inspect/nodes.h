@@ -24,7 +24,4 @@ void nodes_members(struct doc *doc, const struct view *view, const struct view_n
 /* Of all of them. */
 void nodes_total(struct doc *doc, const struct view *view);
 
-/* Why its free memory is stranded; NULL: none is, or that is not known. */
-const char *nodes_why_stranded(const struct view_node *node);
-
 #endif

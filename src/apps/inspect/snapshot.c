@@ -270,10 +270,6 @@ static int on_list_end(void *ctx, enum gs_kind kind)
     return 0;
 }
 
-static void on_live(void *ctx, enum gs_kind kind, bool live, const char *why)
-{
-}
-
 int snapshot_init(struct snapshot *snapshot, struct gs_error *err)
 {
     *snapshot = (struct snapshot){0};
@@ -290,7 +286,6 @@ struct gs_watch_sink snapshot_sink(struct snapshot *snapshot)
         .node_gone = on_node_gone,
         .pod = on_pod,
         .pod_gone = on_pod_gone,
-        .live = on_live,
     };
 }
 

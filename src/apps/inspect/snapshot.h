@@ -65,7 +65,7 @@ struct snapshot {
 int snapshot_init(struct snapshot *snapshot, struct gs_error *err);
 void snapshot_release(struct snapshot *snapshot);
 
-/* Borrowed until the release. */
+/* Borrowed until the release; without live(), which is its watcher's. */
 struct gs_watch_sink snapshot_sink(struct snapshot *snapshot);
 
 /* NULL when there is no such node. */

@@ -102,8 +102,7 @@ struct what_if {
     bool waiting, ignore_waiting, until_fit;
     struct placing on;
     const char *policy_source; /* "option", "extender", "default" */
-    uint32_t left_out;         /* nodes of --without-node that there are, and */
-    uint32_t end_there;        /* their pods of DaemonSets, which do not move */
+    uint32_t end_there;        /* pods of DaemonSets on --without-node, which do not move */
     uint32_t gated, elsewhere; /* pods that wait and are not placed (queue.h) */
 };
 
