@@ -44,7 +44,7 @@ struct run {
 
 static int load(struct run *run, struct gs_error *err)
 {
-    const struct fetch fetch = {.common = &run->common};
+    const struct fetch fetch = {.common = &run->common, .copies = true};
     if (fetch_cluster(&fetch, &run->snapshot, NULL, err) < 0)
         return -1;
     struct gs_defrag_pod *to = calloc(HASH_COUNT(run->snapshot.bound) + 1, sizeof(*to));
@@ -52,7 +52,7 @@ static int load(struct run *run, struct gs_error *err)
     if (!to)
         return gs_fail_nomem(err);
     EACH_POD (bound, run->snapshot.bound) {
-        const struct gs_pod *pod = &bound->pod;
+        const struct gs_pod *pod = bound->pod;
         const int64_t age_s = common_now_s(&run->common) - pod->created_s;
         *to = (struct gs_defrag_pod){.uid = pod->uid,
                                      .ns = pod->ns,

@@ -97,7 +97,7 @@ static int drain(struct what_if *run, struct gs_error *err)
     struct snap_node *node, *next;
     uint32_t slot, left_out = 0;
     EACH_POD (bound, snapshot->bound) {
-        const struct gs_pod *pod = &bound->pod;
+        const struct gs_pod *pod = bound->pod;
         if (!is_left_out(run, pod->node_name))
             continue;
         gs_ledger_remove(snapshot->cluster.ledger, pod->uid, &slot);
@@ -119,7 +119,7 @@ static int drain(struct what_if *run, struct gs_error *err)
 
 static int load(struct what_if *run, struct gs_error *err)
 {
-    const struct fetch fetch = {.common = &run->common};
+    const struct fetch fetch = {.common = &run->common, .copies = run->without != NULL};
     if (fetch_cluster(&fetch, &run->on.snapshot, NULL, err) < 0)
         return -1;
     return run->without ? drain(run, err) : 0;

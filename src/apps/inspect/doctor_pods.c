@@ -90,7 +90,7 @@ static void check_use(struct doctor *doctor)
 static bool is_elsewhere(const struct doctor *doctor, const struct waits *waits,
                          const struct wait *wait)
 {
-    if (json_object_get(doctor->served, snapshot_scheduler_of(&wait->waiting->pod)))
+    if (json_object_get(doctor->served, snapshot_scheduler_of(wait->pod)))
         return false;
     return waits->scheduler ? wait->other_scheduler : doctor->served != NULL;
 }
@@ -103,7 +103,7 @@ static void check_waits(struct doctor *doctor, const struct waits *waits)
     if (waits->count)
         doctor_say(doctor, FINDING_WARN, "pending", "%s; run kubectl inspect gpushare why", text);
     GS_EACH_OF (wait, waits->all, waits->count) {
-        const struct gs_pod *pod = &wait->waiting->pod;
+        const struct gs_pod *pod = wait->pod;
         snprintf(text, sizeof(text), "%s/%s (%s)", pod->ns, pod->name, snapshot_scheduler_of(pod));
         if (is_elsewhere(doctor, waits, wait))
             doctor_say_of(doctor, FINDING_WARN, "scheduler", text,

@@ -121,6 +121,7 @@ int fetch_cluster(const struct fetch *fetch, struct snapshot *ret, uint64_t *ret
     uint64_t broken = 0;
     if (snapshot_init(ret, err) < 0)
         return -1;
+    ret->copies = fetch->copies;
     const struct gs_watch_sink sink = snapshot_sink(ret);
     if (fetch_list(fetch, GS_KIND_NODE, NULL, &sink, &broken, err) < 0 ||
         fetch_list(fetch, GS_KIND_POD, NULL, &sink, &broken, err) < 0)

@@ -11,6 +11,7 @@ struct fetch {
     const struct common *common;
     const char *node;     /* NULL: all */
     const char *selector; /* label selector of nodes; NULL: all */
+    bool copies;          /* the snapshot keeps bound pods, too */
 };
 
 /*

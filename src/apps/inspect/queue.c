@@ -20,14 +20,14 @@ int queue_find(const struct snapshot *snapshot, struct queue *ret, struct gs_err
     if (!ret->all)
         return gs_fail_nomem(err);
     EACH_POD (waiting, snapshot->waiting) {
-        if (waiting->pod.deleting)
+        if (waiting->pod->deleting)
             continue;
-        if (waiting->pod.gated)
+        if (waiting->pod->gated)
             ret->gated++;
-        else if (snapshot_is_elsewhere(snapshot, &waiting->pod))
+        else if (snapshot_is_elsewhere(snapshot, waiting->pod))
             ret->elsewhere++;
         else
-            ret->all[ret->count++] = &waiting->pod;
+            ret->all[ret->count++] = waiting->pod;
     }
     qsort(ret->all, ret->count, sizeof(void *), by_turn);
     return 0;

@@ -33,7 +33,7 @@ static int print_waits(const struct show *show, const struct waits *waits, int64
 {
     struct doc doc;
     /* When the extender is away no pod has a verdict: the words about the one that waits longest */
-    if (waits->count && why_extender_is_away(waits->all[0].waiting->pod.said))
+    if (waits->count && why_extender_is_away(waits->all[0].pod->said))
         fputs(PROGRAM ": kube-scheduler gets no answer from the extender; run kubectl inspect "
                       "gpushare doctor\n",
               stderr);

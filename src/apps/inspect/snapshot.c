@@ -29,26 +29,31 @@ static void drop_pod(struct snap_pod **table, struct snap_pod *pod)
     if (!pod)
         return;
     HASH_DEL(*table, pod);
-    gs_pod_release(&pod->pod);
+    if (pod->pod)
+        gs_pod_release(pod->pod);
+    free(pod->pod);
     free(pod);
 }
 
-/* The key of the table lies in the copy: what has changed is a new entry. */
+/* What has changed is a new entry. */
 static int put_pod(const struct snapshot *snapshot, struct snap_pod **table,
-                   const struct gs_pod *pod)
+                   const struct gs_pod *pod, bool copy)
 {
-    struct snap_pod *made = calloc(1, sizeof(*made));
+    const size_t uid = strlen(pod->uid) + 1, owner = strlen(pod->owner) + 1;
+    struct snap_pod *made = calloc(1, sizeof(*made) + uid + owner);
     drop_pod(table, find_pod(*table, pod->uid));
     if (!made)
         return -1;
-    if (gs_pod_copy(&made->pod, pod) < 0) {
-        gs_pod_release(&made->pod);
-        free(made);
-        return -1;
-    }
+    made->created_s = pod->created_s;
     made->round = snapshot->round;
-    HASH_ADD_KEYPTR(hh, *table, made->pod.uid, strlen(made->pod.uid), made);
-    return 0;
+    made->owner = memcpy(made->uid + uid, pod->owner, owner);
+    memcpy(made->uid, pod->uid, uid);
+    HASH_ADD_KEYPTR(hh, *table, made->uid, uid - 1, made);
+    made->pod = copy ? calloc(1, sizeof(*pod)) : NULL;
+    if (!copy || (made->pod && gs_pod_copy(made->pod, pod) == 0))
+        return 0;
+    drop_pod(table, made);
+    return -1;
 }
 
 /* Those whose end was missed: of a bound one the ledger has gone, too. */
@@ -58,7 +63,7 @@ static void sweep_pods(const struct snapshot *snapshot, struct snap_pod **table)
     struct gs_claim claim;
     HASH_ITER (hh, *table, pod, next) {
         if (pod->round < snapshot->round &&
-            !gs_ledger_find_claim(snapshot->cluster.ledger, pod->pod.uid, &claim))
+            !gs_ledger_find_claim(snapshot->cluster.ledger, pod->uid, &claim))
             drop_pod(table, pod);
     }
 }
@@ -66,13 +71,13 @@ static void sweep_pods(const struct snapshot *snapshot, struct snap_pod **table)
 int64_t snapshot_since(const struct snapshot *snapshot, const char *uid)
 {
     const struct snap_pod *found = find_pod(snapshot->bound, uid);
-    return found ? found->pod.created_s : 0;
+    return found ? found->created_s : 0;
 }
 
 const char *snapshot_owner(const struct snapshot *snapshot, const char *uid)
 {
     const struct snap_pod *found = find_pod(snapshot->bound, uid);
-    return found ? found->pod.owner : "";
+    return found ? found->owner : "";
 }
 
 void snapshot_release(struct snapshot *snapshot)
@@ -153,7 +158,7 @@ static int on_waits(void *ctx, const struct gs_pod *pod, struct gs_error *err)
 {
     struct snapshot *snapshot = ctx;
     const bool known = find_pod(snapshot->waiting, pod->uid);
-    return put_pod(snapshot, &snapshot->waiting, pod) < 0 ? gs_fail_nomem(err) : !known;
+    return put_pod(snapshot, &snapshot->waiting, pod, true) < 0 ? gs_fail_nomem(err) : !known;
 }
 
 static void on_ended(void *ctx, const struct gs_pod *last)
@@ -218,7 +223,7 @@ static int on_bound(void *ctx, const struct gs_pod *pod, bool known)
     if (!known)
         note_scheduler(snapshot, pod);
     drop_pod(&snapshot->waiting, waiting);
-    return put_pod(snapshot, &snapshot->bound, pod) < 0 ? -1 : waited;
+    return put_pod(snapshot, &snapshot->bound, pod, snapshot->copies) < 0 ? -1 : waited;
 }
 
 static const struct gs_cluster_owner owner = {

@@ -36,9 +36,12 @@ struct snap_node {
 
 /* A pod that requests GPU memory. */
 struct snap_pod {
-    struct gs_pod pod; /* a copy */
+    struct gs_pod *pod; /* a copy; NULL: a bound one, of which none is kept */
+    int64_t created_s;
+    const char *owner; /* gs_pod.owner, behind the UID */
     uint32_t round;
     UT_hash_handle hh; /* by uid */
+    char uid[];
 };
 
 #define EACH_POD(pod, table) for (struct snap_pod *pod = (table); pod; pod = pod->hh.next)
@@ -55,6 +58,7 @@ struct snapshot {
     struct snap_node *nodes;
     struct snap_pod *waiting; /* without a node */
     struct snap_pod *bound;
+    bool copies; /* also of bound pods, of which a large cluster has 100,000 */
     uint32_t round; /* lists of pods begun */
     struct snap_scheduler schedulers[SCHEDULERS_MAX];
     uint64_t overriding; /* pods that set NVIDIA_VISIBLE_DEVICES themselves, of those listed */

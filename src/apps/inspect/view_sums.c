@@ -201,7 +201,7 @@ struct narrowing {
 static bool wait_is_meant(const void *ctx, const struct wait *wait)
 {
     const struct narrowing *narrowing = ctx;
-    const struct gs_pod *pod = &wait->waiting->pod;
+    const struct gs_pod *pod = wait->pod;
     const struct view_filter *filter = narrowing->filter;
     return is_theirs(filter, pod->ns, pod->owner) &&
            (name_has_text(filter, pod->ns, pod->name) || has_text(pod->owner, filter->text) ||

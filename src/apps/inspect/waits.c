@@ -25,8 +25,8 @@ int waits_order(const struct gs_pod *a, const struct gs_pod *b)
 
 static int order_since(const void *left, const void *right)
 {
-    return waits_order(&((const struct wait *)left)->waiting->pod,
-                       &((const struct wait *)right)->waiting->pod);
+    return waits_order(((const struct wait *)left)->pod,
+                       ((const struct wait *)right)->pod);
 }
 
 /* ---- why ---- */
@@ -47,7 +47,7 @@ static void judge_all(const struct snapshot *snapshot, struct waits *waits)
         const struct wait *before = wait - 1;
         if (i && order_keys(wait, before) == 0) {
             struct wait same = *before;
-            same.waiting = wait->waiting;
+            same.pod = wait->pod;
             same.ask = wait->ask;
             *wait = same;
         } else {
@@ -64,7 +64,7 @@ static void judge_all(const struct snapshot *snapshot, struct waits *waits)
 static const char *reason_of(struct gs_arena *texts, const struct waits *waits,
                              const struct wait *wait)
 {
-    const struct gs_pod *pod = &wait->waiting->pod;
+    const struct gs_pod *pod = wait->pod;
     const char *scheduler = snapshot_scheduler_of(pod), *own = verdict_own(pod);
     const char *has = wait->fits == 1 ? "node has" : "nodes have";
     if (own)
@@ -90,7 +90,7 @@ static const char *reason_of(struct gs_arena *texts, const struct waits *waits,
 static void word(struct waits *waits, struct wait *wait)
 {
     const char *closest = verdict_closest(&waits->texts, &wait->group);
-    wait->request = waits_request(&waits->texts, &wait->waiting->pod);
+    wait->request = waits_request(&waits->texts, wait->pod);
     wait->message = wait->words = reason_of(&waits->texts, waits, wait);
     if (closest)
         wait->words = gs_arena_printf(&waits->texts, "%s; closest: %s", wait->message, closest);
@@ -141,13 +141,13 @@ void waits_sum(const struct waits *waits, char to[WAIT_TEXT_BYTES])
 
 static const char *maker_of(const struct wait *wait)
 {
-    const struct gs_pod *pod = &wait->waiting->pod;
+    const struct gs_pod *pod = wait->pod;
     return pod->owner[0] ? pod->owner : pod->name;
 }
 
 static int order_alike(const struct wait *x, const struct wait *y)
 {
-    int order = strcmp(x->waiting->pod.ns, y->waiting->pod.ns);
+    int order = strcmp(x->pod->ns, y->pod->ns);
     if (order == 0)
         order = strcmp(maker_of(x), maker_of(y));
     if (order == 0)
@@ -179,12 +179,12 @@ static void count_groups(struct waits *waits)
 static void add(struct waits *waits, const struct wait *wait)
 {
     struct gs_charge charge;
-    gs_pod_charge(&wait->waiting->pod, &charge);
+    gs_pod_charge(wait->pod, &charge);
     if (waits->all)
         waits->all[waits->count] = *wait;
     waits->count++;
     waits->never += wait->never;
-    if (!wait->waiting->pod.gpu_units_overflow)
+    if (!wait->pod->gpu_units_overflow)
         waits->units += (uint64_t)charge.units * charge.gpu_count;
 }
 
@@ -193,8 +193,8 @@ void waits_count(const struct snapshot *snapshot, const char *ns, const char *un
 {
     ret->unit = unit;
     EACH_POD (pod, snapshot->waiting) {
-        if (!ns || strcmp(pod->pod.ns, ns) == 0)
-            add(ret, &(struct wait){.waiting = pod});
+        if (!ns || strcmp(pod->pod->ns, ns) == 0)
+            add(ret, &(struct wait){.pod = pod->pod});
     }
 }
 
@@ -207,7 +207,7 @@ int waits_find(const struct snapshot *snapshot, const char *ns, struct waits *re
         return gs_fail_nomem(err);
     waits_count(snapshot, ns, verdict_unit(snapshot), ret);
     GS_EACH_OF (wait, ret->all, ret->count) {
-        const struct gs_pod *pod = &wait->waiting->pod;
+        const struct gs_pod *pod = wait->pod;
         gs_ask_of_pod(&wait->ask, pod);
         wait->key = verdict_key(&ret->texts, &wait->ask, pod);
         if (!wait->key)
@@ -216,7 +216,7 @@ int waits_find(const struct snapshot *snapshot, const char *ns, struct waits *re
     qsort(ret->all, ret->count, sizeof(*ret->all), order_keys);
     judge_all(snapshot, ret);
     GS_EACH_OF (wait, ret->all, ret->count) {
-        wait->other_scheduler = snapshot_is_elsewhere(snapshot, &wait->waiting->pod);
+        wait->other_scheduler = snapshot_is_elsewhere(snapshot, wait->pod);
         ret->never += wait->never;
         word(ret, wait);
         if (!wait->request || !wait->message || !wait->words)
@@ -252,7 +252,7 @@ int waits_narrow(const struct waits *waits, bool (*means)(const void *ctx, const
 
 static void write_row(struct sheet *to, const struct wait *wait, uint64_t pods, int64_t now_s)
 {
-    const struct gs_pod *pod = &wait->waiting->pod;
+    const struct gs_pod *pod = wait->pod;
     const struct verdict_group *near = &wait->group;
     const uint64_t unknown = COLUMN_UNKNOWN;
     sheet_row(to);
@@ -301,9 +301,9 @@ static size_t write_rows(struct sheet *to, const struct waits *waits, bool all, 
 void waits_check(const char *command, const struct output *output)
 {
     struct sheet sheet = {0};
-    struct snap_pod none = {.round = 0};
-    gs_pod_reset(&none.pod);
-    write_row(&sheet, &(struct wait){.waiting = &none}, 1, 0);
+    struct gs_pod none = {.priority = 0};
+    gs_pod_reset(&none);
+    write_row(&sheet, &(struct wait){.pod = &none}, 1, 0);
     sheet_check(&sheet, command, output);
 }
 

@@ -11,7 +11,7 @@
  * Everything borrows from the snapshot.
  */
 struct wait {
-    const struct snap_pod *waiting;
+    const struct gs_pod *pod;
     struct gs_ask ask;
     uint64_t pods;              /* of its owner, request and reason; 0: an older one counts them */
     uint32_t fits;              /* nodes that could take it now */

@@ -179,7 +179,7 @@ static void put_choices(struct doc *doc, const struct view *view)
     GS_EACH_OF (owner, view->namespaces, view->ns_count)
         put_choice(doc, &spaces, owner->ns);
     GS_EACH_OF (wait, view->waits.all, view->waits.count)
-        put_choice(doc, &spaces, wait->waiting->pod.ns);
+        put_choice(doc, &spaces, wait->pod->ns);
     doc_end(doc);
     doc_list(doc, "models");
     EACH_ROW (node, view) {
@@ -267,7 +267,7 @@ static struct found find(const struct view *view, const struct web_query *query)
 {
     const bool of_pod = query->view == WEB_POD;
     GS_EACH_OF (wait, view->waits.all, of_pod ? view->waits.count : 0) {
-        const struct gs_pod *pod = &wait->waiting->pod;
+        const struct gs_pod *pod = wait->pod;
         if (is_named(query, pod->ns, pod->name))
             return (struct found){.owner = pod->owner};
     }

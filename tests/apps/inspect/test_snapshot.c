@@ -61,7 +61,7 @@ static void who_waits_is_who_is_told_to(void **state)
         watch(row->steps);
         assert_int_equal(HASH_COUNT(snapshot.waiting), strlen(row->waiting));
         EACH_POD (at, snapshot.waiting)
-            assert_non_null(strchr(row->waiting, at->pod.name[0]));
+            assert_non_null(strchr(row->waiting, at->pod->name[0]));
         snapshot_release(&snapshot);
     }
 }
