@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "common/gpu_slices.h"
-#include "inspect/amount.h"
 #include "inspect/doctor.h"
 #include "inspect/view.h"
 
@@ -137,17 +136,15 @@ static void check_stranded(struct doctor *doctor)
 {
     const struct view_options options = {0};
     struct gs_error ignored = {0};
-    char stranded[AMOUNT_TEXT_BYTES], all[AMOUNT_TEXT_BYTES];
     struct view view;
     const int result = view_build(&doctor->snapshot, &options, &view, &ignored);
-    const struct gs_fragmentation *sum = &view.sum.fragmentation;
+    const struct gs_fragmentation *sum = &view.sum.all.fragmentation;
     if (result == 0 && sum->known && sum->stranded_units)
         doctor_say(doctor, sum->stranded_units > sum->free_units / 2 ? FINDING_WARN : FINDING_OK,
                    "stranded",
-                   "%s of %s free memory is stranded; see kubectl inspect gpushare -o wide --sort "
-                   "stranded",
-                   amount_text(sum->stranded_units, stranded),
-                   amount_of_memory(sum->free_units, view.unit, all));
+                   "%" PRIu64 " of %" PRIu64 " %s free memory is stranded; see kubectl inspect "
+                   "gpushare -o wide --sort stranded",
+                   sum->stranded_units, sum->free_units, view.unit);
     view_release(&view);
 }
 

@@ -80,7 +80,8 @@ static void write_row(struct sheet *to, const struct view_node *node, uint64_t p
     sheet_row(to);
     column_text(to, COLUMN_TEXT, "NAME", "name", COLUMN_ALWAYS, what ? what->name : NULL);
     column_text(to, COLUMN_TEXT, "IPADDRESS", "address", COLUMN_WIDE, what ? what->address : NULL);
-    column_text(to, COLUMN_PROSE, "GPUS(Allocated/Total)", NULL, COLUMN_ALWAYS, gpus_of(to, node));
+    column_text(to, COLUMN_PROSE, "GPUS(Allocated/Total)", NULL, COLUMN_ALWAYS,
+                what ? gpus_of(to, node) : NULL);
     column_text(to, COLUMN_TEXT, "UNIT", "unit", COLUMN_DOCUMENT,
                 what ? gs_unit_name(what->unit) : NULL);
     column_number(to, COLUMN_BOOL, "READY", "ready", COLUMN_DOCUMENT, what ? what->ready : unknown);
@@ -123,24 +124,6 @@ static void write_row(struct sheet *to, const struct view_node *node, uint64_t p
     column_number(to, COLUMN_NUMBER, "PLACE", NULL, COLUMN_DOCUMENT, place);
 }
 
-static void write_total(struct sheet *to, const struct view *view)
-{
-    static const struct usage_node measured = {.known = 1};
-    const struct view_sum *sum = &view->sum;
-    const struct view_node all = {.total_units = sum->total_units,
-                                  .used_units = sum->used_units,
-                                  .pending_units = sum->pending_units,
-                                  .unusable_units = sum->unusable_units,
-                                  .over_units = sum->over_units,
-                                  .claim_count = sum->pods,
-                                  .usage = view->says_used ? &measured : NULL,
-                                  .used_bytes = sum->used_bytes,
-                                  .limited_gpus = sum->limited_gpus,
-                                  .blocked_pods = sum->blocked_pods,
-                                  .fragmentation = sum->fragmentation};
-    write_row(to, &all, COLUMN_UNKNOWN);
-}
-
 static void write_rows(struct sheet *to, const struct view *view)
 {
     to->unit = view->unit;
@@ -181,7 +164,7 @@ int nodes_print(const struct view *view, const struct output *output,
 {
     struct sheet sheet = {0};
     write_rows(&sheet, view);
-    write_total(&sheet, view);
+    write_row(&sheet, &view->sum.all, COLUMN_UNKNOWN);
     sheet_total(&sheet, false);
     return sheet_print(stdout, &sheet, output, terminal);
 }
@@ -197,6 +180,6 @@ void nodes_members(struct doc *doc, const struct view *view, const struct view_n
 void nodes_total(struct doc *doc, const struct view *view)
 {
     struct sheet sheet = {.unit = view->unit};
-    write_total(&sheet, view);
+    write_row(&sheet, &view->sum.all, COLUMN_UNKNOWN);
     sheet_members(doc, &sheet, NULL);
 }

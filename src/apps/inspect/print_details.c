@@ -52,13 +52,13 @@ static int put_node(const struct view_node *node)
 
 int print_details(const struct view *view)
 {
-    const struct view_sum *sum = &view->sum;
+    const struct view_node *all = &view->sum.all;
     EACH_ROW (node, view) {
         if (put_node(node) < 0)
             return -1;
     }
     printf("\n\nAllocated/Total GPU Memory In %s:  %" PRIu64 "/%" PRIu64 " (%" PRIu64 "%%)\n",
-           view->scope, sum->used_units, sum->total_units,
-           view_percent(sum->used_units, sum->total_units));
+           view->scope, all->used_units, all->total_units,
+           view_percent(all->used_units, all->total_units));
     return 0;
 }

@@ -26,7 +26,7 @@ void document_cluster(struct doc *doc, const char *key, const struct view *view)
     const struct view_sum *sum = &view->sum;
     struct view_fit fit;
     doc_object(doc, key);
-    doc_number(doc, "nodeCount", sum->nodes);
+    doc_number(doc, "nodeCount", view->node_count);
     doc_number(doc, "gpuCount", sum->gpus);
     doc_number(doc, "unusableGPUCount", sum->unusable_gpus);
     doc_number(doc, "overcommittedGPUCount", sum->overfull_gpus);

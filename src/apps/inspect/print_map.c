@@ -8,7 +8,6 @@
 #include "common/wrap.h"
 #include "gpushare/base/buf.h"
 #include "gpushare/base/cleanup.h"
-#include "inspect/amount.h"
 #include "inspect/show.h"
 
 /*
@@ -104,25 +103,22 @@ static void put_node(const struct map *map, const struct view_node *node)
 
 int print_map(const struct view *view, const struct terminal *terminal)
 {
-    const struct view_sum *sum = &view->sum;
-    char used[AMOUNT_TEXT_BYTES], total[AMOUNT_TEXT_BYTES], free_[AMOUNT_TEXT_BYTES],
-        unusable[AMOUNT_TEXT_BYTES];
+    const struct view_node *all = &view->sum.all;
     uint32_t width = terminal->screen ? terminal->width : 0;
     struct map map = {.view = view, .terminal = terminal, .bar = BAR_MAX, .limit = width};
     if (width && width < 3 * BAR_MAX) /* names need room, too */
         map.bar = width / 3 > BAR_MIN ? width / 3 : BAR_MIN;
-    map.largest_units = sum->largest_gpu_units;
+    map.largest_units = view->sum.largest_gpu_units;
     map.digits = snprintf(NULL, 0, "%" PRIu64, map.largest_units);
     if (map.largest_units < map.bar) /* a letter for each unit of a small one */
         map.bar = (uint32_t)map.largest_units;
     EACH_ROW (node, view)
         put_node(&map, node);
-    printf("%s of %s (%" PRIu64 "%%), free %s, unusable %s, largest free on one GPU %" PRIu32 "\n",
-           amount_text(sum->used_units, used),
-           amount_of_memory(sum->total_units, view->unit, total),
-           view_percent(sum->used_units, sum->total_units),
-           amount_text(sum->fragmentation.free_units, free_),
-           amount_text(sum->unusable_units, unusable), sum->fragmentation.largest_units);
+    printf("%" PRIu64 " of %" PRIu64 " %s (%" PRIu64 "%%), free %" PRIu64 ", unusable %" PRIu64
+           ", largest free on one GPU %" PRIu32 "\n",
+           all->used_units, all->total_units, view->unit,
+           view_percent(all->used_units, all->total_units), all->fragmentation.free_units,
+           all->unusable_units, all->fragmentation.largest_units);
     view_put_waits(view);
     return 0;
 }

@@ -10,36 +10,25 @@
  * Memory(GiB), one table for all nodes.
  */
 
-static uint32_t most_columns(const struct view *view)
-{
-    uint32_t most = 0;
-    EACH_ROW (node, view) {
-        if (node->columns > most)
-            most = node->columns;
-    }
-    return most;
-}
-
 static const char *ratio(struct sheet *to, uint64_t used, uint64_t total)
 {
     return gs_arena_printf(&to->texts, "%" PRIu64 "/%" PRIu64, used, total);
 }
 
-static void write_node(struct sheet *to, const struct view *view, const struct view_node *node,
-                       uint32_t columns)
+static void write_node(struct sheet *to, const struct view_node *all, const struct view_node *node)
 {
     const char *address = node->node->address;
     sheet_row(to);
     column_text(to, COLUMN_TEXT, "NAME", NULL, COLUMN_ALWAYS, node->node->name);
     column_text(to, COLUMN_TEXT, "IPADDRESS", NULL, COLUMN_ALWAYS,
                 address[0] ? address : "unknown");
-    for (uint32_t i = 0; i < columns; i++) {
+    for (uint32_t i = 0; i < all->columns; i++) {
         const struct view_gpu *gpu = view_gpu_at(node, i);
         column_text(to, COLUMN_RIGHT, gs_arena_printf(&to->texts, "GPU%u(Allocated/Total)", i),
                     NULL, COLUMN_ALWAYS,
                     ratio(to, gpu ? gpu->used_units : 0, gpu ? gpu->total_units : 0));
     }
-    if (view->pending)
+    if (all->pending_pods)
         column_number(to, COLUMN_NUMBER, "PENDING(Allocated)", NULL, COLUMN_ALWAYS,
                       node->pending_units);
     column_text(to, COLUMN_RIGHT, "GPU Memory()", NULL, COLUMN_ALWAYS,
@@ -49,10 +38,9 @@ static void write_node(struct sheet *to, const struct view *view, const struct v
 /* *caller frees*; NULL: out of memory. */
 static char *table_of(const struct view *view)
 {
-    const uint32_t columns = most_columns(view);
     struct sheet sheet = {.unit = view->unit};
     EACH_ROW (node, view)
-        write_node(&sheet, view, node, columns);
+        write_node(&sheet, &view->sum.all, node);
     return sheet_text(&sheet);
 }
 
@@ -86,7 +74,7 @@ void view_put_waits(const struct view *view)
 int print_summary(const struct view *view, const struct output *output,
                   const struct terminal *terminal)
 {
-    const struct view_sum *sum = &view->sum;
+    const struct view_node *all = &view->sum.all;
     if (output->format != OUTPUT_TABLE || output->columns) {
         if (nodes_print(view, output, terminal) < 0)
             return -1;
@@ -104,8 +92,8 @@ int print_summary(const struct view *view, const struct output *output,
         return -1;
     }
     printf("Allocated/Total GPU Memory In %s:\n%" PRIu64 "/%" PRIu64 " (%" PRIu64 "%%)\n",
-           view->scope, sum->used_units, sum->total_units,
-           view_percent(sum->used_units, sum->total_units));
+           view->scope, all->used_units, all->total_units,
+           view_percent(all->used_units, all->total_units));
     if (terminal->screen) /* scripts read the original's lines from pipes */
         view_put_waits(view);
     return 0;

@@ -58,15 +58,14 @@ struct view_node {
 #define EACH_ROW(node, view)    GS_EACH_OF (node, (view)->nodes, (view)->node_count)
 
 struct view_sum {
-    uint32_t nodes, gpus, pods;
-    uint64_t total_units, used_units, pending_units, unusable_units, over_units;
+    struct view_node all; /* the nodes' sums, the most columns, usage where one has it; no GPUs */
+    uint32_t gpus;
     uint64_t largest_gpu_units; /* at least 1 */
-    uint64_t used_bytes;        /* truly in use, as far as plugins say */
-    uint64_t meant_units;       /* given to the pods that a filter means; without one to all */
+    uint32_t pods;              /* that a filter means; without one all */
+    uint64_t meant_units;       /* given to them, */
     uint64_t meant_used_bytes;  /* and used by those of a filter, */
     uint32_t meant_used_pods;   /* so many of which are known */
-    uint32_t pending_pods, overfull_gpus, unusable_gpus, limited_gpus, blocked_pods;
-    struct gs_fragmentation fragmentation;
+    uint32_t overfull_gpus, unusable_gpus;
 };
 
 struct view_options {
@@ -94,9 +93,7 @@ struct view {
     struct view_sum sum;              /* of the nodes shown */
     const char *unit;                 /* "GiB", …; "mixed units" when nodes differ */
     bool mixed_units;
-    bool pending;              /* some node has pods that name no GPU */
     const struct usage *usage; /* what pods use; NULL: not asked */
-    bool says_used;            /* some node's plugin tells what is in use */
     struct waits waits;        /* their number and sum; and each, when asked for */
     int64_t now_s;
     const char *scope; /* whose sums: "Cluster", "Nodes Shown" */

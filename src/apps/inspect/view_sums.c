@@ -35,33 +35,39 @@ static void sum_meant(struct view *view, const struct view_node *node)
     }
 }
 
+static void add_node(struct view_sum *sum, const struct view_node *node)
+{
+    static const struct usage_node measured = {.known = 1};
+    struct view_node *all = &sum->all;
+    sum->gpus += node->gpu_count;
+    all->columns = node->columns > all->columns ? node->columns : all->columns;
+    all->total_units += node->total_units;
+    all->used_units += node->used_units;
+    all->pending_units += node->pending_units;
+    all->pending_pods += node->pending_pods;
+    all->unusable_units += node->unusable_units;
+    all->over_units += node->over_units;
+    all->limited_gpus += node->limited_gpus;
+    all->blocked_pods += node->blocked_pods;
+    all->used_bytes = gs_sat_add_u64(all->used_bytes, node->used_bytes);
+    all->usage = node->usage && node->usage->known ? &measured : all->usage;
+    gs_fragmentation_add(&all->fragmentation, &node->fragmentation);
+    EACH_GPU (gpu, node) {
+        if (gpu->total_units > sum->largest_gpu_units)
+            sum->largest_gpu_units = gpu->total_units;
+        sum->overfull_gpus += gpu->overfull;
+        sum->unusable_gpus += !gpu->usable;
+    }
+}
+
 static void sum_nodes(struct view *view)
 {
-    struct view_sum *sum = &view->sum;
-    sum->largest_gpu_units = 1;
+    view->sum.largest_gpu_units = 1;
     EACH_ROW (node, view) {
-        sum->nodes++;
-        sum->gpus += node->gpu_count;
-        sum->total_units += node->total_units;
-        sum->used_units += node->used_units;
+        add_node(&view->sum, node);
         sum_meant(view, node);
-        sum->pending_units += node->pending_units;
-        sum->unusable_units += node->unusable_units;
-        sum->over_units += node->over_units;
-        sum->pending_pods += node->pending_pods;
-        gs_fragmentation_add(&sum->fragmentation, &node->fragmentation);
-        sum->limited_gpus += node->limited_gpus;
-        sum->blocked_pods += node->blocked_pods;
-        view->says_used |= node->usage && node->usage->known;
-        sum->used_bytes = gs_sat_add_u64(sum->used_bytes, node->used_bytes);
-        for (uint32_t g = 0; g < node->gpu_count; g++) {
-            if (node->gpus[g].total_units > sum->largest_gpu_units)
-                sum->largest_gpu_units = node->gpus[g].total_units;
-            sum->overfull_gpus += node->gpus[g].overfull;
-            sum->unusable_gpus += !node->gpus[g].usable;
-        }
     }
-    view->pending = sum->pending_pods > 0;
+    view->sum.all.claim_count = view->sum.pods;
 }
 
 /* The inventory's word; without any, the original's guess from the first node: more than 100 of a
@@ -215,7 +221,7 @@ int view_narrow(const struct view *whole, const struct view_filter *filter, stru
     ret->nodes = calloc(whole->node_count + 1, sizeof(*ret->nodes));
     ret->node_count = ret->ns_count = 0;
     ret->sum = (struct view_sum){0};
-    ret->says_used = ret->mixed_units = false;
+    ret->mixed_units = false;
     ret->namespaces = NULL;
     ret->all_claims = NULL;
     ret->all_gpus = NULL;

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inspect/amount.h"
-
 /* ---- which pods ---- */
 
 static int order_keys(const void *left, const void *right)
@@ -25,8 +23,7 @@ int waits_order(const struct gs_pod *a, const struct gs_pod *b)
 
 static int order_since(const void *left, const void *right)
 {
-    return waits_order(((const struct wait *)left)->pod,
-                       ((const struct wait *)right)->pod);
+    return waits_order(((const struct wait *)left)->pod, ((const struct wait *)right)->pod);
 }
 
 /* ---- why ---- */
@@ -127,10 +124,8 @@ const char *waits_age(struct gs_arena *arena, int64_t from_s, int64_t now_s)
 
 void waits_sum(const struct waits *waits, char to[WAIT_TEXT_BYTES])
 {
-    char memory[AMOUNT_TEXT_BYTES];
-    int len = snprintf(to, WAIT_TEXT_BYTES, "%zu pending %s, %s requested", waits->count,
-                       waits->count == 1 ? "pod" : "pods",
-                       amount_of_memory(waits->units, waits->unit, memory));
+    int len = snprintf(to, WAIT_TEXT_BYTES, "%zu pending %s, %" PRIu64 " %s requested",
+                       waits->count, waits->count == 1 ? "pod" : "pods", waits->units, waits->unit);
     if (waits->never)
         snprintf(to + len, WAIT_TEXT_BYTES - (size_t)len,
                  "; %" PRIu32 " of them %s on no GPU of this cluster", waits->never,
