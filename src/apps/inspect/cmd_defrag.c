@@ -234,10 +234,8 @@ enum { PLANS_MAX = 20 };
 static enum gs_reason never(const struct snapshot *snapshot, const struct gs_ask *ask)
 {
     struct verdict verdict;
-    enum gs_obstacle obstacle;
-    enum gs_reason reason;
     verdict_of(snapshot, ask, &verdict);
-    verdict_nearest(&verdict, &obstacle, &reason);
+    const enum gs_reason reason = verdict_nearest(&verdict)->reason;
     return gs_reason_unresolvable(reason) ? reason : GS_FITS;
 }
 

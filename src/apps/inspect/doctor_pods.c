@@ -109,8 +109,8 @@ static void check_waits(struct doctor *doctor, const struct waits *waits)
             doctor_say_of(doctor, FINDING_WARN, "scheduler", text,
                           "pending with a schedulerName that has scheduled no pods with GPU "
                           "memory here; check that a scheduler of that name calls the extender");
-        fragmented +=
-            wait->reason == GS_REASON_FRAGMENTED || wait->reason == GS_REASON_TOO_FEW_FREE;
+        fragmented += wait->group.reason == GS_REASON_FRAGMENTED ||
+                      wait->group.reason == GS_REASON_TOO_FEW_FREE;
     }
     if (fragmented)
         doctor_say(doctor, FINDING_WARN, "pending",

@@ -11,14 +11,12 @@
 
 static const char *find_blocker(const struct order *order)
 {
-    enum gs_obstacle obstacle;
-    enum gs_reason reason;
     if (order->placed == order->replicas)
         return NULL;
     if (order->ask.broken)
         return gs_reason_text(order->ask.broken);
-    verdict_nearest(&order->verdict, &obstacle, &reason);
-    return order->verdict.nodes ? verdict_text(obstacle, reason) : "the cluster has no nodes";
+    return order->verdict.nodes ? verdict_text(verdict_nearest(&order->verdict))
+                                : "the cluster has no nodes";
 }
 
 static void write_order(struct sheet *to, const struct order *order)

@@ -21,14 +21,14 @@ static const struct {
     [GS_OBSTACLE_NONE] = {"", "fits"},
 };
 
-const char *verdict_text(enum gs_obstacle obstacle, enum gs_reason reason)
+const char *verdict_text(const struct verdict_group *group)
 {
-    return obstacle == GS_OBSTACLE_GPU ? gs_reason_text(reason) : obstacles[obstacle].text;
+    return group->reason ? gs_reason_text(group->reason) : obstacles[group->obstacle].text;
 }
 
-const char *verdict_label(enum gs_obstacle obstacle, enum gs_reason reason)
+const char *verdict_label(const struct verdict_group *group)
 {
-    return obstacle == GS_OBSTACLE_GPU ? gs_reason_label(reason) : obstacles[obstacle].label;
+    return group->reason ? gs_reason_label(group->reason) : obstacles[group->obstacle].label;
 }
 
 /* The usable, allowed GPU with most free memory; with several GPUs asked, the scarcest of the best
@@ -87,12 +87,17 @@ void verdict_of(const struct snapshot *snapshot, const struct gs_ask *ask, struc
 {
     const struct gs_place place = gs_cluster_place(&snapshot->cluster, GS_PLACEMENT_ROLLOUT);
     *ret = (struct verdict){0};
+    for (int i = 0; i < GS_OBSTACLES; i++)
+        ret->groups[i].obstacle = (enum gs_obstacle)i;
+    for (int i = 0; i < GS_REASONS; i++)
+        ret->groups[GS_OBSTACLES + i].reason = (enum gs_reason)i;
     EACH_NODE (node, snapshot) {
         const struct gs_node_view *view = snapshot_view(snapshot, node);
         enum gs_reason reason;
         enum gs_obstacle obstacle = gs_place_judge(&place, ask, view, &reason);
         const bool gpu = obstacle == GS_OBSTACLE_GPU;
-        struct verdict_group *group = gpu ? &ret->gpu[reason] : &ret->other[obstacle];
+        struct verdict_group *group =
+            &ret->groups[gpu ? GS_OBSTACLES + (int)reason : (int)obstacle];
         ret->nodes++;
         group->nodes++;
         if (obstacle == GS_OBSTACLE_TAINT)
@@ -106,9 +111,7 @@ void verdict_of(const struct snapshot *snapshot, const struct gs_ask *ask, struc
     }
 }
 
-const struct verdict_group *verdict_nearest(const struct verdict *verdict,
-                                            enum gs_obstacle *ret_obstacle,
-                                            enum gs_reason *ret_reason)
+const struct verdict_group *verdict_nearest(const struct verdict *verdict)
 {
     /* Nodes where GPUs would do come nearer than any where they do not; CPU comes free by itself.
      * Farthest: where the GPUs were not looked at. */
@@ -118,14 +121,12 @@ const struct verdict_group *verdict_nearest(const struct verdict *verdict,
     const struct verdict_group *group = NULL;
     enum gs_reason reason = GS_REASON_NO_GPUS;
     for (int r = GS_FITS + 1; r < GS_REASONS; r++) {
-        if (verdict->gpu[r].nodes && gs_reason_nearer((enum gs_reason)r, reason))
+        if (verdict->groups[GS_OBSTACLES + r].nodes && gs_reason_nearer((enum gs_reason)r, reason))
             reason = (enum gs_reason)r;
     }
     for (size_t i = 0; i < sizeof(nearest) / sizeof(nearest[0]) && !(group && group->nodes); i++) {
         const bool gpu = nearest[i] == GS_OBSTACLE_GPU;
-        *ret_obstacle = nearest[i];
-        *ret_reason = gpu ? reason : GS_FITS;
-        group = gpu ? &verdict->gpu[reason] : &verdict->other[nearest[i]];
+        group = &verdict->groups[gpu ? GS_OBSTACLES + (int)reason : (int)nearest[i]];
     }
     return group;
 }
@@ -159,10 +160,9 @@ const char *verdict_own(const struct gs_pod *pod)
     return NULL;
 }
 
-const char *verdict_reason(struct gs_arena *arena, enum gs_obstacle obstacle, enum gs_reason reason,
-                           const struct verdict_group *group)
+const char *verdict_reason(struct gs_arena *arena, const struct verdict_group *group)
 {
-    const char *text = verdict_text(obstacle, reason);
+    const char *text = verdict_text(group);
     for (int i = 0; text && i < VERDICT_TAINTS && group->taints[i]; i++) {
         const struct gs_taint *taint = group->taints[i];
         text = gs_arena_printf(arena, "%s%s%s%s%s:%s", text, i ? ", " : " (", taint->key,
@@ -185,15 +185,14 @@ void verdict_closest_columns(struct sheet *to, const struct verdict_group *group
 }
 
 /* The groups with a node as rows, most nodes first; those that fit are left out. */
-static void write_row(struct sheet *to, const struct verdict_group *group,
-                      enum gs_obstacle obstacle, enum gs_reason reason)
+static void write_row(struct sheet *to, const struct verdict_group *group)
 {
-    if (!group->nodes)
+    if (!group->nodes || group->obstacle == GS_OBSTACLE_NONE)
         return;
     sheet_row(to);
     column_number(to, COLUMN_NUMBER, "NODES", "nodeCount", COLUMN_ALWAYS, group->nodes);
     column_text(to, COLUMN_PROSE, "REASON", "message", COLUMN_ALWAYS,
-                verdict_reason(&to->texts, obstacle, reason, group));
+                verdict_reason(&to->texts, group));
     column_text(to, COLUMN_PROSE, "CLOSEST", NULL, COLUMN_IF_SET,
                 verdict_closest(&to->texts, group));
     verdict_closest_columns(to, group);
@@ -201,10 +200,8 @@ static void write_row(struct sheet *to, const struct verdict_group *group,
 
 static void write_rows(struct sheet *to, const struct verdict *verdict)
 {
-    for (enum gs_reason i = 0; i < GS_REASONS; i++)
-        write_row(to, &verdict->gpu[i], GS_OBSTACLE_GPU, i);
-    for (enum gs_obstacle i = 0; i < GS_OBSTACLE_NONE; i++)
-        write_row(to, &verdict->other[i], i, GS_FITS);
+    GS_EACH_OF (group, verdict->groups, GS_OBSTACLES + GS_REASONS)
+        write_row(to, group);
     sheet_sort(to, NULL, "nodes,reason");
 }
 

@@ -12,6 +12,8 @@
  */
 enum { VERDICT_TAINTS = 6 };
 struct verdict_group {
+    enum gs_obstacle obstacle;
+    enum gs_reason reason; /* of GS_OBSTACLE_GPU, else GS_FITS */
     uint32_t nodes;
     /* the closest candidate; NULL when the GPUs tell nothing, or none of these nodes could take it
      */
@@ -22,35 +24,31 @@ struct verdict_group {
     const struct gs_taint *taints[VERDICT_TAINTS]; /* of GS_OBSTACLE_TAINT: each once */
 };
 
-/* "the node is cordoned …", and "cordoned" as json has it; of GS_OBSTACLE_GPU those of the reason,
- * of GS_OBSTACLE_NONE "" and "fits". Static. */
-const char *verdict_text(enum gs_obstacle obstacle, enum gs_reason reason);
-const char *verdict_label(enum gs_obstacle obstacle, enum gs_reason reason);
+/* "the node is cordoned …", and "cordoned" as json has it; of nodes that fit "" and "fits". Static.
+ */
+const char *verdict_text(const struct verdict_group *group);
+const char *verdict_label(const struct verdict_group *group);
 
 /* What keeps the pod from every node, by its own object; NULL: nothing. Static. */
 const char *verdict_own(const struct gs_pod *pod);
 
 /* That text with the group's taints, " (key=value:effect, …)". NULL: out of memory. */
-const char *verdict_reason(struct gs_arena *arena, enum gs_obstacle obstacle, enum gs_reason reason,
-                           const struct verdict_group *group);
+const char *verdict_reason(struct gs_arena *arena, const struct verdict_group *group);
 /* "large GPU3: 35 free, 15 missing", a node's name, or NULL. */
 const char *verdict_closest(struct gs_arena *arena, const struct verdict_group *group);
 /* The closest candidate as columns of documents. */
 void verdict_closest_columns(struct sheet *to, const struct verdict_group *group);
 
 struct verdict {
-    struct verdict_group gpu[GS_REASONS];
-    struct verdict_group other[GS_OBSTACLES];
+    struct verdict_group
+        groups[GS_OBSTACLES + GS_REASONS]; /* the GPUs' reasons behind the others */
     uint32_t nodes;
 };
 
 void verdict_of(const struct snapshot *snapshot, const struct gs_ask *ask, struct verdict *ret);
 
-/* The nodes that come nearest to taking it, and what is in the way there: with GS_OBSTACLE_GPU a
- * reason, else GS_FITS. */
-const struct verdict_group *verdict_nearest(const struct verdict *verdict,
-                                            enum gs_obstacle *ret_obstacle,
-                                            enum gs_reason *ret_reason);
+/* The nodes that come nearest to taking it. */
+const struct verdict_group *verdict_nearest(const struct verdict *verdict);
 
 /* Equal: the verdict about one is that about the other; a pod with a hold of its own, which does
  * not stand in its way, has no equal. NULL: out of memory. */

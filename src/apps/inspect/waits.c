@@ -32,9 +32,9 @@ static void judge(const struct snapshot *snapshot, struct wait *wait)
 {
     struct verdict verdict;
     verdict_of(snapshot, &wait->ask, &verdict);
-    wait->fits = verdict.other[GS_OBSTACLE_NONE].nodes;
-    wait->group = *verdict_nearest(&verdict, &wait->obstacle, &wait->reason);
-    wait->never = gs_reason_unresolvable(wait->reason);
+    wait->fits = verdict.groups[GS_OBSTACLE_NONE].nodes;
+    wait->group = *verdict_nearest(&verdict);
+    wait->never = gs_reason_unresolvable(wait->group.reason);
 }
 
 static void judge_all(const struct snapshot *snapshot, struct waits *waits)
@@ -51,7 +51,8 @@ static void judge_all(const struct snapshot *snapshot, struct waits *waits)
             judge(snapshot, wait);
             wait->broken = wait->ask.broken && wait->ask.broken != GS_REASON_GPU_TOO_SMALL;
             if (wait->broken)
-                wait->group = (struct verdict_group){.nodes = wait->group.nodes};
+                wait->group = (struct verdict_group){wait->group.obstacle, wait->group.reason,
+                                                     wait->group.nodes};
         }
     }
 }
@@ -66,10 +67,10 @@ static const char *reason_of(struct gs_arena *texts, const struct waits *waits,
     const char *has = wait->fits == 1 ? "node has" : "nodes have";
     if (own)
         return own;
-    if (wait->obstacle != GS_OBSTACLE_NONE)
+    if (wait->group.obstacle != GS_OBSTACLE_NONE)
         return gs_arena_printf(
             texts, "%s%s", wait->never && !wait->broken ? "fits on no GPU of this cluster: " : "",
-            verdict_reason(texts, wait->obstacle, wait->reason, &wait->group));
+            verdict_reason(texts, &wait->group));
     if (wait->other_scheduler)
         return gs_arena_printf(texts,
                                "its schedulerName is %s; pods with GPU memory are scheduled by %s",
@@ -270,7 +271,7 @@ static void write_row(struct sheet *to, const struct wait *wait, uint64_t pods, 
     column_text(to, COLUMN_PROSE, "REASON", NULL, COLUMN_ALWAYS, wait->words);
     column_text(to, COLUMN_PROSE, "MESSAGE", "message", COLUMN_DOCUMENT, wait->message);
     column_text(to, COLUMN_TEXT, "LABEL", "reason", COLUMN_DOCUMENT,
-                pod->gated ? "gated" : verdict_label(wait->obstacle, wait->reason));
+                pod->gated ? "gated" : verdict_label(&wait->group));
     column_text(to, COLUMN_PROSE, "SCHEDULER-MESSAGE", "schedulerMessage", COLUMN_DOCUMENT,
                 pod->said);
     column_number(to, COLUMN_BOOL, "UNRESOLVABLE", "unresolvable", COLUMN_DOCUMENT, wait->never);

@@ -16,8 +16,6 @@ struct wait {
     uint64_t pods;              /* of its owner, request and reason; 0: an older one counts them */
     uint32_t fits;              /* nodes that could take it now */
     const char *key;            /* pods of one have one verdict */
-    enum gs_obstacle obstacle;  /* of the nearest node */
-    enum gs_reason reason;      /* when that is GS_OBSTACLE_GPU, else GS_FITS */
     bool broken;                /* the pod itself is wrong, whatever the cluster has */
     bool never;                 /* no GPU of this cluster could ever take it */
     struct verdict_group group; /* the nodes of that reason, and the nearest unless it is broken */

@@ -161,7 +161,7 @@ static void tell_scheduler(const struct why *why, FILE *out)
 static void tell_waiting(const struct why *why, FILE *out)
 {
     const struct gs_ask *ask = &why->ask;
-    const struct verdict_group *fitting = &why->verdict.other[GS_OBSTACLE_NONE];
+    const struct verdict_group *fitting = &why->verdict.groups[GS_OBSTACLE_NONE];
     const uint32_t fits = fitting->nodes;
     fprintf(out, "%s/%s is pending and requests ", why->pod.ns, why->pod.name);
     if (why->pod.gpu_units_overflow)
@@ -291,7 +291,7 @@ static void put_waiting(struct doc *doc, const struct why *why)
         doc_text(doc, "expectedSchedulerName", why->scheduler);
     doc_bool(doc, "extenderUnreachable", why_extender_is_away(why->pod.said));
     doc_number(doc, "nodeCount", why->verdict.nodes);
-    doc_number(doc, "fittingNodeCount", why->verdict.other[GS_OBSTACLE_NONE].nodes);
+    doc_number(doc, "fittingNodeCount", why->verdict.groups[GS_OBSTACLE_NONE].nodes);
     verdict_document(doc, &why->verdict);
     if (why->pod.said[0])
         doc_text(doc, "schedulerMessage", why->pod.said);
