@@ -33,8 +33,8 @@ struct doctor {
     uint32_t server_minor; /* of Kubernetes 1.x; 0: not known */
     json_t *served;        /* an object with the schedulerNames that kube-scheduler's configuration
                               serves; NULL: not known */
-    const struct installed_layout *layout; /* how the extender runs here */
-    json_t *pods;                          /* the extender's; NULL: not known, pods_err says why */
+    bool second;           /* the extender runs beside the second scheduler */
+    json_t *pods;          /* the extender's; NULL: not known, pods_err says why */
     struct gs_error pods_err;
     struct snapshot snapshot;
     uint64_t broken; /* objects that could not be read */

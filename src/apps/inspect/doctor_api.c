@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "gpushare/base/num.h"
@@ -28,28 +29,31 @@ int doctor_check_api(struct doctor *doctor, struct gs_error *err)
 
 void doctor_find_extender(struct doctor *doctor)
 {
-    doctor->layout = installed_layouts;
-    doctor->pods = installed_extenders(&doctor->common, &doctor->layout, &doctor->pods_err);
+    doctor->pods = installed_extenders(&doctor->common, &doctor->pods_err);
+    const json_t *first = json_array_get(json_object_get(doctor->pods, "items"), 0);
+    const char *name = lookup_text(first, "metadata", "labels", "app.kubernetes.io/name", NULL);
+    doctor->second = strcmp(name, "gpushare-scheduler") == 0;
 }
 
 /* ---- the extender ---- */
 
-static bool read_version(const char *text, uint32_t *ret_major, uint32_t *ret_minor)
+/* 2007 of "v2.7.1"; -2: it is none. */
+static int64_t find_minor(const char *text)
 {
     static const char digits[] = "0123456789";
+    uint32_t major, minor;
     text += strcspn(text, digits);
-    size_t len = strspn(text, digits);
-    return gs_parse_u32(text, len, ret_major) && text[len] == '.' &&
-           gs_parse_u32(text + len + 1, strspn(text + len + 1, digits), ret_minor);
+    const size_t len = strspn(text, digits);
+    return gs_parse_u32(text, len, &major) && text[len] == '.' &&
+                   gs_parse_u32(text + len + 1, strspn(text + len + 1, digits), &minor)
+               ? (int64_t)major * 1000 + minor
+               : -2;
 }
 
 /* At most one minor release from this program's. */
 static bool is_near(const char *version)
 {
-    uint32_t major, minor, own_major, own_minor;
-    return read_version(version, &major, &minor) &&
-           read_version(GS_VERSION, &own_major, &own_minor) && major == own_major &&
-           minor <= own_minor + 1 && own_minor <= minor + 1;
+    return llabs(find_minor(version) - find_minor(GS_VERSION)) <= 1;
 }
 
 static void check_version(struct doctor *doctor, const char *name)

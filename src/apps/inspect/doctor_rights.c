@@ -38,10 +38,12 @@ static const struct right rights[] = {
 /* 1 allowed, 0 not, -1 cannot be asked. */
 static int check_right(struct doctor *doctor, const struct right *right, struct gs_error *err)
 {
-    const char *program =
-        right->who == WHO_PLUGIN ? "gpushare-device-plugin" : doctor->layout->name;
-    const char *rbac =
-        right->who == WHO_PLUGIN ? "manifests/base/device-plugin/rbac.yaml" : doctor->layout->rbac;
+    const char *program = right->who == WHO_PLUGIN ? "gpushare-device-plugin"
+                          : doctor->second         ? "gpushare-scheduler"
+                                                   : "gpushare-extender";
+    const char *rbac = right->who == WHO_PLUGIN ? "manifests/base/device-plugin/rbac.yaml"
+                       : doctor->second         ? "manifests/base/second-scheduler/rbac.yaml"
+                                                : "manifests/base/extender/rbac.yaml";
     const char *name = right->who == WHO_USER ? "this user" : program;
     char account[512];
     snprintf(account, sizeof(account), "system:serviceaccount:%.200s:%s", doctor->common.system_ns,

@@ -11,31 +11,18 @@
 #define ALL_NS  (5 * GS_NS_PER_S)
 enum { PAGE_BYTES_MAX = 1 << 20 };
 
-const struct installed_layout installed_layouts[INSTALLED_LAYOUTS] = {
-    {"gpushare-extender", "manifests/base/extender/rbac.yaml"},
-    {"gpushare-scheduler", "manifests/base/second-scheduler/rbac.yaml"},
-};
-
-json_t *installed_extenders(const struct common *common, const struct installed_layout **ret_layout,
-                            struct gs_error *err)
+json_t *installed_extenders(const struct common *common, struct gs_error *err)
 {
     _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
     source_pods(&path, common->system_ns, NULL);
-    *ret_layout = installed_layouts;
     if (gs_buf_failed(&path)) {
         gs_fail_nomem(err);
         return NULL;
     }
-    json_t *list =
-        lookup_json(&common->source, path.data,
-                    "labelSelector=app.kubernetes.io%2Fname%20in%20%28gpushare-extender%2C"
-                    "gpushare-scheduler%29",
-                    err);
-    const json_t *first = json_array_get(json_object_get(list, "items"), 0);
-    const char *name = lookup_text(first, "metadata", "labels", "app.kubernetes.io/name", NULL);
-    if (strcmp(name, installed_layouts[1].name) == 0)
-        *ret_layout = &installed_layouts[1];
-    return list;
+    return lookup_json(&common->source, path.data,
+                       "labelSelector=app.kubernetes.io%2Fname%20in%20%28gpushare-extender%2C"
+                       "gpushare-scheduler%29",
+                       err);
 }
 
 int installed_get(const struct common *common, const char *pod, const char *page,
@@ -52,9 +39,8 @@ int installed_get(const struct common *common, const char *pod, const char *page
 
 enum gs_placement installed_policy(const struct common *common)
 {
-    const struct installed_layout *layout;
     struct gs_error ignored = {0};
-    json_auto_t *pods = installed_extenders(common, &layout, &ignored);
+    json_auto_t *pods = installed_extenders(common, &ignored);
     const int64_t end_ns = gs_clock_now_ns(gs_clock_system()) + ALL_NS;
     enum gs_placement policy = GS_PLACEMENT_DEFAULT;
     size_t i;

@@ -9,19 +9,8 @@
 /* Pods of the installation: found by their label, asked through the API server's proxy with the
  * user's own rights (pods/proxy in --system-namespace). */
 
-/* Where the extender may run: what its pods and their ServiceAccount are called, and what grants
- * their rights. */
-struct installed_layout {
-    const char *name;
-    const char *rbac;
-};
-enum { INSTALLED_LAYOUTS = 2 };
-extern const struct installed_layout installed_layouts[INSTALLED_LAYOUTS]; /* the usual one first */
-
-/* The extender's pods (a list of the API), and how it runs here; *ret_layout is the usual
- * one when there are none. The caller decrefs; NULL: the codes of lookup_json(). */
-json_t *installed_extenders(const struct common *common, const struct installed_layout **ret_layout,
-                            struct gs_error *err);
+/* The extender's pods (a list of the API). The caller decrefs; NULL: the codes of lookup_json(). */
+json_t *installed_extenders(const struct common *common, struct gs_error *err);
 
 /* What a pod serves there: page is ":PORT/proxy/PATH". */
 int installed_get(const struct common *common, const char *pod, const char *page,
