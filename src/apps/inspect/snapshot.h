@@ -58,7 +58,7 @@ struct snapshot {
     struct snap_node *nodes;
     struct snap_pod *waiting; /* without a node */
     struct snap_pod *bound;
-    bool copies; /* also of bound pods, of which a large cluster has 100,000 */
+    bool copies;    /* also of bound pods, of which a large cluster has 100,000 */
     uint32_t round; /* lists of pods begun */
     struct snap_scheduler schedulers[SCHEDULERS_MAX];
     uint64_t overriding; /* pods that set NVIDIA_VISIBLE_DEVICES themselves, of those listed */
