@@ -63,8 +63,8 @@ class Handler(fake.Handler):
             answer["items"] = EVENTS if "source%3Dgpushare-" in self.path else []
             if self.path.endswith("%3Dp"):
                 status, answer = 403, {"kind": "Status", "code": 403, "message": "no Events"}
-        elif "metadata.name%3D" in self.path and self.server.fails:
-            status, answer = 500, {"kind": "Status", "code": 500, "message": "busy"}
+        elif "/pods/" in self.path:
+            status, answer = (500, {"kind": "Status", "code": 500, "message": "busy"}) if self.server.fails else (200, ALONE)
         elif "/pods" in self.path:
             answer["items"] = [POD, BOUND, ALONE]
         elif self.server.refuses_nodes:
