@@ -78,7 +78,7 @@ function(gs_program name folder)
     target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/apps)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
     gs_link(${name} ${GS_OF_${folder}})
-    target_link_libraries(${name} PRIVATE gs_apps_common)
+    target_link_libraries(${name} PRIVATE gs_common)
 endfunction()
 
 # gs_unit_tests(<layer>): every tests/unit/<layer>/test_*.c becomes a program that links only

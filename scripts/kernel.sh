@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The limiter (src/limit) on a real Linux kernel with the dmem controller, without a GPU: QEMU boots a
+# The limiter (src/lib/limit) on a real Linux kernel with the dmem controller, without a GPU: QEMU boots a
 # small kernel whose only "GPUs" are those of a stand-in driver, and tests/kernel/checks.c as process 1.
 # Works without KVM and without root, once the packages are there. Installs and builds what is missing.
 set -euo pipefail
@@ -48,8 +48,8 @@ EOT
 build_checks() {
     gcc -std=gnu17 -D_GNU_SOURCE -O1 -Wall -Wextra -Wno-unused-parameter \
         -Wno-missing-field-initializers -Werror -static -I"$root/include" -o "$work/checks" \
-        "$kernel_tests"/{check*,host,tree,user}.c "$root"/src/{limit,base}/*.c \
-        "$root/src/model/enforced.c"
+        "$kernel_tests"/{check*,host,tree,user}.c "$root"/src/lib/{limit,base}/*.c \
+        "$root/src/lib/model/enforced.c"
     local -a files=("$work/checks:init" "$work/script:script")
     [[ ! -e $kernel/fakegpu.ko ]] || files+=("$kernel/fakegpu.ko:fakegpu.ko")
     python3 "$kernel_tests/initramfs.py" "$work/initramfs" "${files[@]}"

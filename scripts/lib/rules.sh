@@ -68,12 +68,12 @@ rule_layers() {
 }
 
 # Programs (src/apps) may also use the headers that programs share, and protobuf-c puts its own
-# beside the build; tools/packing reads those of src/core.
+# beside the build; tools/packing reads those of src/lib/core.
 private_header_exists() {
     local dir
     dir=$(dirname "$1")
     [[ -f $dir/$2 || $2 == *.pb-c.h ]] || [[ $dir == src/apps/* && -f src/apps/$2 ]] ||
-        [[ $dir == tools/packing && (-f src/core/$2 || -f src/apps/$2) ]]
+        [[ $dir == tools/packing && (-f src/lib/core/$2 || -f src/apps/$2) ]]
 }
 
 # Foreign headers and the layers where they may appear (docs/architecture.md).
@@ -113,8 +113,8 @@ rule_foreign() {
     done | no_line || return 1
     # decisions are pure; the policies' tables alone are shared by threads
     grep -rnE '#[[:space:]]*include[[:space:]]*<(pthread|sys/|time|unistd|fcntl|signal|poll|errno)' \
-        src/core src/model include/gpushare/core include/gpushare/model |
-        grep -v '^src/core/policy.*<pthread' | sed 's/$/   (core and model do no I\/O and know no time)/' | no_line
+        src/lib/core src/lib/model include/gpushare/core include/gpushare/model |
+        grep -v '^src/lib/core/policy.*<pthread' | sed 's/$/   (core and model do no I\/O and know no time)/' | no_line
 }
 
 libc_has() {

@@ -14,7 +14,7 @@
 #include "gpushare/base/num.h"
 #include "gpushare/codec/pod.h"
 #include "gpushare/codec/watch.h"
-#include "gpushare/service/service.h"
+#include "extender/service/service.h"
 
 enum { GPUS = 8, PODS_PER_NODE = 20, EVENTS = 2000 };
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gpushare/service/service.h"
+#include "extender/service/service.h"
 
 enum { NODES = 1000, GPUS = 8, CALLS = 10 };
 

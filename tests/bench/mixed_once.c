@@ -22,7 +22,7 @@
 #include "gpushare/base/splitmix.h"
 #include "gpushare/codec/pod.h"
 #include "gpushare/codec/watch.h"
-#include "gpushare/service/service.h"
+#include "extender/service/service.h"
 
 enum { NODES = 1000, GPUS = 8, GPU_UNITS = 80, EQUAL_UNITS = 20, PODS_MAX = 20000, TEXT = 1 << 20 };
 

@@ -15,7 +15,7 @@
 #include "gpushare/base/num.h"
 #include "gpushare/base/splitmix.h"
 
-#include "../../src/core/policy_internal.h"
+#include "core/policy_internal.h"
 
 enum { STATES = 1000, CLASSES_MAX = 16 };
 

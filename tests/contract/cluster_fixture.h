@@ -2,7 +2,7 @@
 #ifndef GPUSHARE_TESTS_CLUSTER_FIXTURE_H
 #define GPUSHARE_TESTS_CLUSTER_FIXTURE_H
 
-#include "gpushare/sim/cluster.h"
+#include "sim/apiserver/cluster.h"
 #include "kube_ops_contract.h"
 
 /* The scene-setting half of a fixture, on an embedded cluster; both backends that are made of one

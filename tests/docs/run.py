@@ -106,7 +106,7 @@ def matches(quote, form):
 
 def doctor(_):
     page = read("docs/troubleshooting.md")
-    lines = list(doctor_lines(sources("src/apps/inspect/doctor*.c")))
+    lines = list(doctor_lines(sources("src/inspect/doctor*.c")))
     if len(lines) < 20:
         yield f"only {len(lines)} lines of the doctor were found in the source"
     covered = set()

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../../src/grpc/client.h"
+#include "grpc/client.h"
 #include "fuzz.h"
 
 #define MAX_INPUT 65536

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cut into pieces of any size, the same bytes give the same messages. The first byte is the size.
  */
-#include "../../src/grpc/frame.h"
+#include "grpc/frame.h"
 #include "fuzz.h"
 
 #define CEILING 300

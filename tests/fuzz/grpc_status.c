@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What was decoded is UTF-8 without NUL, and comes back from an encoding unchanged. */
-#include "../../src/grpc/status.h"
+#include "grpc/status.h"
 #include "fuzz.h"
 #include "gpushare/base/utf8.h"
 

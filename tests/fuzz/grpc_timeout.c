@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A timeout that was read is written as one that is not shorter, in milliseconds of eight digits.
  */
-#include "../../src/grpc/timeout.h"
+#include "grpc/timeout.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../src/kube/lines.h"
+#include "kube/lines.h"
 #include "gpushare/base/buf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -13,7 +13,7 @@
 #include "gpushare/codec/node.h"
 #include "gpushare/codec/pod.h"
 #include "gpushare/codec/scan.h"
-#include "gpushare/service/service.h"
+#include "extender/service/service.h"
 #include "service_calls.h"
 
 struct world {

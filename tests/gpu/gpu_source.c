@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_source [LIBRARY [READS]]: the device plugin's source of GPUs (src/nvml) on this machine's
+/* gpu_source [LIBRARY [READS]]: the device plugin's source of GPUs (src/lib/nvml) on this machine's
  * driver: what it sees, which processes hold memory and of which pods they are, whether it hears
  * events, and what a thousand reads (or so many) leave behind. A line each. */
 #include <stdio.h>

@@ -10,7 +10,7 @@
 
 A mistake stands in FOLDER.mut beside this file:
 
-    [undo-frees-no-node] src/service/bind.c
+    [undo-frees-no-node] src/extender/service/bind.c
     The waiting pods of a node are not woken when a bind is undone.
     < gs_store_freed(store, slot);
     > (void)slot;
@@ -47,7 +47,7 @@ TESTS = {
     "grpc": ["grpc_test_", "device_plugin_test_driver"],
     "http": ["http_test_", "hostile_"],
     "kube": ["kube_test_|kube_api_test_", "contract_http"],
-    "limit": ["limit_test_", "apps_device_plugin_test_enforce|device_plugin_"],
+    "limit": ["limit_test_", "device_plugin_test_enforce|device_plugin_"],
     "model": ["model_test_", "core_test_|service_test_|allocate_"],
     "mps": ["apps_(.*_)?mps", "mps$", "device_plugin_|bad_usage"],
     "packing": ["packing_"],

@@ -8,7 +8,7 @@
 /*
  * The ledger once more, slow and obvious: plain arrays, no totals. Everything is worked out from
  * the contract (docs/contract.md, section 1) each time it is asked for. Shares no code with
- * src/core.
+ * src/lib/core.
  */
 enum { M_NODES = 6, M_UIDS = 40, M_GPUS = 8 };
 

@@ -129,7 +129,7 @@ def options(build):
 
 def metrics(pages):
     """What only a driver or a kernel that counts leads to is on no page here: a test has its samples."""
-    found, tested = {}, re.sub(r'"\n +"|\\(?=")', "", read("tests/apps/device_plugin/test_pages.c"))
+    found, tested = {}, re.sub(r'"\n +"|\\(?=")', "", read("tests/unit/device_plugin/test_pages.c"))
     for program in ("extender", "device-plugin"):
         with open(os.path.join(pages, f"{program}.prom"), encoding="utf-8") as text:
             page = text.read()
@@ -158,7 +158,7 @@ def words(comment):
 
 
 def names():
-    header, source = read("include/gpushare/model/names.h"), read("src/model/names.c")
+    header, source = read("include/gpushare/model/names.h"), read("src/lib/model/names.c")
     parts = re.findall(r'\{out\.(\w+), (\w+), "(.)?", "([^"]*)"\}', source)
     built = {field: ("aliyun.com" if how == "domain" else "ALIYUN_COM") + joint + rest
              for field, how, joint, rest in parts}
@@ -177,7 +177,7 @@ def names():
 
 
 def reasons():
-    source, header = read("src/model/reason.c"), read("include/gpushare/model/reason.h")
+    source, header = read("src/lib/model/reason.c"), read("include/gpushare/model/reason.h")
     rows = re.findall(r'\[(GS_\w+)\] =\s*\{"([^"]*)",\s*"(\w+)",\s*(true|false)\}', source)
     known = re.findall(r"^    (GS_(?:FITS|REASON_\w+)),", header, re.M)
     if [row[0] for row in rows] != known:

@@ -9,7 +9,7 @@
 
 #include "rows.h"
 
-#include "gpushare/allocate/allocator.h"
+#include "device_plugin/allocate/allocator.h"
 
 struct rig {
     struct gs_names names;

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../src/limit/host.h"
+#include "limit/host.h"
 #include "gpushare/limit/dmem.h"
 
 /*

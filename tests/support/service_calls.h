@@ -2,7 +2,7 @@
 #ifndef GPUSHARE_TESTS_SERVICE_CALLS_H
 #define GPUSHARE_TESTS_SERVICE_CALLS_H
 
-#include "gpushare/service/service.h"
+#include "extender/service/service.h"
 
 /* All parts of a tick but the term's, one after the other, in one thread. */
 static inline void service_tick(struct gs_service *service)

@@ -11,7 +11,7 @@
 
 #include "gpushare/codec/node.h"
 #include "gpushare/codec/pod.h"
-#include "gpushare/service/service.h"
+#include "extender/service/service.h"
 #include "rows.h"
 #include "service_calls.h"
 

@@ -6,7 +6,7 @@
 #include "gpushare/base/error.h"
 #include "gpushare/model/names.h"
 #include "gpushare/port/kube.h"
-#include "gpushare/sim/cluster.h"
+#include "sim/apiserver/cluster.h"
 
 /*
  * The cluster port of include/gpushare/port/kube.h on a cluster in memory: the same results and

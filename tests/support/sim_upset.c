@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "../../src/sim/store.h"
+#include "sim/apiserver/store.h"
 
 void gs_sim_cluster_compact(struct gs_sim_cluster *cluster)
 {

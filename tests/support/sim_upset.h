@@ -2,7 +2,7 @@
 #ifndef GPUSHARE_SUPPORT_SIM_UPSET_H
 #define GPUSHARE_SUPPORT_SIM_UPSET_H
 
-#include "gpushare/sim/cluster.h"
+#include "sim/apiserver/cluster.h"
 
 /* What happens to an API server now and then, done to the simulator's storage. */
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "policy_internal.h" /* of src/core */
+#include "policy_internal.h" /* of src/lib/core */
 
 /*
  * Fragmentation gradient descent: Weng, Yang, Yu, et al., "Beware of Fragmentation: Scheduling

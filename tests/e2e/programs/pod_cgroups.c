@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pod_cgroups MOUNT   says what src/limit sees of a kubelet's pods, until it is killed:
+ * pod_cgroups MOUNT   says what src/lib/limit sees of a kubelet's pods, until it is killed:
  *
  *   told burstable UID 0 processes     its cgroup appeared; so many are in it, or below
  *   first burstable UID 512.3 ms       that long after it was told, the first process was in it

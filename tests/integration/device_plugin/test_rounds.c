@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../../src/grpc/client.h"
-#include "../../../src/grpc/server.h"
+#include "grpc/client.h"
+#include "grpc/server.h"
 #include "gpushare/base/buf.h"
 #include "gpushare/base/num.h"
 #include "gpushare/kube/client.h"

@@ -4,7 +4,7 @@
 
     run.py BUILD
 
-Each cluster of tests/apps/inspect/clusters is a v1.List. Served by gpushare-sim, read by --from-file, and
+Each cluster of tests/unit/inspect/clusters is a v1.List. Served by gpushare-sim, read by --from-file, and
 both again from a snapshot of it, the commands print the same. Broken files are an error that names the file.
 """
 
@@ -20,7 +20,7 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-CLUSTERS = [path for path in sorted(glob.glob(os.path.join(ROOT, "tests/apps/inspect/clusters/*.json")))
+CLUSTERS = [path for path in sorted(glob.glob(os.path.join(ROOT, "tests/unit/inspect/clusters/*.json")))
             if not path.endswith("/nothing.json")]  # without a node or a pod, which is an error
 COMMANDS = [["-o", "json"], ["-d"], ["map"], ["-o", "wide"], ["pods"], ["why", "-o", "json"],
             ["what-if", "--gpu-mem", "3x4,6"], ["defrag"]]

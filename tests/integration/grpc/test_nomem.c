@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "h2_peer.h"
 
-#include "../../../src/grpc/server.h"
+#include "grpc/server.h"
 #include "alloc_fail.h"
 #include "gpushare/grpc/kubelet_link.h"
 

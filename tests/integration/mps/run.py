@@ -292,7 +292,7 @@ def killed_it_leaves_no_daemon(node):
     until("no daemon lives", lambda: not any(alive(pid) for pid in pids))
 
 
-# When a daemon is stopped and started, its logs and what is left in its folder: tests/apps/mps.
+# When a daemon is stopped and started, its logs and what is left in its folder: tests/unit/mps.
 CASES = (each_gpu_has_a_daemon_of_its_own, one_that_dies_is_started_again_and_no_other,
          one_that_hangs_without_clients_is_started_again, who_silences_a_daemon_ends_no_client,
          one_that_failed_is_recycled_when_its_clients_have_gone,

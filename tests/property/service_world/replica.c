@@ -10,8 +10,8 @@
 #include "gpushare/codec/node.h"
 #include "gpushare/codec/pod.h"
 
-#include "../../../src/core/policy_internal.h"
-#include "../../../src/service/service_internal.h"
+#include "core/policy_internal.h"
+#include "extender/service/service_internal.h"
 #include "../../support/service_calls.h"
 
 enum { LATE_MAX_S = 60 };

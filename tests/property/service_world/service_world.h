@@ -2,7 +2,7 @@
 #ifndef GPUSHARE_PROPERTY_SERVICE_WORLD_H
 #define GPUSHARE_PROPERTY_SERVICE_WORLD_H
 
-#include "gpushare/service/service.h"
+#include "extender/service/service.h"
 
 /*
  * A cluster in one thread: an API server with its history, one or two replicas of the service that

@@ -3,7 +3,7 @@
 #define GPUSHARE_SUPPORT_SPOIL_H
 
 #include "faults.h"
-#include "gpushare/sim/api.h"
+#include "sim/apiserver/api.h"
 
 /* Where a fault plan touches replies and watch lines. *ret_cut: the connection is to break after
  * these bytes of the body. */

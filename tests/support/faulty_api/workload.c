@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../../src/sim/store.h"
+#include "sim/apiserver/store.h"
 #include "gpushare/base/buf.h"
 #include "gpushare/base/num.h"
 #include "gpushare/codec/inventory.h"

@@ -8,7 +8,7 @@
 #include "gpushare/base/error.h"
 #include "gpushare/base/slice.h"
 #include "gpushare/model/names.h"
-#include "gpushare/sim/cluster.h"
+#include "sim/apiserver/cluster.h"
 
 /*
  * A large cluster out of thin air, the same for the same numbers: for benchmarks and limits.

@@ -2,7 +2,7 @@
 #include "fgd.h"
 #include "policy_rig.h"
 
-#include "../../src/core/policy_internal.h"
+#include "core/policy_internal.h"
 
 enum { KINDS = 5 };
 

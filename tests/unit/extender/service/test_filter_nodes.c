@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Filter with Node objects: kube-scheduler without nodeCacheCapable, and Cluster Autoscaler, which
+ * asks about nodes that do not exist. */
+#include "rows.h"
+
+#include "service_rig.h"
+
+#include "extender/service/service_internal.h"
+
+static struct rig rig;
+
+static int setup(void **state)
+{
+    rig_start(&rig);
+    rig_lists(&rig);
+    rig_node(&rig, "n1", "16");
+    rig_pod(&rig, "q", "uq", 10, "n1", "0", "Running");
+    service_tick(rig.service);
+    *state = &rig;
+    return 0;
+}
+
+#define CAPACITY(mem, count)                                                                       \
+    "'status':{'capacity':{'cpu':'8','aliyun.com/gpu-mem':'" mem                                   \
+    "','aliyun.com/gpu-count':'" count "'}}"
+#define SIZED(name, mem, count) "{'metadata':{'name':'" name "'}," CAPACITY(mem, count) "}"
+#define INVENTORY(gpus)                                                                            \
+    "'annotations':{'aliyun.com/gpu-inventory':'{\\'v\\':1,\\'unit\\':\\'GiB\\',\\'gpus\\':[" gpus \
+    "]}'}"
+#define GPU(idx, mem, rest) "{\\'idx\\':" idx ",\\'mem\\':" mem rest "}"
+#define A100                                                                                       \
+    ",\\'model\\':\\'A100\\',\\'uuid\\':\\'GPU-1\\',\\'healthy\\':true,\\'schedulable\\':true"
+#define SICK ",\\'healthy\\':false,\\'schedulable\\':true"
+#define LISTED(name, gpus)                                                                         \
+    "{'metadata':{'name':'" name "'," INVENTORY(gpus) "}," CAPACITY("1", "1") "}"
+
+/* A pod's annotations and units; the nodes asked about; those that must come back, and the reason
+ * that must be among the others. */
+static const struct {
+    const char *row;
+    const char *annotations;
+    unsigned units;
+    const char *nodes;
+    const char *kept;
+    const char *reason;
+} rows[] = {
+    {"capacity divided by count", "", 16, SIZED("new", "32", "2"), SIZED("new", "32", "2"), ""},
+    {"larger than each", "", 17, SIZED("new", "32", "2"), "",
+     "no GPU large enough for the request"},
+    {"no count: no GPUs", "", 1, "{'metadata':{'name':'new'},'status':{'capacity':{'cpu':'8'}}}",
+     "", "no shareable GPU memory"},
+    {"the inventory wins over the capacity", "", 24, LISTED("new", GPU("0", "24", A100)),
+     LISTED("new", GPU("0", "24", A100)), ""},
+    {"unhealthy in the inventory", "", 8, LISTED("new", GPU("0", "24", SICK)), "",
+     "unhealthy or cordoned"},
+    {"a broken inventory", "", 8,
+     "{'metadata':{'name':'new','annotations':{'aliyun.com/gpu-inventory':'{'}}," CAPACITY("16",
+                                                                                           "1") "}",
+     "{'metadata':{'name':'new','annotations':{'aliyun.com/gpu-inventory':'{'}}," CAPACITY("16",
+                                                                                           "1") "}",
+     ""},
+    {"model of the inventory", "'aliyun.com/gpu-model':'a100'", 8,
+     LISTED("new", GPU("0", "24", A100)) "," SIZED("plain", "16", "1"),
+     LISTED("new", GPU("0", "24", A100)), "no GPU of the requested model"},
+    {"two GPUs", "'aliyun.com/gpu-count':'2'", 32,
+     SIZED("one", "32", "1") "," SIZED("two", "32", "2"), SIZED("two", "32", "2"),
+     "too few GPUs large enough"},
+    {"several, in their order", "", 8,
+     SIZED("b", "16", "1") "," SIZED("small", "4", "1") "," SIZED("a", "8", "1"),
+     SIZED("b", "16", "1") "," SIZED("a", "8", "1"), "no GPU large enough"},
+    {"a node that exists counts what is used there", "", 7, SIZED("n1", "16", "1"), "",
+     "insufficient free GPU memory"},
+    {"and has the size of the object", "", 7, SIZED("n1", "20", "1"), SIZED("n1", "20", "1"), ""},
+    {"fields that mean nothing here come back", "", 1,
+     "{'metadata':{'name':'x','labels':{'a':'b'},'uid':'1'},'spec':{'taints':[{'key':'k'}]}"
+     "," CAPACITY("16", "1") "}",
+     "{'metadata':{'name':'x','labels':{'a':'b'},'uid':'1'},'spec':{'taints':[{'key':'k'}]}"
+     "," CAPACITY("16", "1") "}",
+     ""},
+    {"no nodes", "", 1, "", "", ""},
+    {"a pod without GPU memory", "", 0, "{'metadata':{'name':'cpu'}}",
+     "{'metadata':{'name':'cpu'}}", ""},
+};
+
+static char *filter(unsigned units, const char *annotations, const char *nodes)
+{
+    char body[8192];
+    snprintf(body, sizeof(body),
+             "{'Pod':{'metadata':{'name':'p','namespace':'default','uid':'up','annotations':{%s}},"
+             "'spec':{'containers':[{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':'%u'}}}"
+             "]},'status':{'phase':'Pending'}},'Nodes':{'items':[%s]},'NodeNames':null}",
+             annotations, units, nodes);
+    rig_quote(body);
+    return rig_ask(&rig, gs_service_filter, body);
+}
+
+/* The inspect answer: all that the ledger shows to the outside. *Caller frees.* */
+static char *everything(void)
+{
+    struct gs_buf answer = GS_BUF(1 << 20);
+    struct gs_error err = {0};
+    assert_int_equal(gs_service_inspect(rig.service, NULL, &answer, &err), 0);
+    return gs_buf_steal(&answer);
+}
+
+static void nodes_are_judged_as_given_and_echoed(void **state)
+{
+    char *before = everything();
+    GS_FOR_EACH_ROW (r, rows) {
+        char kept[4096];
+        snprintf(kept, sizeof(kept), "\"items\":[%s]", r->kept);
+        rig_quote(kept);
+        char *answer = filter(r->units, r->annotations, r->nodes);
+        if (!strstr(answer, kept) || !strstr(answer, r->reason))
+            fail_msg("%s: %s and \"%s\" expected in %s", r->row, kept, r->reason, answer);
+        free(answer);
+    }
+    char *after = everything();
+    assert_string_equal(after, before);
+    assert_int_equal(rig.binds + rig.gets + rig.patches, 0);
+    free(before);
+    free(after);
+}
+
+/* What any of them would keep: the ledger and the promises in it, all promises, and the metrics but
+ * the count and time of filter's own answers. *Caller frees.* */
+static char *all_that_is_kept(void)
+{
+    struct gs_buf text = GS_BUF(1 << 20), metrics = GS_BUF(1 << 20);
+    struct gs_error err = {0};
+    assert_int_equal(gs_service_inspect(rig.service, NULL, &text, &err), 0);
+    assert_int_equal(gs_service_reservations(rig.service, &text, &err), 0);
+    gs_service_metrics(rig.service, &metrics);
+    for (char *line = strtok(metrics.data, "\n"); line; line = strtok(NULL, "\n")) {
+        if (!strstr(line, "{verb=\"filter\""))
+            gs_buf_printf(&text, "\n%s", line);
+    }
+    gs_buf_release(&metrics);
+    assert_false(gs_buf_failed(&text));
+    return gs_buf_steal(&text);
+}
+
+/* As Cluster Autoscaler simulates: a pod that nobody waits for, of each kind that is remembered
+ * when it does (a member of a group, one of a scheduler that never asked, one with a nominated
+ * node). */
+#define GROUPED "'labels':{'scheduling.x-k8s.io/pod-group':'g'},"
+static const struct {
+    const char *row;
+    const char *metadata, *spec, *status;
+    const char *nodes;
+    bool fits;
+} simulated[] = {
+    {"fits", "", "", "", SIZED("new", "32", "2"), true},
+    {"fits none", "", "", "", SIZED("new", "4", "1"), false},
+    {"of two groups one would do", "", "", "", SIZED("s", "4", "1") "," SIZED("l", "8", "1"), true},
+    {"a member fits", GROUPED, "", "", SIZED("new", "32", "2"), true},
+    {"a member fits none", GROUPED, "", "", SIZED("new", "4", "1"), false},
+    {"of a scheduler that never asked", "", "'schedulerName':'stranger',", "",
+     SIZED("new", "32", "2"), true},
+    {"nominated there", "", "'priority':9,", ",'nominatedNodeName':'new'", SIZED("new", "8", "1"),
+     true},
+    {"beside a node that stands and is full", "", "", "",
+     SIZED("n1", "16", "1") "," SIZED("new", "4", "1"), false},
+};
+
+static void nothing_is_left_of_a_simulation(void **state)
+{
+    char body[8192];
+    GS_FOR_EACH_ROW (r, simulated) {
+        char *before = all_that_is_kept();
+        struct gs_buf answer = GS_BUF(1 << 20);
+        struct gs_error err = {0};
+        snprintf(body, sizeof(body),
+                 "{'Pod':{'metadata':{%s'name':'p','namespace':'default','uid':'up'},'spec':{%s"
+                 "'containers':[{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':'8'}}}]},"
+                 "'status':{'phase':'Pending'%s}},'Nodes':{'items':[%s]},'NodeNames':null}",
+                 r->metadata, r->spec, r->status, r->nodes);
+        rig_quote(body);
+        if (gs_service_try_filter(rig.service, false, body, strlen(body), &answer, &err) !=
+            GS_FILTERED)
+            fail_msg("%s: %s", r->row, err.msg);
+        if (!strstr(answer.data, "\"items\":[]") != r->fits)
+            fail_msg("%s: %s", r->row, answer.data);
+        gs_buf_release(&answer);
+        char *after = all_that_is_kept();
+        if (strcmp(after, before) != 0)
+            fail_msg("%s: before\n%s\nafter\n%s", r->row, before, after);
+        free(before);
+        free(after);
+    }
+    rig_pod_gone(&rig, "q", "uq"); /* memory comes free: nobody is told */
+    for (int i = 0; i < 20; i++)
+        rig_tick(&rig, GS_NS_PER_S);
+    assert_int_equal(rig.binds + rig.gets + rig.patches + rig.events, 0);
+}
+
+/* Nobody who never asked by name is woken or nominated: a simulation says nothing of it. */
+static void a_simulation_is_no_scheduler_that_asked(void **state)
+{
+    struct gs_service *service = rig.service;
+    free(filter(8, "", SIZED("new", "32", "2")));
+    assert_false(atomic_load(&service->schedulers.asked[0]));
+    free(filter(8, "", SIZED("n1", "16", "1")));
+    assert_true(atomic_load(&service->schedulers.asked[0]));
+}
+
+static void no_refusal_by_a_hypothetical_node_is_remembered(void **state)
+{
+    rig_pod(&rig, "p", "up", 8, NULL, NULL, "Pending");
+    free(filter(8, "", SIZED("new", "4", "1") "," SIZED("n1", "16", "1")));
+    rig_pod_gone(&rig, "q", "uq");
+    rig_tick(&rig, GS_NS_PER_S);
+    assert_int_equal(rig.patches, 0);
+}
+
+static void a_refusal_by_nodes_that_exist_is(void **state)
+{
+    rig_pod(&rig, "p", "up", 8, NULL, NULL, "Pending");
+    free(filter(8, "", SIZED("n1", "16", "1")));
+    rig_pod_gone(&rig, "q", "uq");
+    rig_tick(&rig, GS_NS_PER_S);
+    assert_int_equal(rig.patches, 1);
+}
+
+static void nominated_pods_hold_their_place_here_too(void **state)
+{
+    char json[] = "{'metadata':{'name':'v','namespace':'default','uid':'uv'},'spec':{'priority':9,"
+                  "'containers':[{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':'6'}}}]},"
+                  "'status':{'phase':'Pending','nominatedNodeName':'n1'}}";
+    rig_quote(json);
+    rig_feed(&rig, json, false);
+    rig_expect(filter(2, "", SIZED("n1", "16", "1")), "reserved for a nominated pod");
+    rig_expect(filter(2, "", SIZED("new", "16", "1")), "\"FailedNodes\":{}");
+}
+
+/* Its place is full, of the reservation of its own: the node passes, and no other does. */
+static void a_pod_whose_bind_is_open_may_only_go_where_it_was_sent(void **state)
+{
+    char json[2048], body[4096];
+    rig_node(&rig, "n2", "16");
+    rig_pod(&rig, "p", "up", 6, NULL, NULL, "Pending");
+    rig.bind_code = GS_ETIMEOUT;
+    rig.get_json = rig_pod_json(&rig, json, sizeof(json), "p", "up", 6, NULL, NULL, "Pending");
+    rig_expect(rig_try_bind(&rig, "p", "up", "n1"), "unresolved bind");
+    char *answer = filter(6, "", SIZED("n2", "16", "1") "," SIZED("n1", "16", "1"));
+    snprintf(body, sizeof(body), "'items':[%s]", SIZED("n1", "16", "1"));
+    rig_quote(body);
+    assert_non_null(strstr(answer, body));
+    assert_non_null(strstr(answer, "\"n2\":\"unresolved bind: waiting for the outcome"));
+    free(answer);
+    rig_expect(rig_filter(&rig, json, "\"n2\",\"n1\""), "\"NodeNames\":[\"n1\"]");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(nodes_are_judged_as_given_and_echoed),
+        T(nothing_is_left_of_a_simulation),
+        T(a_simulation_is_no_scheduler_that_asked),
+        T(no_refusal_by_a_hypothetical_node_is_remembered),
+        T(a_refusal_by_nodes_that_exist_is),
+        T(nominated_pods_hold_their_place_here_too),
+        T(a_pod_whose_bind_is_open_may_only_go_where_it_was_sent),
+    };
+    return GS_RUN(tests);
+}

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is woken first, and who is not. */
+#include "extender/service/service_internal.h"
+#include "rows.h"
+#include "service_rig.h"
+
+static struct rig rig;
+
+/* In the order in which they were woken: "ns/name ". */
+static char woken[1 << 16];
+
+static void note_wake(struct rig *r, const struct gs_meta_patch *patch)
+{
+    size_t len = strlen(woken);
+    snprintf(woken + len, sizeof(woken) - len, "%s/%s ", patch->ns, patch->name);
+}
+
+static int setup(void **state)
+{
+    rig_start_as(&rig, (struct gs_service_config){.reconcile_ns = INT64_MAX / 2});
+    rig_lists(&rig);
+    rig_node(&rig, "n1", "16");
+    rig_pod(&rig, "old", "u0", 16, "n1", "0", "Running");
+    service_tick(rig.service);
+    rig.during_patch = note_wake;
+    woken[0] = '\0';
+    *state = &rig;
+    return 0;
+}
+
+struct waiting {
+    const char *ns, *name;
+    int priority;
+    const char *spec;
+    unsigned units;
+};
+
+static const char *pod_json(const struct waiting *pod)
+{
+    static char json[1024];
+    snprintf(json, sizeof(json),
+             "{'metadata':{'name':'%s','namespace':'%s','uid':'%s/%s','resourceVersion':'%llu'},"
+             "'spec':{'priority':%d,%s'containers':[{'name':'c','resources':{'limits':{"
+             "'aliyun.com/gpu-mem':'%u'}}}]},'status':{'phase':'Pending'}}",
+             pod->name, pod->ns, pod->ns, pod->name, (unsigned long long)++rig.revision,
+             pod->priority, pod->spec ? pod->spec : "", pod->units ? pod->units : 1);
+    rig_quote(json);
+    return json;
+}
+
+/* It is shown, and refused on n1. */
+static void refuse(const struct waiting *pod)
+{
+    rig_feed(&rig, pod_json(pod), false);
+    rig_expect(rig_filter(&rig, pod_json(pod), "\"n1\""), "\"NodeNames\":[]");
+}
+
+static void tick(int times)
+{
+    for (int i = 0; i < times; i++)
+        rig_tick(&rig, GS_NS_PER_S / 10);
+}
+
+static void the_highest_priority_and_every_namespace_have_their_turn(void **state)
+{
+    char name[8], namespaces[5] = "";
+    for (int i = 0; i < 16; i++) {
+        const char ns[] = {(char)('a' + i / 4), '\0'};
+        snprintf(name, sizeof(name), "p%d", i % 4);
+        refuse(&(struct waiting){ns, name, 0});
+    }
+    refuse(&(struct waiting){"z", "p0", 9});
+    refuse(&(struct waiting){"z", "p1", 9});
+    tick(4);
+    rig_pod_gone(&rig, "old", "u0");
+    tick(1);
+    assert_int_equal(rig.patches, 5);
+    tick(1);
+    assert_int_equal(rig.patches, 10);
+    /* "z/p1 z/p0 …"; the fifth of each tick is whoever was woken least */
+    assert_true(woken[0] == 'z' && woken[5] == 'z');
+    const int turns[] = {2, 3, 5, 6};
+    for (int i = 0; i < 4; i++) {
+        char ns = woken[turns[i] * 5];
+        assert_in_range(ns, 'a', 'd');
+        assert_null(strchr(namespaces, ns));
+        namespaces[i] = ns;
+    }
+}
+
+/* As behind a webhook that does not answer: meanwhile other threads go on. */
+static bool hangs;
+
+static void hang(struct rig *r, const struct gs_meta_patch *patch)
+{
+    note_wake(r, patch);
+    assert_int_equal(patch->deadline_ns, r->now_ns + 2 * GS_NS_PER_S);
+    if (strcmp(patch->ns, "slow") != 0)
+        return;
+    assert_false(hangs); /* one of a namespace */
+    hangs = true;
+    for (int i = 0; i < 20; i++)
+        rig_tick(r, GS_NS_PER_S / 10);
+    hangs = false;
+}
+
+static void a_namespace_whose_patches_hang_holds_up_only_itself(void **state)
+{
+    char name[8];
+    rig.during_patch = hang;
+    for (int i = 0; i < 40; i++) {
+        snprintf(name, sizeof(name), "p%d", i);
+        refuse(&(struct waiting){"slow", name, 9});
+    }
+    refuse(&(struct waiting){"a", "p0", 0});
+    tick(4);
+    rig_pod_gone(&rig, "old", "u0");
+    tick(1);
+    assert_non_null(strstr(woken, "a/p0 "));
+}
+
+static unsigned depth, deepest;
+
+static void last(struct gs_service *service, const char *uid)
+{
+    rig.now_ns += GS_NS_PER_S;
+}
+
+static void last_meanwhile(struct gs_service *service, const char *uid)
+{
+    deepest = ++depth > deepest ? depth : deepest;
+    gs_patches_tick(service); /* of another thread */
+    last(service, uid);
+    depth--;
+}
+
+static void slow_patches_leave_threads_free(void **state)
+{
+    for (int round = 0; round < 2; round++) {
+        for (uint64_t ns = 0; ns < 2 * GS_PATCH_THREADS; ns++)
+            gs_patches_add(&rig.service->patches, GS_PATCH_REQUEUE, ns, "u",
+                           round ? last_meanwhile : last);
+        for (int i = 0; i < 2 * GS_PATCH_THREADS; i++)
+            gs_patches_tick(rig.service);
+    }
+    assert_int_equal(deepest, GS_PATCH_THREADS * 3 / 4);
+}
+
+static void who_was_woken_least_goes_first(void **state)
+{
+    char name[8];
+    for (int i = 0; i < 20; i++) {
+        snprintf(name, sizeof(name), "p%d", i);
+        refuse(&(struct waiting){"a", name, 0});
+    }
+    rig_pod_gone(&rig, "old", "u0");
+    tick(100); /* all were, some three times */
+    rig_pod(&rig, "again", "u9", 16, "n1", "0", "Running");
+    refuse(&(struct waiting){"a", "late", 0});
+    tick(10);
+    rig_pod_gone(&rig, "again", "u9");
+    woken[0] = '\0';
+    tick(1);
+    assert_memory_equal(woken, "a/late", 6);
+}
+
+/* The crowd fits by GPU on n2, and is refused by other filters for ever. */
+static void crowd(unsigned count, int priority, const char *ns)
+{
+    char name[16];
+    rig_node(&rig, "n2", "4");
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(name, sizeof(name), "c%u", i);
+        refuse(&(struct waiting){ns, name, priority});
+    }
+    rig_pod(&rig, "x", "ux", 4, "n2", "0", "Running");
+    rig_pod_gone(&rig, "x", "ux");
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { CROWD = 1000 }; /* some hundred times slower */
+#else
+enum { CROWD = 10000 };
+#endif
+
+/* Some 8 s: the waker takes breath. */
+static void whose_memory_came_free_is_woken_beside_ten_thousand_others(void **state)
+{
+    static const struct {
+        const char *row;
+        int priority;
+        const char *ns;
+        int warm_ticks;
+    } rows[] = {
+        {"woken all of them", 0, "a", 2100},
+        {"just begun", 0, "a", 20},
+        {"another namespace's", 0, "b", 20},
+        {"of higher priority", 9, "b", 20},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        rig_stop(&rig);
+        setup(state);
+        crowd(CROWD, r->priority, r->ns);
+        tick(r->warm_ticks);
+        refuse(&(struct waiting){"a", "honest", 0, NULL, 16});
+        tick(10);
+        rig_pod_gone(&rig, "old", "u0");
+        woken[0] = '\0';
+        tick(20);
+        row_true(r->row, strstr(woken, "a/honest ") != NULL);
+    }
+}
+
+/* The crowd is offered what came free as well, and nothing comes of it: each offer of a small place
+ * is in the way of who wants all of it. */
+static void what_came_free_is_not_kept_by_offers_to_a_crowd(void **state)
+{
+    static const struct {
+        const char *row;
+        int warm_ticks;
+    } rows[] = {{"its first offers stand", 20}, {"it was offered much", 100}};
+    GS_FOR_EACH_ROW (r, rows) {
+        char name[16];
+        rig_stop(&rig);
+        rig_start_as(&rig,
+                     (struct gs_service_config){.nominates = true, .reconcile_ns = INT64_MAX / 2});
+        rig_lists(&rig);
+        rig_node(&rig, "n1", "16");
+        rig_node(&rig, "n2", "16");
+        rig_node(&rig, "n3", "16");
+        rig_pod(&rig, "old", "u0", 16, "n1", "0", "Running");
+        service_tick(rig.service);
+        for (unsigned i = 0; i < CROWD; i++) {
+            snprintf(name, sizeof(name), "c%u", i);
+            refuse(&(struct waiting){"b", name, 0});
+        }
+        tick(r->warm_ticks);
+        rig_pod(&rig, "all", "u1", 16, "n2", "0", "Running");
+        rig_pod(&rig, "half", "u2", 8, "n3", "0", "Running");
+        refuse(&(struct waiting){"a", "honest", 0, NULL, 16});
+        tick(50);
+        rig_pod_gone(&rig, "all", "u1");
+        rig.during_patch = note_wake;
+        woken[0] = '\0';
+        tick(20);
+        row_true(r->row, strstr(woken, "a/honest ") != NULL);
+    }
+}
+
+/* A thousand pods of "a" with 60 rules each, which no node fulfils. */
+static void crowd_with_rules(void (*bring)(const struct waiting *pod))
+{
+    static const char spec[] =
+        "'nodeSelector':{'k':''},'tolerations':[{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'"
+        "key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'"
+        "a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'"
+        "key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'"
+        "a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'"
+        "key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'"
+        "a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'"
+        "key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'"
+        "a'},{'key':'a'},{'key':'a'},{'key':'a'}],";
+    char name[16];
+    for (unsigned i = 0; i < 1000; i++) {
+        snprintf(name, sizeof(name), "c%u", i);
+        bring(&(struct waiting){"a", name, 0, spec, 1});
+    }
+    bring(&(struct waiting){"a", "end", 0});
+    bring(&(struct waiting){"b", "p", 0, NULL, 16});
+    for (unsigned i = 0; i < 20; i++) {
+        snprintf(name, sizeof(name), "g%u", i);
+        rig_node(&rig, name, "4");
+    }
+}
+
+static void show(const struct waiting *pod)
+{
+    rig_feed(&rig, pod_json(pod), false);
+}
+
+static void a_crowd_with_rules_is_searched_for_in_turns(void **state)
+{
+    rig_stop(&rig);
+    rig_start(&rig);
+    rig_lists(&rig);
+    crowd_with_rules(show);
+    rig.during_patch = note_wake;
+    tick(100);
+    assert_non_null(strstr(woken, "a/end "));
+}
+
+/* It is compared with nodes that gain again and again. */
+static void a_crowd_with_rules_holds_up_only_itself(void **state)
+{
+    char name[16], uid[16];
+    crowd_with_rules(refuse);
+    rig_pod_gone(&rig, "old", "u0");
+    tick(4); /* refused just now, it is not woken in the first ones */
+    assert_string_equal(woken, "b/p ");
+    for (unsigned i = 0; i < 600; i++) {
+        snprintf(name, sizeof(name), "g%u", i % 20);
+        snprintf(uid, sizeof(uid), "x%u", i);
+        rig_pod(&rig, uid, uid, 4, name, "0", "Running");
+        rig_pod_gone(&rig, uid, uid);
+        if (i % 20 == 0)
+            tick(1);
+    }
+    assert_non_null(strstr(woken, "a/end "));
+}
+
+/* The work of a tick is bounded: who stands at the end of a long line is not seen in the first. */
+static void a_tick_looks_at_some_thousands(void **state)
+{
+    char name[16];
+    for (unsigned i = 0; i < 9000; i++) {
+        snprintf(name, sizeof(name), "c%u", i);
+        refuse(&(struct waiting){"a", name, 0});
+    }
+    refuse(&(struct waiting){"z", "last", 9});
+    tick(10); /* the pass that was under way is over */
+    rig_pod_gone(&rig, "old", "u0");
+    tick(1);
+    assert_null(strstr(woken, "z/last"));
+    tick(3);
+    assert_non_null(strstr(woken, "z/last"));
+}
+
+static void node_json(const char *text)
+{
+    char json[2048];
+    struct gs_node node = {0};
+    struct gs_error err = {0};
+    snprintf(json, sizeof(json), "%s", text);
+    rig_quote(json);
+    if (gs_codec_node(&rig.names, gs_slice_of(json), &node, &err) < 0)
+        fail_msg("%s", err.msg);
+    assert_int_equal(rig.sink.node(rig.sink.ctx, &node), 0);
+    gs_node_release(&node);
+}
+
+#define SIZE(count)                                                                                \
+    "'status':{'capacity':{'aliyun.com/gpu-mem':'32','aliyun.com/gpu-count':'" count "'},"         \
+    "'allocatable':{'cpu':'64'}}}"
+#define INVENTORY(uuid, model) INVENTORY_OF(uuid, model, "true")
+#define INVENTORY_OF(uuid, model, healthy)                                                         \
+    "{'metadata':{'name':'n2','annotations':{'aliyun.com/gpu-inventory':'{\\'v\\':1,"              \
+    "\\'unit\\':\\'GiB\\',\\'gpus\\':[{\\'idx\\':0,\\'uuid\\':\\'" uuid                            \
+    "\\',\\'mem\\':32,\\'model\\':\\'" model "\\',\\'healthy\\':" healthy                          \
+    ",\\'schedulable\\':true}]}'}},"
+
+static void a_node_that_changes_wakes_though_its_memory_did_not_grow(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *meta; /* of the pod */
+        const char *before, *after;
+    } rows[] = {
+        {"its inventory comes after its capacity", "'annotations':{'aliyun.com/gpu-model':'A100'}",
+         "{'metadata':{'name':'n2'}," SIZE("1"), INVENTORY("GPU-1", "NVIDIA A100") SIZE("1")},
+        {"another GPU", "'annotations':{'aliyun.com/gpu-uuid':'GPU-2'}",
+         INVENTORY("GPU-1", "NVIDIA A100") SIZE("1"), INVENTORY("GPU-2", "NVIDIA A100") SIZE("1")},
+        {"its GPU is healthy again", "'labels':{}",
+         INVENTORY_OF("GPU-1", "NVIDIA A100", "false") SIZE("1"),
+         INVENTORY("GPU-1", "NVIDIA A100") SIZE("1")},
+        {"its count comes after its memory", "'labels':{'aliyun.com/gpu-count':'2'}",
+         "{'metadata':{'name':'n2'}," SIZE("1"), "{'metadata':{'name':'n2'}," SIZE("2")},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        char json[2048];
+        rig_stop(&rig);
+        rig_start(&rig);
+        rig_lists(&rig);
+        node_json(r->before);
+        snprintf(
+            json, sizeof(json),
+            "{'metadata':{'name':'p','namespace':'default','uid':'up',%s},'spec':{'containers':["
+            "{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':'16'}}}]},'status':{'phase':"
+            "'Pending'}}",
+            r->meta);
+        rig_quote(json);
+        rig_feed(&rig, json, false);
+        rig_tick(&rig, GS_NS_PER_S);
+        rig_expect(rig_filter(&rig, json, "\"n2\""), "\"NodeNames\":[]");
+        for (int s = 0; s < 3; s++) {
+            node_json(r->before); /* a heartbeat */
+            rig_tick(&rig, GS_NS_PER_S);
+        }
+        if (rig.patches)
+            fail_msg("%s: %d wakes by nothing", r->row, rig.patches);
+        node_json(r->after);
+        rig_tick(&rig, GS_NS_PER_S);
+        rig_tick(&rig, GS_NS_PER_S);
+        if (rig.patches < 1)
+            fail_msg("%s: not woken", r->row);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(a_node_that_changes_wakes_though_its_memory_did_not_grow),
+        T(the_highest_priority_and_every_namespace_have_their_turn),
+        T(a_namespace_whose_patches_hang_holds_up_only_itself),
+        T(slow_patches_leave_threads_free),
+        T(who_was_woken_least_goes_first),
+        T(whose_memory_came_free_is_woken_beside_ten_thousand_others),
+        T(what_came_free_is_not_kept_by_offers_to_a_crowd),
+        T(a_crowd_with_rules_is_searched_for_in_turns),
+        T(a_crowd_with_rules_holds_up_only_itself),
+        T(a_tick_looks_at_some_thousands),
+    };
+    return GS_RUN(tests);
+}

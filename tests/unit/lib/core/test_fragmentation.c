@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy_rig.h"
+
+#include "gpushare/core/fragmentation.h"
+#include "ledgers.h"
+
+#include "core/policy_internal.h"
+
+/* Half of the pods want 8 units, half 16, all of them 2000 CPU. */
+static const struct test_pods pods[] = {{50, 8, 1, 2000, NULL}, {50, 16, 1, 2000, NULL}, {0}};
+
+static void free_memory_that_nobody_can_use_is_stranded(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *gpus;
+        int64_t cpu_milli;
+        uint64_t free, stranded;
+        uint32_t largest;
+    } rows[] = {
+        {"all of use", "16 16:8", 8000, 24, 0, 16},
+        {"leftovers", "16:9 16:15 16:10", 8000, 7 + 1 + 6, 14, 7},
+        {"a leftover beside a whole GPU", "16 16:9", 8000, 23, 7, 16},
+        {"no CPU left", "16 16", 1000, 32, 32, 16},
+        {"a full node", "16:16", 8000, 0, 0, 0},
+        {"a GPU that is not usable", "16x 16:8", 8000, 8, 0, 8},
+        {"no GPU", "", 8000, 0, 0, 0},
+        {"an overfull GPU", "16:20 16:8", 8000, 8, 0, 8},
+    };
+    static struct test_node t;
+    _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
+    test_learn(policies, pods);
+    test_refresh(policies);
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_fragmentation part;
+        gs_fragmentation_of_node(policies, test_cpu_view(&t, r->gpus, r->cpu_milli, 0), &part);
+        row_equal(r->row, part.free_units, r->free);
+        row_equal(r->row, part.largest_units, r->largest);
+        row_equal(r->row, part.stranded_units, r->stranded);
+        row_true(r->row, part.known);
+    }
+}
+
+static void nothing_is_known_before_enough_pods_were_seen(void **state)
+{
+    static struct test_node t;
+    _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
+    struct gs_policies *both[] = {policies, NULL};
+    for (int i = 0; i < 2; i++) {
+        struct gs_fragmentation part;
+        gs_fragmentation_of_node(both[i], test_cpu_view(&t, "16 16:9", 0, 0), &part);
+        assert_int_equal(part.free_units, 23);
+        assert_int_equal(part.largest_units, 16);
+        assert_int_equal(part.stranded_units, 0);
+        assert_false(part.known);
+    }
+}
+
+static void add_all(struct gs_policies *policies, const struct gs_ledger *ledger,
+                    struct gs_fragmentation *ret)
+{
+    struct gs_fragmentation part;
+    *ret = (struct gs_fragmentation){0};
+    for (uint32_t slot = 0; slot < gs_ledger_slots(ledger); slot++) {
+        const struct gs_node_view *view = gs_ledger_view_at(ledger, slot);
+        if (!view)
+            continue;
+        gs_fragmentation_of_node(policies, view, &part);
+        gs_fragmentation_add(ret, &part);
+    }
+}
+
+static void a_cluster_is_the_sum_of_its_nodes(void **state)
+{
+    _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
+    _cleanup_(gs_ledger_freep) struct gs_ledger *ledger = gs_ledger_new();
+    struct gs_fragmentation all;
+    add_all(policies, ledger, &all);
+    assert_int_equal(all.free_units, 0);
+    test_learn(policies, pods);
+    test_refresh(policies);
+    test_set_node(ledger, "n1", "16 16");
+    test_set_node(ledger, "gone", "80");
+    test_set_node(ledger, "n2", "16 24");
+    test_set_node(ledger, "cpu", "");
+    test_claim(ledger, "a", "n1", 1, 9);
+    test_claim(ledger, "b", "n2", 1, 16);
+    test_claim(ledger, "c", "n2", 2, 5);
+    gs_ledger_drop_node(ledger, "gone");
+    add_all(policies, ledger, &all);
+    assert_int_equal(all.free_units, 7 + 16 + 19);
+    assert_int_equal(all.largest_units, 19);
+    assert_int_equal(all.stranded_units, 7 + 3);
+    assert_true(all.known);
+}
+
+/* Two nodes that differ in nothing but the model, and pods that want one of them. */
+static void what_is_stranded_depends_on_the_model(void **state)
+{
+    static const struct test_pods choosy[] = {{50, 10, 1, 0, NULL}, {50, 6, 1, 0, "T4"}, {0}};
+    static const char *const models[] = {"Tesla T4", "NVIDIA A10"};
+    static const uint64_t stranded[] = {0, 6};
+    static struct test_node t;
+    struct gs_error err = {0};
+    _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
+    _cleanup_(gs_ledger_freep) struct gs_ledger *ledger = gs_ledger_new();
+    for (int i = 0; i < 2; i++) {
+        test_node_init(&t, models[i], "6");
+        snprintf(t.gpus[0].model, sizeof(t.gpus[0].model), "%s", models[i]);
+        assert_int_equal(gs_ledger_set_node(ledger, &t.node, &err), 0);
+    }
+    test_learn(policies, choosy);
+    gs_policies_supply(policies, ledger);
+    test_refresh(policies);
+    for (int i = 0; i < 2; i++) {
+        struct gs_fragmentation part;
+        const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(models[i]));
+        gs_fragmentation_of_node(policies, view, &part);
+        assert_int_equal(part.stranded_units, stranded[i]);
+    }
+}
+
+/* A mean over the sequences, to the nearest unit. */
+static void what_is_stranded_is_rounded(void **state)
+{
+    static const struct test_pods uneven[] = {{50, 9, 1, 0, NULL}, {50, 16, 1, 0, NULL}, {0}};
+    static struct test_node t;
+    char gpus[64];
+    _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
+    test_learn(policies, uneven);
+    test_refresh(policies);
+    for (int used = 0; used < 32; used++) {
+        struct gs_fragmentation part;
+        struct gs_state node;
+        snprintf(gpus, sizeof(gpus), "32:%d 16 18 25:%d", used, used % 25);
+        struct gs_node_view *view = test_cpu_view(&t, gpus, 0, 0);
+        gs_fragmentation_of_node(policies, view, &part);
+        gs_state_of_view(&node, policies->table, view);
+        int64_t exact = (int64_t)gs_rollout_stranded(policies->table, &node);
+        int64_t apart = (int64_t)part.stranded_units * GS_ROLLOUTS - exact;
+        assert_true(apart >= -GS_ROLLOUTS / 2 && apart <= GS_ROLLOUTS / 2);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(free_memory_that_nobody_can_use_is_stranded),
+        cmocka_unit_test(nothing_is_known_before_enough_pods_were_seen),
+        cmocka_unit_test(a_cluster_is_the_sum_of_its_nodes),
+        cmocka_unit_test(what_is_stranded_depends_on_the_model),
+        cmocka_unit_test(what_is_stranded_is_rounded),
+    };
+    return GS_RUN(tests);
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rows.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "grpc/server_internal.h"
+
+/* Who may listen where. The servers have no methods: only their sockets matter. */
+struct fixture {
+    char dir[64];
+    char path[96];
+    struct gs_loop *loop;
+    struct gs_grpc_server *a, *b;
+};
+
+static struct gs_grpc_server *new_server(struct fixture *f)
+{
+    struct gs_grpc_server *server = NULL;
+    assert_int_equal(gs_grpc_server_new(f->loop, NULL, 0, NULL, &server, NULL), 0);
+    return server;
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    snprintf(f->dir, sizeof(f->dir), "/tmp/gs-listen-XXXXXX");
+    assert_non_null(mkdtemp(f->dir));
+    snprintf(f->path, sizeof(f->path), "%s/p.sock", f->dir);
+    assert_int_equal(gs_loop_new(gs_clock_system(), &f->loop, NULL), 0);
+    f->a = new_server(f);
+    f->b = new_server(f);
+    *state = f;
+    return 0;
+}
+
+static void drop(struct gs_grpc_server **server)
+{
+    if (*server)
+        gs_grpc_server_free(*server);
+    *server = NULL;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    drop(&f->a);
+    drop(&f->b);
+    gs_loop_free(f->loop);
+    assert_int_equal(rmdir(f->dir), 0); /* nothing was left in it */
+    free(f);
+    return 0;
+}
+
+static int try_connect(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strncpy(address.sun_path, path, sizeof(address.sun_path) - 1);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    int result = connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? errno : 0;
+    close(fd);
+    return result;
+}
+
+/* Connects and lets the loop accept: who got it? */
+static struct gs_grpc_server *who_serves(struct fixture *f)
+{
+    size_t before = f->a ? f->a->conn_count : 0;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strncpy(address.sun_path, f->path, sizeof(address.sun_path) - 1);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    gs_loop_step(f->loop, 0, NULL);
+    bool is_a = f->a && f->a->conn_count > before;
+    close(fd);
+    for (int i = 0; i < 3; i++)
+        gs_loop_step(f->loop, 0, NULL);
+    return is_a ? f->a : f->b;
+}
+
+static ino_t inode_of(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 ? st.st_ino : 0;
+}
+
+static void expect_refusal(struct gs_grpc_server *server, const char *path, enum gs_code code)
+{
+    struct gs_error err = {0};
+    assert_int_equal(gs_grpc_server_listen(server, path, &err), -1);
+    if (err.code != code)
+        print_error("%s\n", err.msg);
+    assert_int_equal(err.code, code);
+}
+
+static void the_socket_is_for_its_owner_only(void **state)
+{
+    struct fixture *f = *state;
+    struct stat st;
+    mode_t old = umask(0);
+    assert_int_equal(gs_grpc_server_listen(f->a, f->path, NULL), 0);
+    umask(old);
+    assert_int_equal(lstat(f->path, &st), 0);
+    assert_true(S_ISSOCK(st.st_mode));
+    assert_int_equal(st.st_mode & 07777, 0600);
+}
+
+static void a_second_server_is_refused_and_harms_nothing(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(gs_grpc_server_listen(f->a, f->path, NULL), 0);
+    ino_t ino = inode_of(f->path);
+    expect_refusal(f->b, f->path, GS_EEXIST);
+    assert_int_equal(inode_of(f->path), ino);
+    drop(&f->b);
+    assert_int_equal(inode_of(f->path), ino);
+    assert_ptr_equal(who_serves(f), f->a);
+}
+
+static void another_process_is_refused_too(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(gs_grpc_server_listen(f->a, f->path, NULL), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct gs_error err = {0};
+        int result = gs_grpc_server_listen(f->b, f->path, &err);
+        _exit(result == -1 && err.code == GS_EEXIST ? 0 : 1);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_ptr_equal(who_serves(f), f->a);
+}
+
+static void a_stale_socket_is_removed(void **state)
+{
+    struct fixture *f = *state;
+    pid_t pid = fork();
+    if (pid == 0) { /* dies without cleaning up */
+        gs_grpc_server_listen(f->a, f->path, NULL);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(try_connect(f->path), ECONNREFUSED);
+    assert_int_equal(gs_grpc_server_listen(f->b, f->path, NULL), 0);
+    assert_ptr_equal(who_serves(f), f->b);
+}
+
+static void a_socket_that_somebody_else_serves_is_kept(void **state)
+{
+    struct fixture *f = *state;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strncpy(address.sun_path, f->path, sizeof(address.sun_path) - 1);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(listen(fd, 0), 0);
+    ino_t ino = inode_of(f->path);
+    expect_refusal(f->a, f->path, GS_EEXIST);
+    expect_refusal(f->a, f->path, GS_EEXIST);
+    expect_refusal(f->a, f->path, GS_EEXIST); /* its queue is full by now */
+    assert_int_equal(inode_of(f->path), ino);
+    close(fd);
+    unlink(f->path);
+}
+
+static void what_is_not_a_socket_is_kept(void **state)
+{
+    struct fixture *f = *state;
+    int fd = open(f->path, O_CREAT | O_WRONLY, 0600);
+    expect_refusal(f->a, f->path, GS_EEXIST);
+    assert_int_not_equal(inode_of(f->path), 0);
+    close(fd);
+    unlink(f->path);
+    assert_int_equal(symlink("/nowhere", f->path), 0);
+    expect_refusal(f->a, f->path, GS_EEXIST);
+    unlink(f->path);
+    assert_int_equal(mkdir(f->path, 0700), 0);
+    expect_refusal(f->a, f->path, GS_EEXIST);
+    rmdir(f->path);
+}
+
+static void listening_again_in_place_changes_nothing(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(gs_grpc_server_listen(f->a, f->path, NULL), 0);
+    ino_t ino = inode_of(f->path);
+    assert_int_equal(gs_grpc_server_listen(f->a, f->path, NULL), 0);
+    assert_int_equal(inode_of(f->path), ino);
+}
+
+static void a_server_moves_to_another_path(void **state)
+{
+    struct fixture *f = *state;
+    char other[104];
+    snprintf(other, sizeof(other), "%s/q.sock", f->dir);
+    assert_int_equal(gs_grpc_server_listen(f->a, f->path, NULL), 0);
+    assert_int_equal(gs_grpc_server_listen(f->a, other, NULL), 0);
+    assert_int_equal(inode_of(f->path), 0);
+    assert_int_equal(gs_grpc_server_listen(f->b, f->path, NULL), 0);
+    assert_int_equal(try_connect(other), 0);
+}
+
+static void a_failed_move_leaves_the_old_place(void **state)
+{
+    struct fixture *f = *state;
+    char other[104];
+    snprintf(other, sizeof(other), "%s/q.sock", f->dir);
+    assert_int_equal(gs_grpc_server_listen(f->a, f->path, NULL), 0);
+    assert_int_equal(gs_grpc_server_listen(f->b, other, NULL), 0);
+    expect_refusal(f->a, other, GS_EEXIST);
+    assert_ptr_equal(who_serves(f), f->a);
+    expect_refusal(f->a, "/nonexistent/p.sock", GS_EIO);
+    assert_ptr_equal(who_serves(f), f->a);
+}
+
+static void a_successor_is_not_disturbed_by_its_predecessor(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(gs_grpc_server_listen(f->a, f->path, NULL), 0);
+    unlink(f->path); /* what a starting kubelet does */
+    assert_int_equal(gs_grpc_server_listen(f->b, f->path, NULL), 0);
+    expect_refusal(f->a, f->path, GS_EEXIST);
+    drop(&f->a); /* must not remove what is b's now */
+    assert_int_not_equal(inode_of(f->path), 0);
+    assert_ptr_equal(who_serves(f), f->b);
+}
+
+static void a_path_must_fit_into_an_address(void **state)
+{
+    struct fixture *f = *state;
+    char path[160] = "/tmp/";
+    memset(path + 5, 'x', 107 - 5);
+    assert_int_equal(gs_grpc_server_listen(f->a, path, NULL), 0); /* 107 bytes: the largest */
+    path[107] = 'x';
+    expect_refusal(f->a, path, GS_EINVAL);
+    expect_refusal(f->a, "", GS_EINVAL);
+}
+
+static void a_full_house_makes_newcomers_wait(void **state)
+{
+    struct fixture *f = *state;
+    int fds[70];
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strncpy(address.sun_path, f->path, sizeof(address.sun_path) - 1);
+    assert_int_equal(gs_grpc_server_listen(f->a, f->path, NULL), 0);
+    GS_FOR_EACH_ROW (r, fds) {
+        *r = socket(AF_UNIX, SOCK_STREAM, 0);
+        assert_int_equal(connect(*r, (struct sockaddr *)&address, sizeof(address)), 0);
+        gs_loop_step(f->loop, 0, NULL);
+    }
+    for (int i = 0; i < 100; i++)
+        gs_loop_step(f->loop, 0, NULL);
+    assert_int_equal(f->a->conn_count, 64);
+    close(fds[0]);
+    for (int i = 0; i < 100; i++)
+        gs_loop_step(f->loop, 0, NULL);
+    assert_int_equal(f->a->conn_count, 64);
+    for (size_t i = 1; i < GS_COUNT_OF(fds); i++)
+        close(fds[i]);
+    for (int i = 0; i < 100; i++)
+        gs_loop_step(f->loop, 0, NULL);
+    assert_int_equal(f->a->conn_count, 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(the_socket_is_for_its_owner_only),
+        TEST(a_second_server_is_refused_and_harms_nothing),
+        TEST(another_process_is_refused_too),
+        TEST(a_stale_socket_is_removed),
+        TEST(a_socket_that_somebody_else_serves_is_kept),
+        TEST(what_is_not_a_socket_is_kept),
+        TEST(listening_again_in_place_changes_nothing),
+        TEST(a_server_moves_to_another_path),
+        TEST(a_failed_move_leaves_the_old_place),
+        TEST(a_successor_is_not_disturbed_by_its_predecessor),
+        TEST(a_path_must_fit_into_an_address),
+        TEST(a_full_house_makes_newcomers_wait),
+    };
+    return GS_RUN(tests);
+}
