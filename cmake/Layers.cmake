@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A layer is an OBJECT library made of every .c file in src/<name>/. Object libraries do not
+# A layer is an OBJECT library made of every .c file in its folder of src/. Object libraries do not
 # pull each other in: a program or a test links exactly the layers it names, so a call that goes
 # against the arrows (docs/architecture.md) fails to link.
 
@@ -12,7 +12,7 @@ set(GS_MAY_port     base model port)
 set(GS_MAY_cluster  base model core port cluster)
 set(GS_MAY_service  base model core codec port cluster service)
 set(GS_MAY_allocate base model core codec allocate)
-set(GS_MAY_sim      base model core codec sim)
+set(GS_MAY_apiserver base model core codec apiserver)
 set(GS_MAY_kube     base model codec port kube)
 set(GS_MAY_http     base http)
 set(GS_MAY_grpc     base grpc)
@@ -25,28 +25,23 @@ set(GS_OF_extender      base model core codec port cluster service kube http)
 set(GS_OF_device_plugin base model core codec port allocate kube http grpc nvml limit)
 set(GS_OF_mps           base model codec port nvml)
 set(GS_OF_inspect       base model core codec port cluster kube http)
-set(GS_OF_sim           base model core codec port cluster service kube http sim)
+set(GS_OF_sim           base model core codec port cluster service kube http apiserver)
 
-# gs_layer(<name> [library...]): the libraries are foreign ones.
-function(gs_layer name)
-    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.c)
-    if(NOT sources)
-        return()
-    endif()
+# gs_layer(<folder> [library...]): the layer has the folder's last name; the libraries are foreign
+# ones.
+function(gs_layer folder)
+    get_filename_component(name ${folder} NAME)
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.c)
     add_library(gs_${name} OBJECT ${sources})
-    target_include_directories(gs_${name} PUBLIC ${CMAKE_SOURCE_DIR}/include)
     target_link_libraries(gs_${name} PUBLIC ${ARGN})
 endfunction()
 
-# gs_protobuf_c(<layer> <name>...): src/<layer>/proto/<name>.proto becomes C in the build folder, seen
+# gs_protobuf_c(<layer> <name>...): src/lib/<layer>/proto/<name>.proto becomes C in the build folder, seen
 # by this layer only. The generated code is not ours: it is compiled without our warnings.
 function(gs_protobuf_c layer)
-    if(NOT TARGET gs_${layer})
-        return()
-    endif()
     find_program(PROTOC_C protoc-c REQUIRED)
-    set(from ${CMAKE_CURRENT_SOURCE_DIR}/${layer}/proto)
-    set(to ${CMAKE_CURRENT_BINARY_DIR}/${layer}/proto)
+    set(from ${CMAKE_CURRENT_SOURCE_DIR}/lib/${layer}/proto)
+    set(to ${CMAKE_CURRENT_BINARY_DIR}/lib/${layer}/proto)
     file(MAKE_DIRECTORY ${to})
     foreach(name IN LISTS ARGN)
         set(code ${to}/${name}.pb-c.c ${to}/${name}.pb-c.h)
@@ -68,23 +63,20 @@ function(gs_link target)
     endforeach()
 endfunction()
 
-# gs_program(<name> <folder>): src/apps/<folder>/*.c, placed in the build root.
+# gs_program(<name> <folder>): src/<folder>/*.c, placed in the build root.
 function(gs_program name folder)
-    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/apps/${folder}/*.c)
-    if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/apps/${folder}/main.c)
-        return()
-    endif()
+    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.c)
     add_executable(${name} ${sources})
-    target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/apps)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
     gs_link(${name} ${GS_OF_${folder}})
     target_link_libraries(${name} PRIVATE gs_common)
 endfunction()
 
-# gs_unit_tests(<layer>): every tests/unit/<layer>/test_*.c becomes a program that links only
-# what the layer may call, plus cmocka.
-function(gs_unit_tests layer)
-    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/unit/${layer}/test_*.c)
+# gs_unit_tests(<folder>): every test_*.c of tests/unit/<folder> becomes a program that links only what
+# the layer may call, plus cmocka.
+function(gs_unit_tests folder)
+    get_filename_component(layer ${folder} NAME)
+    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/unit/${folder}/test_*.c)
     foreach(source IN LISTS sources)
         get_filename_component(test ${source} NAME_WE)
         gs_test(${layer}_${test} ${source} LAYERS ${GS_MAY_${layer}})

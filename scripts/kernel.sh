@@ -47,7 +47,7 @@ EOT
 # Only what the limiter needs, linked statically: the machine has no other file.
 build_checks() {
     gcc -std=gnu17 -D_GNU_SOURCE -O1 -Wall -Wextra -Wno-unused-parameter \
-        -Wno-missing-field-initializers -Werror -static -I"$root/include" -o "$work/checks" \
+        -Wno-missing-field-initializers -Werror -static -I"$root/include" -I"$root/src/lib" -o "$work/checks" \
         "$kernel_tests"/{check*,host,tree,user}.c "$root"/src/lib/{limit,base}/*.c \
         "$root/src/lib/model/enforced.c"
     local -a files=("$work/checks:init" "$work/script:script")

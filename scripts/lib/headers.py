@@ -25,7 +25,7 @@ def main():
 
     def crosses(header):
         folder = os.path.dirname(header)
-        own = "src/" + folder.partition("gpushare/")[2]
+        own = "src/lib/" + folder.partition("gpushare/")[2]
         return any(user not in lonely or os.path.dirname(user) != folder
                    for user in users.get(header, ()) if os.path.dirname(user) != own)
 

@@ -45,14 +45,13 @@ rule_banned() {
 }
 
 # Which layers a layer may include follows from the lines of cmake/Layers.cmake that decide what
-# it links: set(GS_MAY_core base model core); of a program of src/apps, set(GS_OF_mps base model)
+# it links: set(GS_MAY_core base model core); of a program, set(GS_OF_mps base model)
 rule_layers() {
     local layer allowed file
-    sed -nE 's/^set\(GS_MAY_([a-z]+) +([a-z ]+)\).*/\1 \2/p
-             s/^set\(GS_OF_([a-z_]+) +([a-z ]+)\).*/apps\/\1 \2/p' cmake/Layers.cmake |
+    sed -nE 's/^set\(GS_(MAY|OF)_([a-z_]+) +([a-z ]+)\).*/\2 \3/p' cmake/Layers.cmake |
         while read -r layer allowed; do
         allowed=${allowed// /|}
-        files_of "src/$layer" "include/gpushare/$layer" "tools/$layer" -- '*.c' '*.h' |
+        files_of "src/$layer" src/*/"$layer" "include/gpushare/$layer" "tools/$layer" -- '*.c' '*.h' |
             xargs -r grep -nHE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"gpushare/' |
             grep -vE "\"gpushare/($allowed)/" | sed 's/$/   (goes against the layers)/'
     done | no_line || return 1
@@ -67,28 +66,29 @@ rule_layers() {
     python3 scripts/lib/headers.py .
 }
 
-# Programs (src/apps) may also use the headers that programs share, and protobuf-c puts its own
-# beside the build; tools/packing reads those of src/lib/core.
+# Programs may also use the headers that programs share and those of their own layers, and protobuf-c
+# puts its own beside the build; tools/packing reads those of src/lib/core.
 private_header_exists() {
     local dir
     dir=$(dirname "$1")
-    [[ -f $dir/$2 || $2 == *.pb-c.h ]] || [[ $dir == src/apps/* && -f src/apps/$2 ]] ||
-        [[ $dir == tools/packing && (-f src/lib/core/$2 || -f src/apps/$2) ]]
+    [[ -f $dir/$2 || $2 == *.pb-c.h ]] || [[ $2 == common/* && $dir != src/lib/[!c]* && -f src/lib/$2 ]] ||
+        [[ $dir == src/${2%%/*} && -f src/$2 ]] || [[ $dir == tools/packing && $2 == core/* && -f src/lib/$2 ]]
 }
 
-# Foreign headers and the layers where they may appear (docs/architecture.md).
+# Foreign headers and the layers where they may appear (docs/architecture.md); "programs": beside a main.c, or in
+# src/lib/common.
 foreign_headers=(
-    'jansson.h            codec sim kube apps'
+    'jansson.h            codec apiserver kube programs'
     'yaml.h               codec'
     'curl/.*              kube'
     'microhttpd.h         http'
-    'gnutls/.*            http apps'
+    'gnutls/.*            http programs'
     'nghttp2/.*           grpc'
     'protobuf-c/.*        grpc'
-    'libsmartcols/.*      apps'
-    'argp.h               apps'
-    'uthash.h             codec service allocate sim kube grpc nvml apps'
-    'utlist.h             codec service allocate sim kube grpc nvml apps'
+    'libsmartcols/.*      programs'
+    'argp.h               programs'
+    'uthash.h             codec service allocate apiserver kube grpc nvml programs'
+    'utlist.h             codec service allocate apiserver kube grpc nvml programs'
     'dlfcn.h              nvml'
     'emmintrin.h          codec'
 )
@@ -100,11 +100,12 @@ rule_foreign() {
     done
     for row in "${foreign_headers[@]}"; do
         read -r header layers <<<"$row"
-        pattern=${layers// /|}
+        pattern="^src/[a-z_]+/(${layers// /|})/"
+        [[ $layers != *programs ]] || pattern+='|^src/([a-z_]+|lib/common)/[^/]*:'
         # a foreign type in a public header would reach every includer
         grep -rnE "#[[:space:]]*include[[:space:]]*<$header>" include | sed 's/$/   (public header)/'
         grep -rnE "#[[:space:]]*include[[:space:]]*<$header>" src |
-            grep -vE "^src/($pattern)/" | sed 's/$/   (not in this layer)/'
+            grep -vE "$pattern" | sed 's/$/   (not in this layer)/'
     done | no_line || return 1
     # what is neither foreign nor from libc is a library that nobody decided on
     grep -rnohE '#[[:space:]]*include[[:space:]]*<[^>]+>' src include | sed -E 's/.*<(.*)>/\1/' |

@@ -33,7 +33,7 @@ def tokens(path, text):
 def folder(path):
     parts = path.split("/")
     if parts[0] == "src" and len(parts) > 2:
-        return "/".join(parts[:3] if parts[1] == "apps" and len(parts) > 3 else parts[:2])
+        return "/".join(parts[:3] if len(parts) > 3 else parts[:2])
     return "/".join(parts[:2]) if parts[0] in ("tests", "tools") and len(parts) > 2 else parts[0]
 
 

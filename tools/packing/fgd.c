@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "policy_internal.h" /* of src/lib/core */
+#include "core/policy_internal.h"
 
 /*
  * Fragmentation gradient descent: Weng, Yang, Yu, et al., "Beware of Fragmentation: Scheduling

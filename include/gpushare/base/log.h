@@ -6,7 +6,7 @@
 
 /*
  * One line per happening on stderr, as key=value or JSON, written with a single write(2): lines of
- * different threads do not mix. Only programs (src/apps) and the service layer speak; libraries
+ * different threads do not mix. Only programs and the service layer speak; libraries
  * return errors. Never log a whole pod: specs hold secrets.
  *
  *   gs_log(GS_LOG_INFO, "bound", GS_STR("pod", name), GS_STR("node", node), GS_INT("gpu", 2));

@@ -9,7 +9,7 @@
  */
 #include "service_rig.h"
 
-#include "../../property/model.h"
+#include "../../../property/model.h"
 #include "rows.h"
 #include "scenario.h"
 
