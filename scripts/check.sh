@@ -39,7 +39,7 @@ steps=(
     "spdx     every file names its licence"
     "todo     nothing is left for later"
     "words    private vocabulary that was replaced (scripts/words.txt) does not come back"
-    "guards   header guards are right and unique"
+    "guards   each header says #pragma once"
     "alerts   metrics, alert rules and dashboard agree; every alert fires when it should, and only then; queries have rows"
     "reference docs/reference.md says what the programs say"
     "clang    clang builds it without a warning, clang-tidy agrees"

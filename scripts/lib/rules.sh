@@ -184,15 +184,5 @@ rule_words() {
 }
 
 rule_guards() {
-    local file name first second
-    for file in $(files_of src include tools tests -- '*.h'); do
-        name=$(basename "$file" .h | tr '[:lower:]-' '[:upper:]_')
-        first=$(sed -nE 's/^#ifndef (\w+)$/\1/p;T;q' "$file")
-        second=$(sed -nE 's/^#define (\w+)$/\1/p;T;q' "$file")
-        [[ $first == GPUSHARE_*_${name}_H && $first == "$second" ]] ||
-            echo "$file: guard '$first' is not GPUSHARE_<FOLDER>_${name}_H"
-    done | no_line || return 1
-    # two headers with one guard hide each other
-    c_files | grep '\.h$' | xargs sed -nE 's/^#ifndef (GPUSHARE_\w+_H)$/\1/p' | sort | uniq -d |
-        sed 's/$/: the guard of two headers/' | no_line
+    files_of src include tools tests -- '*.h' | xargs grep -Lx '#pragma once' | no_line
 }

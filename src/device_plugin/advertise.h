@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_ADVERTISE_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_ADVERTISE_H
+#pragma once
 
 #include "device_plugin/ids_in_use.h"
 #include "gpushare/base/buf.h"
@@ -50,5 +49,3 @@ int advertise_devices(const struct gs_gpu_set *set, enum gs_unit unit,
 
 /* What --print-inventory prints: one line per GPU and what would be advertised. */
 void advertise_print(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_buf *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_CHECKPOINT_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_CHECKPOINT_H
+#pragma once
 
 #include "device_plugin/numbers.h"
 #include "device_plugin/unit.h"
@@ -43,5 +42,3 @@ bool checkpoint_observe(struct plugin *plugin, bool at_allocate, bool with_ids);
 /* Brings the allocator what earlier runs answered, as soon as pods and GPUs are known; once they
  * are known for good it does nothing more. */
 void checkpoint_restore(struct plugin *plugin);
-
-#endif

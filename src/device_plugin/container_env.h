@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_CONTAINER_ENV_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_CONTAINER_ENV_H
+#pragma once
 
 #include "device_plugin/plugin.h"
 
@@ -11,5 +10,3 @@
  */
 int container_env_build(const struct plugin *plugin, const struct gs_allocate_answer *answer,
                         struct gs_arena *arena, struct gs_dp_container *ret);
-
-#endif

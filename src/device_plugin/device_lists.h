@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_DEVICE_LISTS_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_DEVICE_LISTS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -20,5 +19,3 @@ enum device_list {
 /* A comma list of those words becomes a set of them. False, and *ret is untouched: an unknown word,
  * or none. */
 bool device_lists_parse(const char *text, unsigned *ret);
-
-#endif

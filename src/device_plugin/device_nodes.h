@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_DEVICE_NODES_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_DEVICE_NODES_H
+#pragma once
 
 #include "gpushare/base/arena.h"
 #include "gpushare/grpc/device_plugin.h"
@@ -24,5 +23,3 @@ void device_node_of(const char *dev_root, const struct gs_gpu *gpu, char out[DEV
  * of memory. */
 int device_nodes_add(const char *dev_root, const struct gs_gpu *gpus, uint32_t count,
                      gs_gpu_mask given, struct gs_arena *arena, struct gs_dp_container *ret);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_DEVICES_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_DEVICES_H
+#pragma once
 
 #include "device_plugin/ids_in_use.h"
 #include "device_plugin/node_object.h"
@@ -78,5 +77,3 @@ bool devices_synced(const struct plugin *plugin);
 int devices_open_record(struct plugin *plugin, struct gs_error *err);
 void devices_start(struct plugin *plugin);
 void devices_release(struct devices *devices);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_DRIVER_USAGE_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_DRIVER_USAGE_H
+#pragma once
 
 #include "gpushare/grpc/loop.h"
 #include "gpushare/limit/process_pods.h"
@@ -94,5 +93,3 @@ void driver_usage_over(struct driver_usage *usage, const char *uid, uint64_t byt
 /* After a pass, those that were not reported within the hour that an API server keeps Events
  * (kube-apiserver --event-ttl): a UID, until the next call. NULL: no more. */
 const char *driver_usage_next_over(struct driver_usage *usage, int64_t now_ns, uint64_t *ret_bytes);
-
-#endif

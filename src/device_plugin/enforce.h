@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_ENFORCE_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_ENFORCE_H
+#pragma once
 
 #include "device_plugin/allocate/allocator.h"
 #include "gpushare/grpc/loop.h"
@@ -44,5 +43,3 @@ enum gs_enforced enforce_word(const struct plugin *plugin, const struct gs_gpu *
 /* Before a container starts. False: it has to wait, see err. */
 bool enforce_may_start(struct plugin *plugin, const struct gs_start_request *request,
                        const struct gs_placed *pod, struct gs_error *err);
-
-#endif

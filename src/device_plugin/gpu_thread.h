@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_GPU_THREAD_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_GPU_THREAD_H
+#pragma once
 
 #include "device_plugin/plugin.h"
 
@@ -25,5 +24,3 @@ void gpu_thread_round(struct plugin *plugin);
 
 /* A driver that does not come back is left behind after two seconds. */
 void gpu_thread_stop(struct plugin *plugin);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_GUARDS_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_GUARDS_H
+#pragma once
 
 #include "device_plugin/allocate/allocator.h"
 #include "gpushare/grpc/device_plugin.h"
@@ -27,5 +26,3 @@ int guards_add(const struct plugin *plugin, const struct gs_allocate_answer *ans
 /* Before a container starts. False: it has to wait, see err. */
 bool guards_may_start(struct plugin *plugin, const struct gs_start_request *request,
                       struct gs_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_HOOK_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_HOOK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,5 +61,3 @@ int hook_add(const struct plugin *plugin, const struct gs_allocate_answer *answe
  * cannot be made, or as its pod requires a limit and there is none. */
 bool hook_may_start(struct plugin *plugin, const struct gs_start_request *request,
                     const struct gs_placed *pod, struct gs_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_IDS_IN_USE_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_IDS_IN_USE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ void ids_in_use_release(struct ids_in_use *in_use);
 
 /* Where the id is in in_use->ids, or -1. */
 ptrdiff_t ids_in_use_find(const struct ids_in_use *in_use, const char *id);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_KUBELET_CALLS_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_KUBELET_CALLS_H
+#pragma once
 
 #include "device_plugin/pages.h"
 #include "device_plugin/worker.h"
@@ -33,5 +32,3 @@ void kubelet_calls_round(struct plugin *plugin);
 
 /* Nobody waits for these any more: the program ends. */
 void kubelet_calls_free(struct plugin *plugin);
-
-#endif

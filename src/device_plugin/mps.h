@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_MPS_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_MPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,5 +47,3 @@ int mps_add(const struct plugin *plugin, const struct gs_allocate_answer *answer
  * a limit that holds. */
 bool mps_may_start(struct plugin *plugin, const struct gs_start_request *request,
                    const struct gs_placed *pod, struct gs_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_NODE_EVENTS_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_NODE_EVENTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,5 +36,3 @@ void node_events_shift(struct node_events *events);
 /* What changed between two looks at the GPUs: sick, well again, gone. */
 void node_events_of_gpus(struct plugin *plugin, const struct gs_gpu_set *before,
                          const struct gs_gpu_set *now);
-
-#endif

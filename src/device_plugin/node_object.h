@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_NODE_OBJECT_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_NODE_OBJECT_H
+#pragma once
 
 #include "gpushare/model/names.h"
 #include "gpushare/port/gpu_source.h"
@@ -30,5 +29,3 @@ struct node_object {
 int node_object_write(const struct gs_kube *kube, const struct gs_names *names, const char *node,
                       const struct node_object *desired, bool *ret_changed, struct gs_node *ret,
                       struct gs_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_NUMBERS_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_NUMBERS_H
+#pragma once
 
 #include "gpushare/port/gpu_source.h"
 
@@ -40,5 +39,3 @@ bool numbers_forget(struct numbers *numbers, gs_gpu_mask placed);
 /* Where a container's NVIDIA_VISIBLE_DEVICES ("GPU-…,GPU-…", or the driver's indices) points to, in
  * the indices of a set that numbers_apply() made; 0: to something that is not in it. */
 gs_gpu_mask numbers_of_visible(const struct gs_gpu_set *set, const char *visible);
-
-#endif

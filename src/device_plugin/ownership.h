@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_OWNERSHIP_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_OWNERSHIP_H
+#pragma once
 
 #include "device_plugin/slice_watch.h"
 #include "gpushare/base/arena.h"
@@ -43,5 +42,3 @@ void ownership_take_slices(struct plugin *plugin, struct gs_arena *arena,
 void ownership_leave_out(const struct plugin *plugin, struct gs_gpu_set *set);
 
 void ownership_release(struct ownership *ownership);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_PAGES_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_PAGES_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -91,5 +90,3 @@ int pages_serve(struct pages *pages, const char *listen, struct gs_http_server *
 unsigned pages_ready(const struct pages_state *state, const char **ret_why);
 void pages_metrics(const struct pages_state *state, struct gs_buf *out);
 void pages_usage(const struct pages *pages, struct gs_buf *out); /* with the lock held */
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_PLUGIN_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_PLUGIN_H
+#pragma once
 
 #include "device_plugin/devices.h"
 #include "device_plugin/driver_usage.h"
@@ -101,5 +100,3 @@ void plugin_release(struct plugin *plugin);
 int plugin_run(struct plugin *plugin, struct gs_error *err);
 /* One of these rounds, for who steps the loop by himself. */
 void plugin_round(struct plugin *plugin);
-
-#endif

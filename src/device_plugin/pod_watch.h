@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_POD_WATCH_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_POD_WATCH_H
+#pragma once
 
 #include "device_plugin/plugin.h"
 
@@ -20,5 +19,3 @@ struct pod_batch *pod_batch_list(const struct plugin *plugin, int64_t timeout_ns
 
 /* Loop thread: tells the allocator; *taken*. */
 void pod_batch_apply(struct plugin *plugin, struct pod_batch *batch);
-
-#endif

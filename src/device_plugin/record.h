@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_RECORD_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_RECORD_H
+#pragma once
 
 #include "device_plugin/node_object.h"
 #include "gpushare/codec/inventory.h"
@@ -33,5 +32,3 @@ const struct gs_inventory *record_now(const struct record *record);
 /* What is so now, of GPUs by our indices. Where that is another unit or other indices than
  * recorded, it is written to the file, with a larger rev. Returns the rev. */
 int64_t record_keep(struct record *record, const struct gs_inventory *now);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_SETTINGS_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_SETTINGS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -51,5 +50,3 @@ static inline uint32_t settings_reserved_mib(const struct settings *settings)
 
 /* Exits on --help, --version and bad usage. */
 void settings_read(struct settings *settings, int argc, char **argv);
-
-#endif

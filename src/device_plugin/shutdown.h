@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_SHUTDOWN_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_SHUTDOWN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ void shutdown_round(struct plugin *plugin);
 
 /* What became of the inventory. */
 void shutdown_node_written(struct plugin *plugin, bool written);
-
-#endif

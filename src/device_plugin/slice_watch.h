@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_SLICE_WATCH_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_SLICE_WATCH_H
+#pragma once
 
 #include "gpushare/base/error.h"
 
@@ -24,5 +23,3 @@ void slice_watch_round(struct plugin *plugin);
  */
 void slice_watch_stop(struct plugin *plugin);
 void slice_watch_free(struct slice_watch *watch);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_UNIT_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_UNIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ struct unit_choice {
 };
 
 struct unit_choice unit_choose(const struct unit_facts *facts);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_USAGE_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_USAGE_H
+#pragma once
 
 #include "device_plugin/driver_usage.h"
 #include "device_plugin/allocate/allocator.h"
@@ -55,5 +54,3 @@ void usage_add_pod(void *ctx, const struct gs_placed *pod);
 
 /* The name of a family, and what it is. */
 const char *usage_family(enum usage_text text, const char **ret_help);
-
-#endif

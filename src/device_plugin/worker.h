@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_WORKER_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_WORKER_H
+#pragma once
 
 #include "gpushare/base/error.h"
 #include "gpushare/grpc/loop.h"
@@ -27,5 +26,3 @@ void worker_submit(struct worker *worker, const struct worker_job *job);
  * stepped or freed. NULL is fine. Frees nothing that done() needs: worker_free() does. */
 void worker_stop(struct worker *worker);
 void worker_free(struct worker *worker);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_WRITES_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_WRITES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ struct writes {
 
 /* Sends the next thing, if there is one and none is under way. */
 void writes_round(struct plugin *plugin);
-
-#endif

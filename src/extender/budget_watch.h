@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_EXTENDER_BUDGET_WATCH_H
-#define GPUSHARE_APPS_EXTENDER_BUDGET_WATCH_H
+#pragma once
 
 #include "common/list_watch.h"
 #include "gpushare/kube/client.h"
@@ -24,5 +23,3 @@ void budget_watch_init(struct budget_watch *watch, struct gs_service *service,
 
 /* Waits for a change, and lists; returns how long to pause before the next call. */
 int64_t budget_watch_next(struct budget_watch *watch);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_EXTENDER_CANDIDATE_H
-#define GPUSHARE_APPS_EXTENDER_CANDIDATE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -31,5 +30,3 @@ bool candidate_resign(struct candidate *candidate, bool give_back, int64_t timeo
 
 /* Leads no more, and frees. */
 void candidate_stop(struct candidate *candidate);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_EXTENDER_FEED_H
-#define GPUSHARE_APPS_EXTENDER_FEED_H
+#pragma once
 
 #include "gpushare/base/error.h"
 #include "gpushare/kube/client.h"
@@ -20,5 +19,3 @@ int feed_start(struct gs_service *service, struct gs_kube_client *client, bool n
 
 /* Stops the threads, waits for them, frees. NULL is fine. */
 void feed_stop(struct feed *feed);
-
-#endif

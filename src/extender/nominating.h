@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_EXTENDER_NOMINATING_H
-#define GPUSHARE_APPS_EXTENDER_NOMINATING_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -17,5 +16,3 @@ bool nominating_may(struct gs_slice version, struct gs_slice review, const char 
  */
 int nominating_ask(struct gs_kube_client *client, bool *ret_may, const char **ret_why,
                    struct gs_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_EXTENDER_ROUTES_H
-#define GPUSHARE_APPS_EXTENDER_ROUTES_H
+#pragma once
 
 #include "gpushare/http/server.h"
 #include "gpushare/kube/client.h"
@@ -20,5 +19,3 @@ extern const size_t routes_all_count;
 /* The health port: nothing that needs trust. */
 extern const struct gs_http_route routes_health[];
 extern const size_t routes_health_count;
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_EXTENDER_SETTINGS_H
-#define GPUSHARE_APPS_EXTENDER_SETTINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ struct settings {
 
 /* Exits on --help, --version and bad usage. */
 void settings_read(struct settings *settings, int argc, char **argv);
-
-#endif

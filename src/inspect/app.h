@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_APP_H
-#define GPUSHARE_APPS_INSPECT_APP_H
+#pragma once
 
 #include <stdint.h>
 
@@ -73,5 +72,3 @@ int cmd_snapshot(const struct app *app, int argc, char **argv);
 int cmd_web(const struct app *app, int argc, char **argv);
 int cmd_doctor(const struct app *app, int argc, char **argv);
 int cmd_defrag(const struct app *app, int argc, char **argv);
-
-#endif

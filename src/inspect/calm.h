@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_CALM_H
-#define GPUSHARE_APPS_INSPECT_CALM_H
+#pragma once
 
 #include "gpushare/model/node.h"
 #include "gpushare/model/pod.h"
@@ -16,5 +15,3 @@
  */
 void calm_pod(struct gs_arena *arena, struct gs_pod *pod);
 void calm_node(struct gs_arena *arena, struct gs_node *node);
-
-#endif

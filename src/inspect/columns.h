@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_COLUMNS_H
-#define GPUSHARE_APPS_INSPECT_COLUMNS_H
+#pragma once
 
 #include "gpushare/base/arena.h"
 #include "inspect/common.h"
@@ -133,5 +132,3 @@ struct table {
 };
 /* all: rows that there are; 0: the sheet has them all. */
 void sheet_table(struct doc *doc, const struct table *table, struct sheet *sheet, size_t all);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_COLUMNS_PRIVATE_H
-#define GPUSHARE_APPS_INSPECT_COLUMNS_PRIVATE_H
+#pragma once
 
 #include "gpushare/codec/annotation.h"
 #include "inspect/columns.h"
@@ -42,5 +41,3 @@ char *table_text(const struct sheet *sheet, const struct choice *choice);
 /* -1: failed. Columns for which a terminal has no room leave the choice. */
 int table_print(FILE *out, const struct sheet *sheet, struct choice *choice,
                 const struct terminal *terminal);
-
-#endif

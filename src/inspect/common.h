@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_COMMON_H
-#define GPUSHARE_APPS_INSPECT_COMMON_H
+#pragma once
 
 #include "common/options.h"
 #include "gpushare/model/names.h"
@@ -105,5 +104,3 @@ static inline struct usage_query common_usage(const struct common *common, const
     return (struct usage_query){&common->source, common->app->clock, node, common->system_ns,
                                 common->usage_ns};
 }
-
-#endif

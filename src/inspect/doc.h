@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_DOC_H
-#define GPUSHARE_APPS_INSPECT_DOC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ void doc_text(struct doc *doc, const char *key, const char *text);
 void doc_number(struct doc *doc, const char *key, uint64_t number);
 void doc_bool(struct doc *doc, const char *key, bool value);
 void doc_gpus(struct doc *doc, const char *key, gs_gpu_mask gpus); /* their indices */
-
-#endif

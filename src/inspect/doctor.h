@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_DOCTOR_H
-#define GPUSHARE_APPS_INSPECT_DOCTOR_H
+#pragma once
 
 #include <jansson.h>
 
@@ -74,5 +73,3 @@ void doctor_check_nodes(struct doctor *doctor);
 
 /* doctor_pods.c: from the snapshot, and what device plugins report that pods use. */
 int doctor_check_pods(struct doctor *doctor, struct gs_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_EVENTS_H
-#define GPUSHARE_APPS_INSPECT_EVENTS_H
+#pragma once
 
 #include "inspect/source.h"
 
@@ -10,5 +9,3 @@ enum { EVENTS_BYTES = 4096 };
  * else that there are none, or why they cannot be read. */
 void events_ask(const struct source *source, const char *ns, const char *name,
                 char to[EVENTS_BYTES]);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_FETCH_H
-#define GPUSHARE_APPS_INSPECT_FETCH_H
+#pragma once
 
 #include "inspect/common.h"
 #include "inspect/snapshot.h"
@@ -24,5 +23,3 @@ int fetch_cluster(const struct fetch *fetch, struct snapshot *ret, uint64_t *ret
 /* The pods of one namespace, or (ns NULL) of all, to a sink that has list_begin and pod. */
 int fetch_pods(const struct fetch *fetch, const char *ns, const struct gs_watch_sink *sink,
                struct gs_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_GPUS_H
-#define GPUSHARE_APPS_INSPECT_GPUS_H
+#pragma once
 
 #include "inspect/columns.h"
 #include "inspect/view.h"
@@ -21,5 +20,3 @@ void gpus_tables(struct doc *doc, const struct view *view, const struct view_nod
 /* The same on a terminal. -1: failed. */
 int gpus_write(FILE *out, const struct view *view, const struct view_node *node, gs_gpu_mask gpus,
                const struct terminal *terminal);
-
-#endif

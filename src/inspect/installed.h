@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_INSTALLED_H
-#define GPUSHARE_APPS_INSPECT_INSTALLED_H
+#pragma once
 
 #include <jansson.h>
 
@@ -21,5 +20,3 @@ int installed_get(const struct common *common, const char *pod, const char *page
 enum gs_placement installed_policy(const struct common *common);
 
 #define INSTALLED_EXTENDER(path) ":29998/proxy/" path
-
-#endif

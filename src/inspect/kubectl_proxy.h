@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_KUBECTL_PROXY_H
-#define GPUSHARE_APPS_INSPECT_KUBECTL_PROXY_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -33,5 +32,3 @@ struct kubectl_proxy {
 int kubectl_proxy_start(struct kubectl_proxy *proxy, const struct connection *connection,
                         struct gs_error *err);
 void kubectl_proxy_stop(struct kubectl_proxy *proxy);
-
-#endif

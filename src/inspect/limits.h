@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_LIMITS_H
-#define GPUSHARE_APPS_INSPECT_LIMITS_H
+#pragma once
 
 #include "gpushare/core/ledger.h"
 #include "inspect/usage.h"
@@ -28,5 +27,3 @@ uint64_t limits_over(const struct usage_pod *pod, uint64_t bytes);
 enum { LIMITS_TEXT_BYTES = 320 };
 const char *limits_hold(const struct view_node *node, const struct gs_claim *claim,
                         const struct usage *usage, char text[LIMITS_TEXT_BYTES]);
-
-#endif

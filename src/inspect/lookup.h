@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_LOOKUP_H
-#define GPUSHARE_APPS_INSPECT_LOOKUP_H
+#pragma once
 
 #include <jansson.h>
 
@@ -36,5 +35,3 @@ const char *lookup_text(const json_t *object, ...) __attribute__((sentinel));
 
 /* A pod whose condition Ready is True. */
 bool lookup_is_ready(const json_t *pod);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_NODES_H
-#define GPUSHARE_APPS_INSPECT_NODES_H
+#pragma once
 
 #include "inspect/columns.h"
 #include "inspect/view.h"
@@ -23,5 +22,3 @@ void nodes_members(struct doc *doc, const struct view *view, const struct view_n
 
 /* Of all of them. */
 void nodes_total(struct doc *doc, const struct view *view);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_OWN_H
-#define GPUSHARE_APPS_INSPECT_OWN_H
+#pragma once
 
 #include "inspect/fetch.h"
 
@@ -19,5 +18,3 @@ char *own_table(const struct fetch *fetch, const char *ns, bool pending, char no
 /* The table on standard output and the note on standard error, in place of a GS_EDENIED; any other
  * error stays. */
 int own_print(const struct fetch *fetch, const char *ns, bool pending, struct gs_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_PODS_H
-#define GPUSHARE_APPS_INSPECT_PODS_H
+#pragma once
 
 #include "inspect/columns.h"
 #include "inspect/view.h"
@@ -34,5 +33,3 @@ void pods_table(struct doc *doc, const struct table *table, const struct view *v
 /* The rows, and what is missing of them on standard error. -1: failed. */
 int pods_print(const struct view *view, const struct pods_options *options,
                const struct output *output, const struct terminal *terminal);
-
-#endif

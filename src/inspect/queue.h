@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_QUEUE_H
-#define GPUSHARE_APPS_INSPECT_QUEUE_H
+#pragma once
 
 #include "inspect/snapshot.h"
 
@@ -16,5 +15,3 @@ struct queue {
 /* GS_ENOMEM. Release it also then. */
 int queue_find(const struct snapshot *snapshot, struct queue *ret, struct gs_error *err);
 void queue_release(struct queue *queue);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_SHOW_H
-#define GPUSHARE_APPS_INSPECT_SHOW_H
+#pragma once
 
 #include "inspect/fetch.h"
 #include "inspect/nodes.h"
@@ -53,5 +52,3 @@ void document_node(struct doc *doc, const struct view *view, const struct view_n
 void document_namespaces(struct doc *doc, const char *key, const struct view *view, size_t most);
 /* The sums of a view, and what would fit. */
 void document_cluster(struct doc *doc, const char *key, const struct view *view);
-
-#endif

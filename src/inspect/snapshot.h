@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_SNAPSHOT_H
-#define GPUSHARE_APPS_INSPECT_SNAPSHOT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -122,5 +121,3 @@ static inline bool gpu_overfull(const struct gs_gpu_state *gpu)
 {
     return gpu->used_units > gpu->total_units;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_SOURCE_H
-#define GPUSHARE_APPS_INSPECT_SOURCE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -41,5 +40,3 @@ int source_get(const struct source *source, const char *path, const char *query,
 
 /* A list, page by page (kube/pages.h, whose ask, sizes and limits are filled in). */
 int source_list(const struct source *source, struct gs_pages pages, struct gs_error *err);
-
-#endif

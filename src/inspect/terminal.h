@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_TERMINAL_H
-#define GPUSHARE_APPS_INSPECT_TERMINAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ int fail_output(struct gs_error *err);
 
 /* One line and the exit code 2. */
 int complain_usage(const char *command, const char *what);
-
-#endif

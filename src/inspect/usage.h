@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_USAGE_H
-#define GPUSHARE_APPS_INSPECT_USAGE_H
+#pragma once
 
 #include <uthash.h>
 
@@ -100,5 +99,3 @@ const struct usage_pod *usage_pod_find(const struct usage *usage, const char *no
 /* "3.1", in units. */
 enum { USAGE_TEXT_BYTES = 24 };
 void usage_text(uint64_t bytes, enum gs_unit unit, char to[USAGE_TEXT_BYTES]);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_USAGE_PAGE_H
-#define GPUSHARE_APPS_INSPECT_USAGE_PAGE_H
+#pragma once
 
 #include "gpushare/base/slice.h"
 #include "inspect/usage.h"
@@ -11,5 +10,3 @@
 int usage_page_check(struct gs_slice text, struct gs_error *err);
 /* Takes in what a checked page says of that node and its pods, and nothing of others'. */
 void usage_page_read(struct usage *usage, struct usage_node *node, struct gs_slice text);
-
-#endif

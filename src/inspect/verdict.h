@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_VERDICT_H
-#define GPUSHARE_APPS_INSPECT_VERDICT_H
+#pragma once
 
 #include "inspect/columns.h"
 #include "inspect/snapshot.h"
@@ -61,5 +60,3 @@ void verdict_document(struct doc *doc, const struct verdict *verdict);
 
 /* "GiB", or "units" when no inventory tells or nodes differ. */
 const char *verdict_unit(const struct snapshot *snapshot);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_VIEW_H
-#define GPUSHARE_APPS_INSPECT_VIEW_H
+#pragma once
 
 #include <stddef.h>
 
@@ -159,5 +158,3 @@ int view_sum_up(struct view *view);
 
 /* used / total in whole percent, cut as the original cuts it; 0 of nothing. */
 uint64_t view_percent(uint64_t used, uint64_t total);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_WAITS_H
-#define GPUSHARE_APPS_INSPECT_WAITS_H
+#pragma once
 
 #include "inspect/columns.h"
 #include "inspect/verdict.h"
@@ -77,5 +76,3 @@ void waits_table(struct doc *doc, const struct table *table, const struct waits 
 
 /* The member "pending"; output NULL: all of it. */
 void waits_document(struct doc *doc, const struct waits *waits, const struct output *output);
-
-#endif

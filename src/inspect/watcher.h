@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_WATCHER_H
-#define GPUSHARE_APPS_INSPECT_WATCHER_H
+#pragma once
 
 #include <pthread.h>
 
@@ -52,5 +51,3 @@ static inline bool watcher_listed(const struct watcher *watcher)
 {
     return watcher->listed[GS_KIND_NODE] && watcher->listed[GS_KIND_POD];
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_WEB_H
-#define GPUSHARE_APPS_INSPECT_WEB_H
+#pragma once
 
 #include "gpushare/http/router.h"
 #include "inspect/doc.h"
@@ -83,5 +82,3 @@ void *web_follow(void *arg);
 
 /* After the server. */
 void web_close(struct web *web);
-
-#endif

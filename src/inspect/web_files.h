@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_WEB_FILES_H
-#define GPUSHARE_APPS_INSPECT_WEB_FILES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -11,5 +10,3 @@ struct web_file {
 };
 
 extern const struct web_file web_index_html, web_style_css, web_app_js, web_icon_svg;
-
-#endif

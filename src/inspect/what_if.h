@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_WHAT_IF_H
-#define GPUSHARE_APPS_INSPECT_WHAT_IF_H
+#pragma once
 
 #include "inspect/common.h"
 #include "inspect/verdict.h"
@@ -109,5 +108,3 @@ struct what_if {
 /* -1: out of memory, or the output cannot be written. */
 int what_if_print(const struct what_if *run);
 int what_if_document(const struct what_if *run);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_INSPECT_WHY_H
-#define GPUSHARE_APPS_INSPECT_WHY_H
+#pragma once
 
 #include "inspect/common.h"
 #include "inspect/view.h"
@@ -48,5 +47,3 @@ void why_tell(const struct why *why, FILE *out);
 
 /* The same for programs. -1: the output cannot be written. */
 int why_document(const struct why *why, bool yaml);
-
-#endif

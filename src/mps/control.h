@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_MPS_CONTROL_H
-#define GPUSHARE_APPS_MPS_CONTROL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,5 +67,3 @@ bool control_ended(pid_t pid);
 
 /* Ends a daemon with its servers, and waits for it: SIGTERM, and SIGKILL after 5 s. */
 void control_stop(pid_t pid);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_MPS_PIPES_H
-#define GPUSHARE_APPS_MPS_PIPES_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -35,5 +34,3 @@ void pipes_clear(struct pipes *pipes);
 /* Looks for the sockets of this daemon, the leader of its process group, which has to be the one
  * that listens there (SO_PEERCRED). GS_EIO: that of clients is not known yet. */
 int pipes_find(struct pipes *pipes, pid_t daemon, struct gs_error *err);
-
-#endif

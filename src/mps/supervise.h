@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_MPS_SUPERVISE_H
-#define GPUSHARE_APPS_MPS_SUPERVISE_H
+#pragma once
 
 #include "gpushare/base/error.h"
 #include "gpushare/model/gpu.h"
@@ -35,5 +34,3 @@ int supervisor_start(const struct control *control, const char *root, const stru
  * together. */
 void supervisor_ask_to_stop(struct supervisor *supervisor);
 void supervisor_free(struct supervisor *supervisor);
-
-#endif

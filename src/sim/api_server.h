@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_SIM_API_SERVER_H
-#define GPUSHARE_APPS_SIM_API_SERVER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -28,5 +27,3 @@ uint16_t api_server_port(const struct api_server *server);
 /* Ends watches, lets requests finish, frees. NULL is fine. */
 void api_server_stop(struct api_server *server);
 GS_DEFINE_CLEANUP(struct api_server *, api_server_stop)
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_SIM_COMMANDS_H
-#define GPUSHARE_APPS_SIM_COMMANDS_H
+#pragma once
 
 /*
  * Subcommands of gpushare-sim: each is a file cmd_NAME.c and a row in main.c. argv[0] is the
@@ -12,5 +11,3 @@
 int cmd_serve(int argc, char **argv);
 int cmd_schedule(int argc, char **argv);
 int cmd_demo(int argc, char **argv);
-
-#endif

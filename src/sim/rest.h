@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_SIM_REST_H
-#define GPUSHARE_APPS_SIM_REST_H
+#pragma once
 
 #include <jansson.h>
 
@@ -34,5 +33,3 @@ json_t *rest_member(const json_t *object, ...) __attribute__((sentinel));
 
 /* The object's status condition of this type, borrowed; NULL when absent. */
 const json_t *rest_condition(const json_t *object, const char *type);
-
-#endif

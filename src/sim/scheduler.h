@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_SIM_SCHEDULER_H
-#define GPUSHARE_APPS_SIM_SCHEDULER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -50,5 +49,3 @@ struct sched {
  * others may be, INT64_MAX: none may until something happens. */
 int sched_pass(struct sched *sched, size_t *ret_tries, int64_t *ret_again_ns, struct gs_error *err);
 void sched_release(struct sched *sched);
-
-#endif

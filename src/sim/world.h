@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_SIM_WORLD_H
-#define GPUSHARE_APPS_SIM_WORLD_H
+#pragma once
 
 #include <stdint.h>
 
@@ -24,5 +23,3 @@ void world_release(struct world *world);
 
 /* The index of a node, or node_count. */
 size_t world_find_node(const struct world *world, const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_TESTS_CLUSTER_FIXTURE_H
-#define GPUSHARE_TESTS_CLUSTER_FIXTURE_H
+#pragma once
 
 #include "sim/apiserver/cluster.h"
 #include "kube_ops_contract.h"
@@ -15,5 +14,3 @@ struct cluster_fixture {
 /* Fills all of *ret but kube. */
 int cluster_fixture_open(struct cluster_fixture *fixture, struct gs_kube_fixture *ret);
 void cluster_fixture_close(struct cluster_fixture *fixture);
-
-#endif

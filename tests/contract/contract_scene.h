@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_TESTS_CONTRACT_SCENE_H
-#define GPUSHARE_TESTS_CONTRACT_SCENE_H
+#pragma once
 
 #include "rows.h"
 
@@ -54,5 +53,3 @@ extern const size_t contract_watch_test_count;
     {                                                                                              \
 #name, name, contract_open, contract_close, NULL                                           \
     }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_TESTS_KUBE_OPS_CONTRACT_H
-#define GPUSHARE_TESTS_KUBE_OPS_CONTRACT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -59,5 +58,3 @@ struct gs_kube_backend {
 
 /* Runs the suite; returns the number of failed tests, as cmocka does. */
 int gs_kube_ops_contract_run(const struct gs_kube_backend *backend);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_KERNEL_CHECKS_H
-#define GPUSHARE_KERNEL_CHECKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -73,5 +72,3 @@ void check_watch(void);
 /* A line of bash, in the host's own file system. */
 void check_host_program(const char *script);
 void check_host_without(enum gs_enforced expected);
-
-#endif

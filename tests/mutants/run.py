@@ -10,7 +10,7 @@
 
 A mistake stands in FOLDER.mut beside this file:
 
-    [undo-frees-no-node] src/extender/service/bind.c
+    [undo-frees-no-node] extender/service/bind.c
     The waiting pods of a node are not woken when a bind is undone.
     < gs_store_freed(store, slot);
     > (void)slot;
@@ -40,16 +40,16 @@ PROGRAMS = "gpushare-extender gpushare-device-plugin gpushare-mps kubectl-inspec
 # Which tests can see a folder's mistakes, its own first.
 TESTS = {
     "allocate": ["allocate_", "device_plugin_"],
-    "cli": ["apps_inspect_", "page$|bad_usage|one_answer|restarted_list"],
-    "cluster": ["service_test_|apps_inspect_", "service_world"],
+    "cli": ["inspect_test_", "page$|bad_usage|one_answer|restarted_list"],
+    "cluster": ["service_test_|inspect_test_", "service_world"],
     "core": ["core_test_", "ledger_property|service_test_"],
-    "device_plugin": ["apps_(device_plugin|common)_", "device_plugin_|bad_usage"],
+    "device_plugin": ["(device_plugin|common)_test_", "device_plugin_|bad_usage"],
     "grpc": ["grpc_test_", "device_plugin_test_driver"],
     "http": ["http_test_", "hostile_"],
     "kube": ["kube_test_|kube_api_test_", "contract_http"],
     "limit": ["limit_test_", "device_plugin_test_enforce|device_plugin_"],
     "model": ["model_test_", "core_test_|service_test_|allocate_"],
-    "mps": ["apps_(.*_)?mps", "mps$", "device_plugin_|bad_usage"],
+    "mps": ["mps_test_|device_plugin_test_mps", "mps$", "device_plugin_|bad_usage"],
     "packing": ["packing_"],
 }
 TEST_SECONDS = 300
@@ -58,7 +58,8 @@ OUTCOMES = ("seen", "survived", "equivalent", "error")
 
 class Mutant:
     def __init__(self, name, path, folder):
-        self.name, self.path, self.folder = name, path, folder
+        self.name, self.folder = name, folder
+        self.path = path if path.startswith(("tools/", "tests/")) else "src/" + path
         self.why, self.blocks, self.by, self.equivalent = "", [], [], False
 
     def apply(self, text):
@@ -73,7 +74,7 @@ class Mutant:
 def read(path):
     mutants, block = [], None
     for number, line in enumerate(path.read_text().splitlines(), 1):
-        head = re.fullmatch(r"\[([\w.-]+)\] ((?:src|tools|tests)/\S+)", line)
+        head = re.fullmatch(r"\[([\w.-]+)\] (\S+/\S+)", line)
         if not line.strip() or line.startswith("#"):
             continue
         if head:
@@ -99,7 +100,7 @@ def read(path):
 
 def record(path, seen):
     """Writes the "by" lines of the mutants in SEEN anew."""
-    parts = re.split(r"(?m)^(?=\[[\w.-]+\] (?:src|tools|tests)/)", path.read_text())
+    parts = re.split(r"(?m)^(?=\[[\w.-]+\] \S+/)", path.read_text())
     for i, part in enumerate(parts):
         test = part.startswith("[") and seen.get(part[1:part.index("]")])
         if test:

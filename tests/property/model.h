@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_PROPERTY_MODEL_H
-#define GPUSHARE_PROPERTY_MODEL_H
+#pragma once
 
 #include "gpushare/core/ledger.h"
 #include "gpushare/core/placement.h"
@@ -98,5 +97,3 @@ gs_gpu_mask m_pick(const struct m_node *node, const struct gs_node_view *view,
 /* view is changed to what the ask is judged by. */
 enum gs_reason m_fit_beside_holds(const struct model *model, uint32_t node,
                                   struct gs_node_view *view, const struct gs_ask *ask);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_PROPERTY_WORLD_H
-#define GPUSHARE_PROPERTY_WORLD_H
+#pragma once
 
 #include "model.h"
 
@@ -125,5 +124,3 @@ void put_node(struct world *world, uint32_t node, const struct m_node *as);
 NODE_OPS(DECLARE_OP)
 POD_OPS(DECLARE_OP)
 #undef DECLARE_OP
-
-#endif

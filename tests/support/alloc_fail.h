@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SUPPORT_ALLOC_FAIL_H
-#define GPUSHARE_SUPPORT_ALLOC_FAIL_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -30,5 +29,3 @@ void alloc_fail_pause(bool pause);
 
 /* Back to normal. True when an allocation was made to fail. */
 bool alloc_fail_end(void);
-
-#endif

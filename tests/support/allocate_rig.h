@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_TESTS_ALLOCATE_RIG_H
-#define GPUSHARE_TESTS_ALLOCATE_RIG_H
+#pragma once
 
 /*
  * An allocator of node n1 with a GPU 0 of 16 units and a GPU 1 of 24, and calls whose device ids
@@ -149,5 +148,3 @@ static inline int allocate(struct rig *rig, uint32_t units, uint64_t *ret_key, s
         return -1;
     return __builtin_ctzll(answer.gpus);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SUPPORT_CGROUP_TREE_H
-#define GPUSHARE_SUPPORT_CGROUP_TREE_H
+#pragma once
 
 #include "rows.h"
 
@@ -198,5 +197,3 @@ static inline void tree_rmdir(const struct cgroup_tree *tree, const char *folder
     tree_path(tree, folder, NULL, path, sizeof(path));
     nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SUPPORT_COMPARED_H
-#define GPUSHARE_SUPPORT_COMPARED_H
+#pragma once
 
 #include <strings.h>
 
@@ -19,5 +18,3 @@ int __wrap_strncasecmp(const char *a, const char *b, size_t len)
     compared++;
     return __real_strncasecmp(a, b, len);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SUPPORT_FAKE_API_H
-#define GPUSHARE_SUPPORT_FAKE_API_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,5 +59,3 @@ const char *fake_api_request(struct fake_api *api, const char *match, size_t i);
 
 /* Connections that were ever accepted. */
 size_t fake_api_connections(struct fake_api *api);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SUPPORT_FAKE_PROC_H
-#define GPUSHARE_SUPPORT_FAKE_PROC_H
+#pragma once
 
 #include <ftw.h>
 #include <sys/stat.h>
@@ -33,5 +32,3 @@ static inline void fake_proc_remove(const char *path)
 {
     nftw(path, fake_proc_remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
-
-#endif

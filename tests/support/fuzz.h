@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SUPPORT_FUZZ_H
-#define GPUSHARE_SUPPORT_FUZZ_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -20,5 +19,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
             abort();                                                                               \
         }                                                                                          \
     } while (0)
-
-#endif

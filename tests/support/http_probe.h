@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_TESTS_HTTP_PROBE_H
-#define GPUSHARE_TESTS_HTTP_PROBE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,5 +62,3 @@ bool http_answer_header(const struct http_answer *answer, const char *name, char
 
 /* One request on a connection of its own; the status, or 0. */
 int http_probe_get(uint16_t port, const char *path);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_TESTS_ITEM_LISTS_H
-#define GPUSHARE_TESTS_ITEM_LISTS_H
+#pragma once
 
 #include "gpushare/codec/budgets.h"
 #include "gpushare/codec/gpu_slices.h"
@@ -55,5 +54,3 @@ static inline int slice_list(struct gs_slice json, const char *driver, struct gs
     *ret_count = list.count;
     return 0;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SUPPORT_LEDGERS_H
-#define GPUSHARE_SUPPORT_LEDGERS_H
+#pragma once
 
 #include "gpushare/core/ledger.h"
 #include "rows.h"
@@ -90,5 +89,3 @@ static inline struct gs_ledger_stats test_stats(const struct gs_ledger *ledger)
     gs_ledger_stats(ledger, &stats);
     return stats;
 }
-
-#endif

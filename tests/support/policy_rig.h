@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SUPPORT_POLICY_RIG_H
-#define GPUSHARE_SUPPORT_POLICY_RIG_H
+#pragma once
 
 #include "gpushare/core/policy.h"
 #include "rows.h"
@@ -69,5 +68,3 @@ static inline struct gs_choice test_choose(struct gs_policies *policies,
         fail_msg("%s: does not fit", gs_placement_name(placement));
     return choice;
 }
-
-#endif

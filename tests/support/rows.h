@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SUPPORT_ROWS_H
-#define GPUSHARE_SUPPORT_ROWS_H
+#pragma once
 
 /* First what cmocka.h needs, and what every test needs. */
 #include <setjmp.h>
@@ -94,5 +93,3 @@ static inline const char *gs_code_name(enum gs_code code)
     };
     return (size_t)code < sizeof(names) / sizeof(names[0]) ? names[code] : "UNKNOWN";
 }
-
-#endif

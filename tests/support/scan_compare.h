@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SUPPORT_SCAN_COMPARE_H
-#define GPUSHARE_SUPPORT_SCAN_COMPARE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -173,5 +172,3 @@ static inline const char *scan_compare(const char *bytes, size_t len)
     json_decref(tree);
     return problem;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SUPPORT_SCENARIO_H
-#define GPUSHARE_SUPPORT_SCENARIO_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdbool.h>
@@ -92,5 +91,3 @@ void scenario_mistakes_are_seen(const struct scenario_layer *layer,
 struct CMUnitTest;
 int scenario_main(const struct scenario_layer *layer, const char *const *files,
                   const struct CMUnitTest *tests, size_t count);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_TESTS_SERVICE_CALLS_H
-#define GPUSHARE_TESTS_SERVICE_CALLS_H
+#pragma once
 
 #include "extender/service/service.h"
 
@@ -17,5 +16,3 @@ static inline int service_bind(struct gs_service *service, const char *body, siz
 {
     return gs_service_bind(service, NULL, body, len, answer, err);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_TESTS_SERVICE_RIG_H
-#define GPUSHARE_TESTS_SERVICE_RIG_H
+#pragma once
 
 /*
  * A service on a scripted cluster port, fed with JSON as the API server would send it. The port
@@ -411,5 +410,3 @@ static inline void rig_expect(char *answer, const char *part)
         fail_msg("\"%s\" is not in %s", part, answer);
     free(answer);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SUPPORT_SIM_PORT_H
-#define GPUSHARE_SUPPORT_SIM_PORT_H
+#pragma once
 
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/error.h"
@@ -31,5 +30,3 @@ GS_DEFINE_CLEANUP(struct gs_sim_port *, gs_sim_port_free)
 
 /* *Borrowed until* the port is freed. */
 struct gs_kube gs_sim_port_kube(struct gs_sim_port *port);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SUPPORT_SIM_PORT_INTERNAL_H
-#define GPUSHARE_SUPPORT_SIM_PORT_INTERNAL_H
+#pragma once
 
 #include "sim_port.h"
 
@@ -22,5 +21,3 @@ int gs_sim_port_query(enum gs_sim_kind kind, const char *node, char field[GS_SIM
 
 int gs_sim_port_watch(void *ctx, const struct gs_watch_spec *spec, const struct gs_watch_sink *sink,
                       const atomic_bool *stop, struct gs_error *err);
-
-#endif

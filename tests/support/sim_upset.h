@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SUPPORT_SIM_UPSET_H
-#define GPUSHARE_SUPPORT_SIM_UPSET_H
+#pragma once
 
 #include "sim/apiserver/cluster.h"
 
@@ -11,5 +10,3 @@ void gs_sim_cluster_compact(struct gs_sim_cluster *cluster);
 
 /* Every watch now open ends with GS_EIO. */
 void gs_sim_cluster_cut_watches(struct gs_sim_cluster *cluster);
-
-#endif

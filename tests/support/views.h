@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SUPPORT_VIEWS_H
-#define GPUSHARE_SUPPORT_VIEWS_H
+#pragma once
 
 #include "gpushare/base/num.h"
 #include "gpushare/core/view.h"
@@ -106,5 +105,3 @@ static inline struct gs_node_view *test_view_init(struct test_node *t, const cha
     gs_view_summarise(&t->view);
     return &t->view;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SUPPORT_WATCH_RECORDER_H
-#define GPUSHARE_SUPPORT_WATCH_RECORDER_H
+#pragma once
 
 #include <pthread.h>
 
@@ -51,5 +50,3 @@ int recorder_stop(struct watch_recorder *recorder);
 
 /* Stops what a test that failed left running, before its cluster goes away. */
 void recorder_stop_all(void);
-
-#endif

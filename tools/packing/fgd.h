@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_PACKING_FGD_H
-#define GPUSHARE_PACKING_FGD_H
+#pragma once
 
 #include "gpushare/core/policy.h"
 
@@ -23,5 +22,3 @@ struct gs_state;
 double gs_fgd_unusable(const struct gs_policy_table *table, const struct gs_state *state);
 int gs_fgd_level(double gain_cards);
 int64_t gs_fgd_loss(double before_units, double after_units, uint32_t card_units);
-
-#endif

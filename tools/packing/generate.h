@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_PACKING_GENERATE_H
-#define GPUSHARE_PACKING_GENERATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ struct gs_generate_spec {
 /* *ret zeroed before. GS_EINVAL: no nodes, more than GS_TRACE_NODES_MAX, or a load of 0 or above
  * 1000; GS_ENOMEM. */
 int gs_generate(const struct gs_generate_spec *spec, struct gs_trace *ret, struct gs_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_PACKING_REPLAY_H
-#define GPUSHARE_PACKING_REPLAY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -83,5 +82,3 @@ int gs_replay(const struct gs_trace *trace, const struct gs_trace_sequence *sequ
  */
 int gs_replay_sequence(const struct gs_trace *trace, uint64_t seed, uint32_t percent,
                        struct gs_trace_sequence *ret, struct gs_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_PACKING_REPLAY_INTERNAL_H
-#define GPUSHARE_PACKING_REPLAY_INTERNAL_H
+#pragma once
 
 #include "replay.h"
 
@@ -90,5 +89,3 @@ struct replay_metrics {
 void gs_replay_count(struct replay_metrics *metrics, const struct gs_trace_pod *pod, bool placed,
                      int64_t decision_ns);
 void gs_replay_finish(struct replay_metrics *metrics, struct gs_replay_result *ret);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_PACKING_REPORT_TIMED_H
-#define GPUSHARE_PACKING_REPORT_TIMED_H
+#pragma once
 
 #include "timed.h"
 
@@ -31,5 +30,3 @@ struct report_timed {
 /* Prints the table. The codes of gs_timed_draw() and gs_timed_replay(); GS_EINVAL for no seed or
  * too many; GS_EIO. */
 int report_timed(const struct report_timed *run, struct gs_error *err);
-
-#endif

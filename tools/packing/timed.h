@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_PACKING_TIMED_H
-#define GPUSHARE_PACKING_TIMED_H
+#pragma once
 
 #include "replay.h"
 
@@ -131,5 +130,3 @@ struct gs_timed_spec {
 int gs_timed_replay(const struct gs_trace *trace, const struct gs_timed_workload *workload,
                     const struct gs_timed_spec *spec, struct gs_timed_result *ret,
                     struct gs_error *err);
-
-#endif

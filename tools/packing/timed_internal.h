@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_PACKING_TIMED_INTERNAL_H
-#define GPUSHARE_PACKING_TIMED_INTERNAL_H
+#pragma once
 
 #include "gpushare/base/arena.h"
 #include "replay_internal.h"
@@ -134,5 +133,3 @@ int timed_moves_make(struct timed *timed, int64_t now_ms, struct gs_error *err);
 
 /* A pod's list of models, "A|B", has this one; an empty list has all. */
 bool timed_models_allow(const char *models, const char *model);
-
-#endif

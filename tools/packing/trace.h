@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_PACKING_TRACE_H
-#define GPUSHARE_PACKING_TRACE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -95,5 +94,3 @@ struct gs_trace_sequence {
 int gs_trace_read_sequence(struct gs_trace_sequence *ret, const struct gs_trace *trace,
                            struct gs_slice text, struct gs_error *err);
 void gs_trace_sequence_release(struct gs_trace_sequence *sequence);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_PACKING_TRACE_FILES_H
-#define GPUSHARE_PACKING_TRACE_FILES_H
+#pragma once
 
 #include "gpushare/base/error.h"
 #include "trace.h"
@@ -13,5 +12,3 @@ int trace_files_read_sequence(const char *path, const struct gs_trace *trace,
 
 /* Creates or replaces a file. */
 int trace_files_write(const char *path, struct gs_slice text, struct gs_error *err);
-
-#endif

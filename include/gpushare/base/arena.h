@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_BASE_ARENA_H
-#define GPUSHARE_BASE_ARENA_H
+#pragma once
 
 #include <stddef.h>
 
@@ -46,5 +45,3 @@ void gs_arena_reset(struct gs_arena *arena);
 
 /* Frees everything; the arena is empty and usable. */
 void gs_arena_release(struct gs_arena *arena);
-
-#endif

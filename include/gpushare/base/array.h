@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_BASE_ARRAY_H
-#define GPUSHARE_BASE_ARRAY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ void gs_pool_give(struct gs_pool *pool, uint32_t slot);
 /* Each element of an array of so many, by a pointer with that name. */
 #define GS_EACH_OF(item, list, count)                                                              \
     for (__typeof__(*(list)) *item = (list); item < (list) + (count); item++)
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_BASE_BACKOFF_H
-#define GPUSHARE_BASE_BACKOFF_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,5 +34,3 @@ int64_t gs_backoff_ns(struct gs_random *random, uint32_t attempt, int64_t min_ns
  * anything else: false, *ret_ns untouched. The answer is at most max_ns.
  */
 bool gs_retry_after_ns(const char *text, size_t len, int64_t max_ns, int64_t *ret_ns);
-
-#endif

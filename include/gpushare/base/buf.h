@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_BASE_BUF_H
-#define GPUSHARE_BASE_BUF_H
+#pragma once
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,5 +62,3 @@ static inline int gs_buf_failed(const struct gs_buf *buf)
 {
     return buf->failed;
 }
-
-#endif

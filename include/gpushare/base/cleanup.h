@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_BASE_CLEANUP_H
-#define GPUSHARE_BASE_CLEANUP_H
+#pragma once
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -47,5 +46,3 @@ static inline void gs_closep(int *fd)
         if (*p)                                                                                    \
             name(*p);                                                                              \
     }
-
-#endif

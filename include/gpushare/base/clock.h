@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_BASE_CLOCK_H
-#define GPUSHARE_BASE_CLOCK_H
+#pragma once
 
 #include <pthread.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ static inline int64_t gs_clock_now_ns(const struct gs_clock *clock)
 {
     return clock->monotonic_ns(clock->ctx);
 }
-
-#endif

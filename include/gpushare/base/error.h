@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_BASE_ERROR_H
-#define GPUSHARE_BASE_ERROR_H
+#pragma once
 
 /*
  * The one error shape: owned by the caller, filled by the callee, no allocation.
@@ -65,5 +64,3 @@ void gs_error_clear(struct gs_error *err);
  * at least 8. */
 void gs_words(char *out, size_t size, const char *fmt, va_list ap)
     __attribute__((format(printf, 3, 0)));
-
-#endif

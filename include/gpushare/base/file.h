@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_BASE_FILE_H
-#define GPUSHARE_BASE_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ bool gs_file_mark_eq(const struct gs_file_mark *a, const struct gs_file_mark *b)
 
 /* free() after overwriting; NULL is fine. */
 void gs_secret_free(char *text, size_t len);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_BASE_INDEX_H
-#define GPUSHARE_BASE_INDEX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -96,5 +95,3 @@ static inline uint32_t gs_index_find(const struct gs_index *index, uint64_t hash
             return entry->slot_one - 1;
     }
 }
-
-#endif

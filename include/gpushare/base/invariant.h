@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_BASE_INVARIANT_H
-#define GPUSHARE_BASE_INVARIANT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ void gs_invariants_survive(void);
 
 /* How many were broken since the process began. */
 uint64_t gs_invariants_broken(void);
-
-#endif

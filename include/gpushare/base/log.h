@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_BASE_LOG_H
-#define GPUSHARE_BASE_LOG_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -53,5 +52,3 @@ void gs_log_fields(enum gs_log_level level, const char *msg, const struct gs_log
                           (int)(sizeof(gs_fields_) / sizeof(gs_fields_[0])));                      \
         }                                                                                          \
     } while (0)
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_BASE_METRIC_H
-#define GPUSHARE_BASE_METRIC_H
+#pragma once
 
 #include <stdint.h>
 
@@ -42,5 +41,3 @@ void gs_metric_seconds(struct gs_buf *out, const char *name, const char *type, c
 /* A summary without quantiles: how often, and how long together. */
 void gs_metric_summary(struct gs_buf *out, const char *name, const char *help, uint64_t count,
                        uint64_t sum_ns);
-
-#endif

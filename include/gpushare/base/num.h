@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_BASE_NUM_H
-#define GPUSHARE_BASE_NUM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,5 +57,3 @@ bool gs_parse_bool(const char *text, size_t len, bool *ret);
 /* "150ms", "5s", "1m", "2h", or a sum such as "1m30s" (Go's time.ParseDuration without fractions);
  * a bare "0" is allowed. */
 bool gs_parse_duration_ns(const char *text, size_t len, int64_t *ret_ns);
-
-#endif

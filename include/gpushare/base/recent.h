@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_BASE_RECENT_H
-#define GPUSHARE_BASE_RECENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ void gs_recent_add(struct gs_recent *recent, const char *text);
 void gs_recent_remove(struct gs_recent *recent, const char *text);
 bool gs_recent_has(const struct gs_recent *recent, const char *text);
 void gs_recent_clear(struct gs_recent *recent);
-
-#endif

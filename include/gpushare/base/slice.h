@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_BASE_SLICE_H
-#define GPUSHARE_BASE_SLICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ static inline struct gs_slice gs_slice_cut(struct gs_slice *rest, char sep)
     rest->len -= part.len + (end != NULL);
     return part;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_BASE_SPLITMIX_H
-#define GPUSHARE_BASE_SPLITMIX_H
+#pragma once
 
 #include <stdint.h>
 
@@ -22,5 +21,3 @@ static inline uint64_t gs_splitmix_below(uint64_t *state, uint64_t bound)
 {
     return (uint64_t)((unsigned __int128)gs_splitmix_next(state) * bound >> 64);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_BASE_UTF8_H
-#define GPUSHARE_BASE_UTF8_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ size_t gs_utf8_cut(const char *text, size_t len, size_t max);
  * gs_utf8_acts() speaks and bytes that are no UTF-8 become '?', one for each byte. The length
  * stays. */
 void gs_utf8_calm(char *text);
-
-#endif

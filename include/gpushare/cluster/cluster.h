@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CLUSTER_CLUSTER_H
-#define GPUSHARE_CLUSTER_CLUSTER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -82,5 +81,3 @@ bool gs_cluster_has_ended(const struct gs_cluster *cluster, const char *uid, boo
 /* gs_ledger_set_claim(); the place that the pod held on another node until now came free. */
 int gs_cluster_claim(struct gs_cluster *cluster, const struct gs_claim *claim,
                      struct gs_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CODEC_ANNOTATION_H
-#define GPUSHARE_CODEC_ANNOTATION_H
+#pragma once
 
 #include "gpushare/base/arena.h"
 #include "gpushare/base/buf.h"
@@ -51,5 +50,3 @@ enum { GS_BIND_ANNOTATIONS = 6 };
 int gs_codec_bind_annotations(const struct gs_names *names, const struct gs_pod *pod,
                               const struct gs_bind_record *record, struct gs_arena *arena,
                               struct gs_kv **ret_kv, size_t *ret_count, struct gs_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CODEC_BUDGETS_H
-#define GPUSHARE_CODEC_BUDGETS_H
+#pragma once
 
 #include "gpushare/base/error.h"
 #include "gpushare/codec/scan.h"
@@ -15,5 +14,3 @@ enum { GS_BUDGETS_WORK_MAX = 2048, GS_BUDGETS_BYTES_MAX = 32 << 20 };
  * namespace. GS_EPROTO, GS_ENOMEM: *all and *count are untouched. Pure. */
 int gs_codec_budget_take(struct gs_scan *from, struct gs_arena *arena, struct gs_budget **all,
                          uint32_t *count, struct gs_error *err);
-
-#endif

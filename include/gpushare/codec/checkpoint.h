@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CODEC_CHECKPOINT_H
-#define GPUSHARE_CODEC_CHECKPOINT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -36,5 +35,3 @@ typedef bool (*gs_checkpoint_each)(void *ctx, const struct gs_checkpoint_entry *
  */
 int gs_codec_checkpoint_decode(struct gs_slice json, const char *resource, gs_checkpoint_each each,
                                void *ctx, struct gs_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CODEC_EVENT_H
-#define GPUSHARE_CODEC_EVENT_H
+#pragma once
 
 #include "gpushare/base/buf.h"
 #include "gpushare/model/request.h"
@@ -17,5 +16,3 @@ const char *gs_event_namespace(const struct gs_event *event);
  * (tools/record/event.go); now_ns is wall time and both its timestamps. A message longer than
  * GS_EVENT_MESSAGE_MAX bytes is cut at a character's end. */
 void gs_codec_event(struct gs_buf *out, const struct gs_event *event, int64_t now_ns);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CODEC_EXTENDER_H
-#define GPUSHARE_CODEC_EXTENDER_H
+#pragma once
 
 #include "gpushare/base/arena.h"
 #include "gpushare/base/buf.h"
@@ -145,5 +144,3 @@ void gs_preemption_args_release(struct gs_preemption_args *args);
  * victim only uid is used: the caller may build entries of its own. */
 void gs_codec_preemption_result(struct gs_buf *out, const struct gs_victims *nodes,
                                 uint32_t node_count);
-
-#endif

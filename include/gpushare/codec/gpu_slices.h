@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CODEC_GPU_SLICES_H
-#define GPUSHARE_CODEC_GPU_SLICES_H
+#pragma once
 
 #include "gpushare/base/arena.h"
 #include "gpushare/base/error.h"
@@ -22,5 +21,3 @@ struct gs_sliced_gpu {
  */
 int gs_codec_gpu_slice_take(struct gs_scan *from, const char *driver, struct gs_arena *arena,
                             struct gs_sliced_gpu **all, uint32_t *count, struct gs_error *err);
-
-#endif

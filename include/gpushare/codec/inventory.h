@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CODEC_INVENTORY_H
-#define GPUSHARE_CODEC_INVENTORY_H
+#pragma once
 
 #include "gpushare/base/arena.h"
 #include "gpushare/base/buf.h"
@@ -48,5 +47,3 @@ void gs_codec_inventory_encode(struct gs_buf *out, const struct gs_inventory *in
  */
 int gs_codec_inventory_decode(struct gs_slice text, struct gs_arena *arena,
                               struct gs_inventory *ret, struct gs_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CODEC_LEASE_H
-#define GPUSHARE_CODEC_LEASE_H
+#pragma once
 
 #include "gpushare/base/buf.h"
 #include "gpushare/base/error.h"
@@ -19,5 +18,3 @@ void gs_codec_lease_encode(struct gs_buf *out, const struct gs_lease *lease);
  * GS_ETOOBIG: holder or resourceVersion beyond their arrays. *lease is untouched on failure.
  */
 int gs_codec_lease_decode(struct gs_slice json, struct gs_lease *lease, struct gs_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CODEC_LIST_H
-#define GPUSHARE_CODEC_LIST_H
+#pragma once
 
 #include "gpushare/base/error.h"
 #include "gpushare/codec/scan.h"
@@ -34,5 +33,3 @@ int gs_codec_list_items(struct gs_slice json, int (*each)(void *ctx, struct gs_s
  * cut off behind it; what is not found is "". */
 bool gs_codec_list_head(struct gs_slice json, struct gs_list_meta *ret,
                         char first_name[GS_OBJECT_NAME_BYTES]);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CODEC_MANIFEST_H
-#define GPUSHARE_CODEC_MANIFEST_H
+#pragma once
 
 #include "gpushare/base/error.h"
 #include "gpushare/base/slice.h"
@@ -27,5 +26,3 @@ int gs_manifest_parse(struct gs_slice text, const char *name, gs_manifest_take *
 
 /* The same for a file; "-" is standard input. GS_ENOENT, GS_EIO. */
 int gs_manifest_read(const char *path, gs_manifest_take *each, void *ctx, struct gs_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CODEC_MOVED_H
-#define GPUSHARE_CODEC_MOVED_H
+#pragma once
 
 #include "gpushare/base/arena.h"
 #include "gpushare/base/buf.h"
@@ -31,5 +30,3 @@ void gs_codec_moved_encode(struct gs_buf *out, const struct gs_moved *moved, siz
  */
 int gs_codec_moved_decode(struct gs_slice text, struct gs_arena *arena, struct gs_moved **ret,
                           uint32_t *ret_count, struct gs_error *err);
-
-#endif

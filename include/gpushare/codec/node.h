@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CODEC_NODE_H
-#define GPUSHARE_CODEC_NODE_H
+#pragma once
 
 #include "gpushare/base/error.h"
 #include "gpushare/codec/scan.h"
@@ -30,5 +29,3 @@ int gs_codec_node(const struct gs_names *names, struct gs_slice json, struct gs_
 /* The same for the next value of *from: see gs_codec_pod_take(). */
 int gs_codec_node_take(const struct gs_names *names, struct gs_scan *from, struct gs_node *node,
                        struct gs_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CODEC_PATCH_H
-#define GPUSHARE_CODEC_PATCH_H
+#pragma once
 
 #include "gpushare/base/buf.h"
 #include "gpushare/model/request.h"
@@ -27,5 +26,3 @@ void gs_codec_meta_patch(struct gs_buf *out, const struct gs_meta_patch *patch);
  */
 void gs_codec_node_status_patch(struct gs_buf *out, const struct gs_node_status_patch *patch,
                                 int64_t now_ns);
-
-#endif

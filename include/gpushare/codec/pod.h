@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CODEC_POD_H
-#define GPUSHARE_CODEC_POD_H
+#pragma once
 
 #include "gpushare/base/error.h"
 #include "gpushare/codec/scan.h"
@@ -36,5 +35,3 @@ int gs_codec_pod(const struct gs_names *names, struct gs_slice json, struct gs_p
  * one pass, also on failure, after which from->failed says whether the text itself is at fault. */
 int gs_codec_pod_take(const struct gs_names *names, struct gs_scan *from, struct gs_pod *pod,
                       struct gs_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CODEC_QUANTITY_H
-#define GPUSHARE_CODEC_QUANTITY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -29,5 +28,3 @@ enum gs_quantity gs_quantity_read(struct gs_slice text, enum gs_quantity_as as, 
 
 /* "is not a quantity", "is not an integer", "is too large"; "" for OK. Static. */
 const char *gs_quantity_why(enum gs_quantity result);
-
-#endif

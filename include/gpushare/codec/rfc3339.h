@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CODEC_RFC3339_H
-#define GPUSHARE_CODEC_RFC3339_H
+#pragma once
 
 #include <stdint.h>
 
@@ -15,5 +14,3 @@ bool gs_rfc3339_parse(struct gs_slice text, int64_t *ret_ns);
 /* In UTC, cut (not rounded) to 0, 3, 6 or 9 digits after the point. Returns out. */
 enum { GS_RFC3339_BYTES = 40 };
 char *gs_rfc3339_format(int64_t wall_ns, int digits, char out[GS_RFC3339_BYTES]);
-
-#endif

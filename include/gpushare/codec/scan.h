@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CODEC_SCAN_H
-#define GPUSHARE_CODEC_SCAN_H
+#pragma once
 
 #include <stdint.h>
 #include <strings.h>
@@ -164,5 +163,3 @@ struct gs_scan_text gs_scan_text_head(struct gs_scan_text text, size_t bytes);
 /* Copies the characters and a NUL into a buffer, U+0000 as above; false: they do not fit, the
  * buffer is untouched. A text that was never filled gives "". */
 bool gs_scan_text_copy(struct gs_scan_text text, char *to, size_t size);
-
-#endif

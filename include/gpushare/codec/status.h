@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CODEC_STATUS_H
-#define GPUSHARE_CODEC_STATUS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -24,5 +23,3 @@ int gs_codec_status(struct gs_slice json, struct gs_api_status *ret, struct gs_e
 
 /* Appends {"kind":"Status","apiVersion":"v1","status":"Failure",…}; for a server's answers. */
 void gs_codec_status_encode(struct gs_buf *out, const struct gs_api_status *status);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CODEC_WATCH_H
-#define GPUSHARE_CODEC_WATCH_H
+#pragma once
 
 #include "gpushare/base/error.h"
 #include "gpushare/base/slice.h"
@@ -31,5 +30,3 @@ int gs_codec_watch_event(struct gs_slice line, struct gs_watch_event *ret, struc
 /* metadata.resourceVersion of any object, also of a bookmark's. GS_EPROTO: not an object, or none
  * in it. GS_ETOOBIG. ret is untouched on failure. */
 int gs_codec_object_rv(struct gs_slice object, char ret[GS_RV_BYTES], struct gs_error *err);
-
-#endif

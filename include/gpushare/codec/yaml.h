@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CODEC_YAML_H
-#define GPUSHARE_CODEC_YAML_H
+#pragma once
 
 #include "gpushare/base/error.h"
 #include "gpushare/base/slice.h"
@@ -30,5 +29,3 @@ struct json_t *gs_yaml_load(struct gs_slice text, const char *name, struct gs_er
 
 /* Overwrites the strings, too: kubeconfigs hold keys. NULL is fine. */
 void gs_yaml_free(struct json_t *root);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CORE_DEFRAG_H
-#define GPUSHARE_CORE_DEFRAG_H
+#pragma once
 
 #include "gpushare/base/arena.h"
 #include "gpushare/core/place.h"
@@ -80,5 +79,3 @@ void gs_defrag_free(struct gs_defrag *defrag);
 enum gs_defrag_result gs_defrag_make_room(struct gs_defrag *defrag,
                                           const struct gs_defrag_pod *waiting, uint32_t max_moves,
                                           struct gs_defrag_plan *ret);
-
-#endif

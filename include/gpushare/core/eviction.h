@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CORE_EVICTION_H
-#define GPUSHARE_CORE_EVICTION_H
+#pragma once
 
 #include "gpushare/base/arena.h"
 #include "gpushare/core/placement.h"
@@ -43,5 +42,3 @@ enum gs_eviction gs_plan_eviction(const struct gs_ledger *ledger, const struct g
                                   size_t victim_count, struct gs_eviction_budgets *budgets,
                                   struct gs_arena *arena, const char *const **ret_added,
                                   size_t *ret_count);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CORE_FRAGMENTATION_H
-#define GPUSHARE_CORE_FRAGMENTATION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ void gs_fragmentation_of_node(struct gs_policies *policies, const struct gs_node
 
 /* Adds a node (or another sum) to a sum that began as zeroes. */
 void gs_fragmentation_add(struct gs_fragmentation *sum, const struct gs_fragmentation *part);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CORE_LEDGER_H
-#define GPUSHARE_CORE_LEDGER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -249,5 +248,3 @@ void gs_ledger_stats(const struct gs_ledger *ledger, struct gs_ledger_stats *ret
 /* Recounts a node's totals from its claims and compares: the number of its GPUs whose account
  * differs from the recount. Always 0 unless there is a bug; the drift metric's inner half. */
 uint32_t gs_ledger_audit(const struct gs_ledger *ledger, uint32_t slot);
-
-#endif

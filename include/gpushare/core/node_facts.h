@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CORE_NODE_FACTS_H
-#define GPUSHARE_CORE_NODE_FACTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ enum gs_eligible gs_node_facts_eligible(const struct gs_node_facts *facts, uint3
 
 /* Another number after a change; 0: not known. */
 uint64_t gs_node_facts_hash(const struct gs_node_facts *facts, uint32_t slot);
-
-#endif

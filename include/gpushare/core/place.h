@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CORE_PLACE_H
-#define GPUSHARE_CORE_PLACE_H
+#pragma once
 
 #include "gpushare/core/node_facts.h"
 #include "gpushare/core/policy.h"
@@ -79,5 +78,3 @@ int gs_place_claim(struct gs_place *place, const struct gs_ask *ask, uint32_t sl
 
 /* The pods that were claimed since place->made was `from` are gone. */
 void gs_place_take_back(struct gs_place *place, uint32_t from);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CORE_PLACEMENT_H
-#define GPUSHARE_CORE_PLACEMENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -115,5 +114,3 @@ gs_gpu_mask gs_pick_tightest(const struct gs_node_view *view, const struct gs_as
 
 /* The opposite: most free memory first, lowest index on ties, NUMA likewise. */
 gs_gpu_mask gs_pick_emptiest(const struct gs_node_view *view, const struct gs_ask *ask);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CORE_POLICY_H
-#define GPUSHARE_CORE_POLICY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -120,5 +119,3 @@ int gs_policies_refresh(struct gs_policies *policies, struct gs_error *err);
  * thousandths of a card behind it, 8 below 10, then 20, 40, … 1280: equal nodes are left to the
  * user's preferences. Entries with fits[i] false get 0. */
 void gs_policy_scores(const int64_t *loss, const bool *fits, size_t count, uint8_t *ret_scores);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CORE_VIEW_H
-#define GPUSHARE_CORE_VIEW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -86,5 +85,3 @@ static inline bool gs_view_has_cpu(const struct gs_node_view *view, int64_t cpu_
  * borrowed by the view, and so is node. */
 void gs_view_of_node(struct gs_node_view *view, const struct gs_node *node,
                      struct gs_gpu_state *states);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_GRPC_DEVICE_PLUGIN_H
-#define GPUSHARE_GRPC_DEVICE_PLUGIN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -143,5 +142,3 @@ void gs_dp_call_fail(struct gs_dp_call *call, const struct gs_error *why);
  * GS_ENOMEM. */
 int gs_dp_answer_env(struct gs_arena *arena, const void *bytes, size_t len, const char *name,
                      const char **ret, struct gs_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_GRPC_KUBELET_LINK_H
-#define GPUSHARE_GRPC_KUBELET_LINK_H
+#pragma once
 
 #include "gpushare/base/error.h"
 #include "gpushare/grpc/device_plugin.h"
@@ -41,5 +40,3 @@ int gs_kubelet_link_new(struct gs_loop *loop, struct gs_dp *dp,
                         const struct gs_kubelet_link_options *options, struct gs_kubelet_link **ret,
                         struct gs_error *err);
 void gs_kubelet_link_free(struct gs_kubelet_link *link);
-
-#endif

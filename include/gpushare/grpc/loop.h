@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_GRPC_LOOP_H
-#define GPUSHARE_GRPC_LOOP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -110,5 +109,3 @@ static inline void gs_loop_freep(struct gs_loop **loop)
     if (*loop)
         gs_loop_free(*loop);
 }
-
-#endif

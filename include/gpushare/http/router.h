@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_HTTP_ROUTER_H
-#define GPUSHARE_HTTP_ROUTER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -119,5 +118,3 @@ const struct gs_http_route *gs_http_route_find(const struct gs_http_route *route
 /* Appends the methods that path has, "GET, HEAD, POST": none where it is unknown. */
 void gs_http_route_allow(const struct gs_http_route *routes, size_t count, const char *path,
                          struct gs_buf *out);
-
-#endif

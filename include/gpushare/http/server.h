@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_HTTP_SERVER_H
-#define GPUSHARE_HTTP_SERVER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -183,5 +182,3 @@ struct gs_http_stats {
 
 /* Thread-safe; the numbers are not one instant's. */
 void gs_http_server_stats(struct gs_http_server *server, struct gs_http_stats *ret_stats);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_HTTP_STREAM_H
-#define GPUSHARE_HTTP_STREAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,5 +61,3 @@ size_t gs_http_stream_pending_bytes(struct gs_http_stream *stream);
  * the server gives back after on_close. At most once per stream and per answer. */
 struct gs_http_response;
 void gs_http_respond_stream(struct gs_http_response *res, struct gs_http_stream *stream);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_KUBE_BASE64_H
-#define GPUSHARE_KUBE_BASE64_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,5 +10,3 @@
  * counted. False: not base64, or out of memory; outputs untouched.
  */
 bool gs_base64_decode(const char *text, size_t len, char **ret, size_t *ret_len);
-
-#endif

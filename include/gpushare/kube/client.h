@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_KUBE_CLIENT_H
-#define GPUSHARE_KUBE_CLIENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -138,5 +137,3 @@ struct gs_kube_stats {
 };
 
 void gs_kube_client_stats(struct gs_kube_client *client, struct gs_kube_stats *ret);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_KUBE_KUBECONFIG_H
-#define GPUSHARE_KUBE_KUBECONFIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -71,5 +70,3 @@ int gs_kube_config_plain(const char *server, struct gs_kube_config *ret, struct 
 
 /* Frees what it holds, secrets are overwritten; the struct is as zeroed. */
 void gs_kube_config_release(struct gs_kube_config *config);
-
-#endif

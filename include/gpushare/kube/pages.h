@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_KUBE_PAGES_H
-#define GPUSHARE_KUBE_PAGES_H
+#pragma once
 
 #include "gpushare/base/clock.h"
 #include "gpushare/codec/list.h"
@@ -40,5 +39,3 @@ struct gs_pages {
  * own.
  */
 int gs_pages_read(const struct gs_pages *pages, char ret_rv[GS_RV_BYTES], struct gs_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_LIMIT_CGROUP_WATCH_H
-#define GPUSHARE_LIMIT_CGROUP_WATCH_H
+#pragma once
 
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/error.h"
@@ -49,5 +48,3 @@ void gs_cgroup_watch_containers(struct gs_cgroup_watch *watch, const char *uid, 
 
 /* Takes what the kernel has; tells the pods that are new. */
 void gs_cgroup_watch_read(struct gs_cgroup_watch *watch);
-
-#endif

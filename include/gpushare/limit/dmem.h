@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_LIMIT_DMEM_H
-#define GPUSHARE_LIMIT_DMEM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -45,5 +44,3 @@ const struct gs_dmem_line *gs_dmem_find(const struct gs_dmem_line *lines, size_t
  * kernel promises no more. */
 enum { GS_DMEM_WRITE_BYTES = GS_DMEM_REGION_BYTES + 24 };
 void gs_dmem_format(const char *region, uint64_t bytes, char out[GS_DMEM_WRITE_BYTES]);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_LIMIT_KEEPER_H
-#define GPUSHARE_LIMIT_KEEPER_H
+#pragma once
 
 #include "gpushare/limit/limiter.h"
 #include "gpushare/model/gpu.h"
@@ -145,5 +144,3 @@ struct gs_keeper_stats {
     uint32_t unheld;  /* of the pods: should be held and are not */
 };
 void gs_keeper_stats(const struct gs_keeper *keeper, struct gs_keeper_stats *ret);
-
-#endif

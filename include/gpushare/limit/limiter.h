@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_LIMIT_LIMITER_H
-#define GPUSHARE_LIMIT_LIMITER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -130,5 +129,3 @@ enum gs_limit_outcome gs_limiter_use(struct gs_limiter *limiter, const char *uid
 enum gs_limit_outcome gs_limiter_peak(struct gs_limiter *limiter, const char *uid,
                                       const char *const *regions, size_t count,
                                       uint64_t *ret_bytes);
-
-#endif

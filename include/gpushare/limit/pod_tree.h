@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_LIMIT_POD_TREE_H
-#define GPUSHARE_LIMIT_POD_TREE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -74,5 +73,3 @@ bool gs_pod_tree_uid_of_path(struct gs_slice path, char ret_uid[GS_POD_UID_BYTES
  * a UID that cannot be one. */
 size_t gs_pod_tree_find(const struct gs_pod_tree *tree, const char *uid,
                         char ret[GS_POD_TREE_PLACES_MAX][GS_CGROUP_PATH_BYTES]);
-
-#endif

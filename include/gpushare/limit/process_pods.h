@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_LIMIT_PROCESS_PODS_H
-#define GPUSHARE_LIMIT_PROCESS_PODS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,5 +57,3 @@ void gs_process_pods_refused(struct gs_process_pods *pods, uint32_t gpu);
 
 /* The list is over: PIDs that were not asked for, and may not be listed any more, are forgotten. */
 void gs_process_pods_end(struct gs_process_pods *pods);
-
-#endif

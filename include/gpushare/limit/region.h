@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_LIMIT_REGION_H
-#define GPUSHARE_LIMIT_REGION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ struct gs_region {
  * of dmem.capacity. */
 struct gs_region gs_region_of(const char *const *addresses, size_t count, size_t which,
                               const struct gs_dmem_line *lines, size_t line_count);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_MODEL_AMOUNT_H
-#define GPUSHARE_MODEL_AMOUNT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ struct gs_amount {
             uint32_t cores_pct;                                                                    \
         };                                                                                         \
     }
-
-#endif

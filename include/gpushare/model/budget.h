@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_MODEL_BUDGET_H
-#define GPUSHARE_MODEL_BUDGET_H
+#pragma once
 
 #include "gpushare/model/eligible.h"
 
@@ -33,5 +32,3 @@ struct gs_labels *gs_labels_of(struct gs_arena *arena, const struct gs_kv *all, 
  * that is not understood speaks against nothing. Pure. */
 bool gs_budget_covers(const struct gs_budget *budget, const char *name,
                       const struct gs_labels *labels);
-
-#endif

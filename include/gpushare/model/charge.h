@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_MODEL_CHARGE_H
-#define GPUSHARE_MODEL_CHARGE_H
+#pragma once
 
 #include "gpushare/model/amount.h"
 #include "gpushare/model/pod.h"
@@ -71,5 +70,3 @@ static inline uint32_t gs_units_each(uint32_t total_units, uint32_t gpu_count)
 /* Peak CPU request by the same two phases, or the pod's own, plus overhead; saturated. */
 int64_t gs_pod_cpu_milli(const struct gs_pod *pod);
 int64_t gs_pod_memory_bytes(const struct gs_pod *pod);
-
-#endif

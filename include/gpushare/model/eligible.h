@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_MODEL_ELIGIBLE_H
-#define GPUSHARE_MODEL_ELIGIBLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -135,5 +134,3 @@ uint64_t gs_pod_rules_hash(const struct gs_pod_rules *rules);
  */
 struct gs_node_rules *gs_node_rules_dup(const struct gs_node_rules *from);
 uint64_t gs_node_rules_hash(const struct gs_node_rules *rules);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_MODEL_ENFORCED_H
-#define GPUSHARE_MODEL_ENFORCED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,5 +52,3 @@ enum gs_enforced gs_enforced_parse(const char *by, const char *why);
  * "none"; "" when it was not said. And why nothing does, a clause. Constant. */
 const char *gs_enforced_name(enum gs_enforced enforced);
 const char *gs_enforced_reason(enum gs_enforced enforced);
-
-#endif

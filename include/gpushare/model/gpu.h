@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_MODEL_GPU_H
-#define GPUSHARE_MODEL_GPU_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -87,5 +86,3 @@ static inline uint32_t gs_gpu_mask_count(gs_gpu_mask mask)
 {
     return (uint32_t)__builtin_popcountll(mask);
 }
-
-#endif

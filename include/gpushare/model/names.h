@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_MODEL_NAMES_H
-#define GPUSHARE_MODEL_NAMES_H
+#pragma once
 
 #include "gpushare/base/error.h"
 
@@ -98,5 +97,3 @@ struct gs_names {
 /* domain: a DNS name of at most 63 bytes, else GS_EINVAL. "aliyun.com" gives the environment-like
  * prefix "ALIYUN_COM": upper case, everything that is no letter or digit becomes '_'. */
 int gs_names_init(struct gs_names *names, const char *domain, struct gs_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_MODEL_NODE_H
-#define GPUSHARE_MODEL_NODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -75,5 +74,3 @@ void gs_moved_sort(struct gs_moved *moved, size_t count);
 
 /* The entry of a pod in a list that is sorted by UID, or NULL. */
 const struct gs_moved *gs_moved_find(const struct gs_moved *moved, uint32_t count, const char *uid);
-
-#endif

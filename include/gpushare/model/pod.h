@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_MODEL_POD_H
-#define GPUSHARE_MODEL_POD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -165,5 +164,3 @@ uint64_t gs_pod_revision(const struct gs_pod *pod);
 
 /* Some container asks for GPU memory. */
 bool gs_pod_wants_gpu(const struct gs_pod *pod);
-
-#endif

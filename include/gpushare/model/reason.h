@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_MODEL_REASON_H
-#define GPUSHARE_MODEL_REASON_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -56,5 +55,3 @@ static inline bool gs_reason_nearer(enum gs_reason a, enum gs_reason b)
 {
     return a < b;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_MODEL_REQUEST_H
-#define GPUSHARE_MODEL_REQUEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -80,5 +79,3 @@ struct gs_lease {
     int64_t acquire_ns;
     int64_t renew_ns;
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_NVML_DRIVER_H
-#define GPUSHARE_NVML_DRIVER_H
+#pragma once
 
 #include "gpushare/base/clock.h"
 #include "gpushare/port/gpu_source.h"
@@ -35,5 +34,3 @@ struct gs_nvml_config {
 /* GS_ENOMEM. Loads nothing yet. config's strings are borrowed for the source's life. */
 int gs_gpus_from_driver(const struct gs_nvml_config *config, struct gs_gpu_source *ret,
                         struct gs_error *err);
-
-#endif

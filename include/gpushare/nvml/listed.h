@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_NVML_LISTED_H
-#define GPUSHARE_NVML_LISTED_H
+#pragma once
 
 #include "gpushare/port/gpu_source.h"
 
@@ -22,5 +21,3 @@ int gs_gpus_from_spec(const char *spec, struct gs_gpu_source *ret, struct gs_err
  * read(), and what was known before stays the caller's to keep.
  */
 int gs_gpus_from_file(const char *path, struct gs_gpu_source *ret, struct gs_error *err);
-
-#endif

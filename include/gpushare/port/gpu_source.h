@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_PORT_GPU_SOURCE_H
-#define GPUSHARE_PORT_GPU_SOURCE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -66,5 +65,3 @@ struct gs_gpu_source {
     const struct gs_gpu_source_ops *ops;
     void *ctx;
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_PORT_KUBE_H
-#define GPUSHARE_PORT_KUBE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -94,5 +93,3 @@ struct gs_kube {
     const struct gs_kube_ops *ops;
     void *ctx;
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_ALLOCATE_ALLOCATOR_H
-#define GPUSHARE_ALLOCATE_ALLOCATOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -271,5 +270,3 @@ bool gs_allocator_may_live(const struct gs_allocator *alloc, const char *cgroup_
  * ns/c and 4 more". */
 void gs_allocator_name_placed(const struct gs_allocator *alloc, gs_gpu_mask gpus,
                               struct gs_buf *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_ALLOCATE_INTERNAL_H
-#define GPUSHARE_ALLOCATE_INTERNAL_H
+#pragma once
 
 #include "allocator.h"
 #include "gpushare/base/recent.h"
@@ -195,5 +194,3 @@ int64_t gs_allocator_now_ns(const struct gs_allocator *alloc);
 void gs_writes_free(struct gs_allocator *alloc);
 /* *ret_untried: of these, not refused yet. */
 uint32_t gs_writes_count(const struct gs_allocator *alloc, uint32_t *ret_untried);
-
-#endif

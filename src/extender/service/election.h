@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SERVICE_ELECTION_H
-#define GPUSHARE_SERVICE_ELECTION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -79,5 +78,3 @@ int64_t gs_election_until_ns(const struct gs_election *election);
  * out; not while a bind of ours may still be carried out, for the other one does not wait for that.
  * The thread of step. */
 void gs_election_resign(struct gs_election *election, bool give_back);
-
-#endif

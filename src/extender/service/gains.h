@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SERVICE_GAINS_H
-#define GPUSHARE_SERVICE_GAINS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ static inline struct gs_gain gs_gains_at(const struct gs_gains *gains, uint32_t 
 {
     return slot < gains->cap ? gains->nodes[slot] : (struct gs_gain){0};
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SERVICE_PENDING_H
-#define GPUSHARE_SERVICE_PENDING_H
+#pragma once
 
 #include "gpushare/base/index.h"
 #include "gpushare/model/reason.h"
@@ -290,5 +289,3 @@ struct gs_requeue {
 };
 
 void gs_requeue_tick(struct gs_service *service, int64_t now_ns);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SERVICE_RESERVATIONS_H
-#define GPUSHARE_SERVICE_RESERVATIONS_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -268,5 +267,3 @@ int64_t gs_eviction_waits_left_ns(struct gs_service *service, const char *uid,
 bool gs_eviction_waits_wait(struct gs_service *service, const char *uid,
                             const struct gs_slice *names, uint32_t count, uint64_t epoch,
                             int64_t *left_ns);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SERVICE_SERVICE_H
-#define GPUSHARE_SERVICE_SERVICE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -146,5 +145,3 @@ enum gs_tick {
 /* Of any thread; a part of one thread at a time, but for the term's. */
 enum { GS_PATCH_THREADS = 16 };
 void gs_service_tick_part(struct gs_service *service, enum gs_tick part);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SERVICE_SERVICE_INTERNAL_H
-#define GPUSHARE_SERVICE_SERVICE_INTERNAL_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -384,5 +383,3 @@ struct gs_place gs_service_place(const struct gs_service *service);
 
 /* Memory per GPU and in the cluster. Takes the lock, many times for a moment. */
 void gs_service_metrics_memory(struct gs_service *service, struct gs_buf *out);
-
-#endif

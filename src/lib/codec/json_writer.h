@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CODEC_JSON_WRITER_H
-#define GPUSHARE_CODEC_JSON_WRITER_H
+#pragma once
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -65,5 +64,3 @@ static inline void gs_write_map(struct gs_buf *out, const char *key, const struc
         gs_write_string(out, kv[i].key, kv[i].value);
     gs_buf_putc(out, '}');
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CODEC_POD_READER_H
-#define GPUSHARE_CODEC_POD_READER_H
+#pragma once
 
 #include "gpushare/model/names.h"
 #include "gpushare/model/pod.h"
@@ -47,5 +46,3 @@ void gs_read_label_selector(struct gs_pod_reader *pr, struct gs_term_of_nodes *r
 
 /* Joins the lists of containers, init containers first. -1: out of memory. */
 int gs_pod_reader_join(struct gs_pod_reader *pr);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CODEC_READER_H
-#define GPUSHARE_CODEC_READER_H
+#pragma once
 
 #include "gpushare/base/arena.h"
 #include "gpushare/base/error.h"
@@ -184,5 +183,3 @@ void *gs_read_append(struct gs_reader *reader, void *items, uint32_t *count, siz
  * scan has failed. */
 struct gs_kv *gs_read_label(struct gs_reader *reader, struct gs_kv **labels, uint32_t *count,
                             struct gs_scan_text key);
-
-#endif

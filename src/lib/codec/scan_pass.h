@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CODEC_SCAN_PASS_H
-#define GPUSHARE_CODEC_SCAN_PASS_H
+#pragma once
 
 /* Private to scan.c and scan_text.c. */
 
@@ -13,5 +12,3 @@ int gs_scan_hex4(const char *at, const char *end);
  * the grammar says; in what is no JSON it is somewhere inside the text.
  */
 const char *gs_scan_pass(const char *at, const char *end);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_COMMON_API_H
-#define GPUSHARE_APPS_COMMON_API_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -17,5 +16,3 @@ int api_connect(const char *kubeconfig, const struct gs_kube_options *options,
  * (out of memory), until *stop. A program whose watch ended would be alive and blind. */
 void api_watch_until_stopped(struct gs_kube kube, const struct gs_watch_spec *spec,
                              const struct gs_watch_sink *sink, const atomic_bool *stop);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_COMMON_GPU_SLICES_H
-#define GPUSHARE_APPS_COMMON_GPU_SLICES_H
+#pragma once
 
 #include "common/list_watch.h"
 #include "gpushare/codec/gpu_slices.h"
@@ -13,5 +12,3 @@
  */
 int gpu_slices_next(struct list_watch *watch, const char *node, struct gs_arena *arena,
                     struct gs_sliced_gpu **ret, uint32_t *ret_count, struct gs_error *err);
-
-#endif

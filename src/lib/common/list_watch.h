@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_COMMON_LIST_WATCH_H
-#define GPUSHARE_APPS_COMMON_LIST_WATCH_H
+#pragma once
 
 #include "gpushare/codec/list.h"
 #include "gpushare/kube/client.h"
@@ -49,5 +48,3 @@ int list_watch_next(struct list_watch *watch, struct gs_error *err);
 /* Until the next: a second, as changes come in bursts, and one for each MiB; ten where list or
  * watch failed; a minute where there is no such kind, or no right to list it. */
 int64_t list_watch_pause_ns(const struct list_watch *watch);
-
-#endif

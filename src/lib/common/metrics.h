@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_COMMON_METRICS_H
-#define GPUSHARE_APPS_COMMON_METRICS_H
+#pragma once
 
 #include "gpushare/base/buf.h"
 #include "gpushare/kube/client.h"
@@ -12,5 +11,3 @@ void metrics_process(struct gs_buf *out);
 
 /* What a client of the API server counts. */
 void metrics_kube(struct gs_kube_client *client, struct gs_buf *out);
-
-#endif

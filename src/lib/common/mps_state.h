@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_COMMON_MPS_STATE_H
-#define GPUSHARE_APPS_COMMON_MPS_STATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ void mps_state_read(const char *root, const char *uuid, int64_t now_ns, struct m
 
 /* The same from the line; for a parser's test. */
 void mps_state_parse(const char *line, size_t len, int64_t now_ns, struct mps_state *ret);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_COMMON_OPTIONS_H
-#define GPUSHARE_APPS_COMMON_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -86,5 +85,3 @@ int gs_options_parse(const struct gs_command *command, int argc, char **argv);
 
 /* Rows that every program has: log-level (LOG_LEVEL), log-format. gs_log_init() is called by
  * gs_options_parse() with what they say. */
-
-#endif

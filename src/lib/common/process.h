@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_COMMON_PROCESS_H
-#define GPUSHARE_APPS_COMMON_PROCESS_H
+#pragma once
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -30,5 +29,3 @@ void process_keep_secrets(void);
  * second.
  */
 bool process_sleep_until(int64_t due_ns, const atomic_bool *stop);
-
-#endif

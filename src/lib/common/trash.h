@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_COMMON_TRASH_H
-#define GPUSHARE_APPS_COMMON_TRASH_H
+#pragma once
 
 #include <dirent.h>
 #include <stdbool.h>
@@ -32,5 +31,3 @@ bool trash_take(const char *path, int from, const char *name);
 bool trash_empty(struct trash *trash, const char *path);
 
 void trash_release(struct trash *trash);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_COMMON_WRAP_H
-#define GPUSHARE_APPS_COMMON_WRAP_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
@@ -15,5 +14,3 @@ void wrap_words(FILE *out, int at, int column, int width, const char *text, size
  * tell it from others: "jupyter-..-wbn-0". A name of Kubernetes has no two dots. size: 8 or more.
  */
 void wrap_shorten(const char *name, char *to, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CORE_CLASSES_H
-#define GPUSHARE_CORE_CLASSES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ static inline int32_t gs_class_cpu(int64_t milli)
 {
     return milli < 0 ? 0 : milli > INT32_MAX ? INT32_MAX : (int32_t)milli;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CORE_DEFRAG_INTERNAL_H
-#define GPUSHARE_CORE_DEFRAG_INTERNAL_H
+#pragma once
 
 #include "gpushare/core/defrag.h"
 
@@ -66,5 +65,3 @@ void defrag_forget(struct gs_defrag *defrag);
 
 /* Might this pod find a place somewhere, as things are? */
 bool defrag_might_move(struct gs_defrag *defrag, uint32_t pod);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CORE_LEDGER_INTERNAL_H
-#define GPUSHARE_CORE_LEDGER_INTERNAL_H
+#pragma once
 
 #include "gpushare/base/array.h"
 #include "gpushare/base/index.h"
@@ -100,5 +99,3 @@ void gs_ledger_follow_moved(struct gs_ledger *ledger, uint32_t slot);
 bool gs_ledger_remove_other(struct gs_ledger *ledger, const char *uid);
 void gs_ledger_sweep_others(struct gs_ledger *ledger);
 void gs_ledger_forget_others(struct gs_ledger *ledger, uint32_t slot);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CORE_MEMO_H
-#define GPUSHARE_CORE_MEMO_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -77,5 +76,3 @@ static inline uint64_t gs_mix_end(uint64_t hash)
     hash ^= hash >> 31;
     return hash ? hash : 1;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CORE_POLICY_INTERNAL_H
-#define GPUSHARE_CORE_POLICY_INTERNAL_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -55,5 +54,3 @@ uint64_t gs_rollout_remembered(struct gs_policies *policies, const struct gs_pol
                                const struct gs_state *state);
 int64_t gs_rollout_loss(uint64_t before_stranded, uint64_t after_stranded, int64_t price,
                         uint64_t taken_units, uint32_t card_units);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CORE_POLICY_KINDS_H
-#define GPUSHARE_CORE_POLICY_KINDS_H
+#pragma once
 
 #include <pthread.h>
 
@@ -32,5 +31,3 @@ struct gs_kinds {
 /* The ask's number, never 0, and its row. */
 uint64_t gs_kinds_find(struct gs_kinds *kinds, bool leaving, const struct gs_ask *ask,
                        uint32_t *ret_row);
-
-#endif

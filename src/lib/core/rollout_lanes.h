@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CORE_ROLLOUT_LANES_H
-#define GPUSHARE_CORE_ROLLOUT_LANES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -24,5 +23,3 @@ struct gs_lanes *gs_lanes_build(struct gs_policy_table *table);
 /* Units that all sequences place, each offered `passes` times to the state. */
 uint64_t gs_lanes_placed(const struct gs_lanes *lanes, const struct gs_state *state,
                          uint32_t passes);
-
-#endif

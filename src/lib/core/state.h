@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CORE_STATE_H
-#define GPUSHARE_CORE_STATE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -29,5 +28,3 @@ void gs_state_take(struct gs_state *state, uint32_t free_units, uint32_t units);
 
 /* For a memo of what the table of this generation says about it. */
 uint64_t gs_state_key(const struct gs_state *state, uint64_t generation);
-
-#endif

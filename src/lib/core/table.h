@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_CORE_TABLE_H
-#define GPUSHARE_CORE_TABLE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -58,5 +57,3 @@ static inline int64_t gs_table_price(const struct gs_policy_table *table, uint16
 {
     return table->model_price[model < table->models ? model : 0];
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_GRPC_CLIENT_H
-#define GPUSHARE_GRPC_CLIENT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -53,5 +52,3 @@ int gs_grpc_unary_start_fd(struct gs_loop *loop, int fd,
 
 /* Gives up and frees; done() is not called. */
 void gs_grpc_unary_cancel(struct gs_grpc_unary *call);
-
-#endif

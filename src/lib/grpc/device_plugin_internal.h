@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SRC_GRPC_DEVICE_PLUGIN_INTERNAL_H
-#define GPUSHARE_SRC_GRPC_DEVICE_PLUGIN_INTERNAL_H
+#pragma once
 
 #include "gpushare/grpc/device_plugin.h"
 #include "server.h"
@@ -19,5 +18,3 @@ struct gs_dp {
 /* Handlers for struct gs_grpc_method; ctx is the gs_dp. */
 void gs_dp_start_allocate(struct gs_grpc_call *call, const void *bytes, size_t len, void *ctx);
 void gs_dp_start_pre_start(struct gs_grpc_call *call, const void *bytes, size_t len, void *ctx);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_GRPC_FRAME_H
-#define GPUSHARE_GRPC_FRAME_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -70,5 +69,3 @@ bool gs_grpc_message_equal(const struct gs_grpc_message *a, const struct gs_grpc
 /* The part of it from *sent on that has room there; how much, and *sent goes on. */
 size_t gs_grpc_message_copy(const struct gs_grpc_message *message, size_t *sent, uint8_t *to,
                             size_t room);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SRC_GRPC_H2_H
-#define GPUSHARE_SRC_GRPC_H2_H
+#pragma once
 
 #include <nghttp2/nghttp2.h>
 #include <stdbool.h>
@@ -42,5 +41,3 @@ nghttp2_nv gs_h2_nv(const char *name, const char *value, size_t value_len);
 
 /* Whether a received name or value equals the text. */
 bool gs_h2_is(const uint8_t *bytes, size_t len, const char *word);
-
-#endif

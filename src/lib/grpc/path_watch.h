@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_GRPC_PATH_WATCH_H
-#define GPUSHARE_GRPC_PATH_WATCH_H
+#pragma once
 
 #include "gpushare/base/error.h"
 #include "gpushare/grpc/loop.h"
@@ -25,5 +24,3 @@ int gs_path_watch_new(struct gs_loop *loop, const char *path, gs_path_watch_fn *
 
 /* Also from within fn. */
 void gs_path_watch_free(struct gs_path_watch *watch);
-
-#endif

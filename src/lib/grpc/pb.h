@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SRC_GRPC_PB_H
-#define GPUSHARE_SRC_GRPC_PB_H
+#pragma once
 
 #include <protobuf-c/protobuf-c.h>
 #include <stddef.h>
@@ -21,5 +20,3 @@ int gs_pb_unpack(struct gs_arena *arena, const ProtobufCMessageDescriptor *type,
 
 /* Encodes; NULL when memory is out. */
 struct gs_grpc_message *gs_pb_pack(const ProtobufCMessage *message);
-
-#endif

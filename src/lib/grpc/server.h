@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_GRPC_SERVER_H
-#define GPUSHARE_GRPC_SERVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -73,5 +72,3 @@ void gs_grpc_call_reply(struct gs_grpc_call *call, struct gs_grpc_message *messa
 /* Ends the call after what was sent; text (NULL: none) is *copied*. The call is gone for the
  * caller. */
 void gs_grpc_call_finish(struct gs_grpc_call *call, enum gs_grpc_status status, const char *text);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SRC_GRPC_SERVER_INTERNAL_H
-#define GPUSHARE_SRC_GRPC_SERVER_INTERNAL_H
+#pragma once
 
 #include <sys/queue.h>
 
@@ -74,5 +73,3 @@ void gs_grpc_call_headers_done(struct gs_grpc_call *call);
 void gs_grpc_call_feed(struct gs_grpc_call *call, const uint8_t *data, size_t len);
 void gs_grpc_call_request_done(struct gs_grpc_call *call);
 void gs_grpc_call_detach(struct gs_grpc_call *call); /* the stream has ended */
-
-#endif

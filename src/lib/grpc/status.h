@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_GRPC_STATUS_H
-#define GPUSHARE_GRPC_STATUS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,5 +52,3 @@ void gs_grpc_message_encode(struct gs_buf *buf, const char *text, size_t len);
  * specification asks; what is not UTF-8 after decoding becomes U+FFFD, NUL becomes U+FFFD too.
  * Cut off at the ceiling like above. */
 void gs_grpc_message_decode(struct gs_buf *buf, const char *text, size_t len);
-
-#endif

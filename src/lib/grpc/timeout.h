@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_GRPC_TIMEOUT_H
-#define GPUSHARE_GRPC_TIMEOUT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,5 +18,3 @@ bool gs_grpc_timeout_parse(const char *text, size_t len, int64_t *ret_ns);
 /* The finest unit that holds timeout_ns in eight digits, rounded up; below zero counts as zero.
  * Returns the length without the NUL. */
 size_t gs_grpc_timeout_format(char out[GS_GRPC_TIMEOUT_CHARS], int64_t timeout_ns);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SRC_GRPC_UNIX_SOCKET_H
-#define GPUSHARE_SRC_GRPC_UNIX_SOCKET_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -33,5 +32,3 @@ void gs_unix_listener_close(struct gs_unix_listener *listener);
 /* A non-blocking connected socket in *ret_fd; returns 0, or an errno (EAGAIN: its queue is full;
  * ENAMETOOLONG). */
 int gs_unix_connect(const char *path, int *ret_fd);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_HTTP_INTERNAL_H
-#define GPUSHARE_HTTP_INTERNAL_H
+#pragma once
 
 #include <gnutls/abstract.h>
 #include <microhttpd.h>
@@ -302,5 +301,3 @@ void gs_linger_sweep(struct gs_linger *linger, int64_t now_ns);
 
 /* Values of epoll events in the watcher; below GS_EVENT_LISTEN: a slot of gs_linger. */
 enum { GS_EVENT_LISTEN = GS_LINGER_MAX, GS_EVENT_WAKE };
-
-#endif

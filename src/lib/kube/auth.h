@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_KUBE_AUTH_H
-#define GPUSHARE_KUBE_AUTH_H
+#pragma once
 
 #include <curl/curl.h>
 #include <stdbool.h>
@@ -31,5 +30,3 @@ int gs_auth_show(struct gs_auth *auth, CURL *easy, uint64_t *shown, struct gs_bu
 
 /* Call after a 401: re-reads the files unless another call has. True: worth another attempt. */
 bool gs_auth_refused(struct gs_auth *auth, uint64_t shown);
-
-#endif

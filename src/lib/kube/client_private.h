@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_KUBE_CLIENT_PRIVATE_H
-#define GPUSHARE_KUBE_CLIENT_PRIVATE_H
+#pragma once
 
 #include <curl/curl.h>
 #include <pthread.h>
@@ -151,5 +150,3 @@ int gs_op_list_pods(void *ctx, const char *node, int64_t timeout_ns,
 int gs_op_watch(void *ctx, const struct gs_watch_spec *spec, const struct gs_watch_sink *sink,
                 const atomic_bool *stop, struct gs_error *err);
 void gs_op_wake(void *ctx);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_KUBE_LINES_H
-#define GPUSHARE_KUBE_LINES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -31,5 +30,3 @@ int gs_lines_feed(struct gs_lines *lines, const char *bytes, size_t len, gs_line
                   void *ctx, struct gs_error *err);
 
 void gs_lines_reset(struct gs_lines *lines);
-
-#endif

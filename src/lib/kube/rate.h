@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_KUBE_RATE_H
-#define GPUSHARE_KUBE_RATE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ void gs_rate_init(struct gs_rate *rate, uint32_t qps, uint32_t burst);
 
 /* Takes one: how long to wait before it goes. -1: longer than most_ns, and nothing was taken. */
 int64_t gs_rate_take(struct gs_rate *rate, int64_t now_ns, int64_t most_ns);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_KUBE_URL_H
-#define GPUSHARE_KUBE_URL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ struct gs_url {
 
 /* http or https, no user, query or fragment; else GS_EINVAL. */
 int gs_url_parse(const char *text, struct gs_url *ret, struct gs_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_KUBE_WATCH_PRIVATE_H
-#define GPUSHARE_KUBE_WATCH_PRIVATE_H
+#pragma once
 
 #include "client_private.h"
 
@@ -48,5 +47,3 @@ int gs_watcher_list(struct gs_watcher *watcher, int (*begin)(void *ctx, struct g
 int gs_watcher_list_begin(void *ctx, struct gs_error *err);
 int gs_watcher_item(void *ctx, struct gs_scan *scan, struct gs_error *err);
 int gs_watcher_line(void *ctx, const char *line, size_t len, struct gs_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_LIMIT_HOST_H
-#define GPUSHARE_LIMIT_HOST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ struct gs_limit_host {
 
 /* The kernel's. */
 extern const struct gs_limit_host gs_limit_host_kernel;
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_LIMIT_INTERNAL_H
-#define GPUSHARE_LIMIT_INTERNAL_H
+#pragma once
 
 #include "gpushare/limit/pod_tree.h"
 #include "host.h"
@@ -26,5 +25,3 @@ bool limit_has_word(const struct limit_text *text, const char *word);
  * kernel allows it. 0 or an errno. */
 int limit_enable(const struct gs_limit_host *host, const char *mount, const char *path,
                  struct limit_text *text);
-
-#endif

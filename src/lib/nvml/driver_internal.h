@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_NVML_DRIVER_INTERNAL_H
-#define GPUSHARE_NVML_DRIVER_INTERNAL_H
+#pragma once
 
 #include "gpushare/nvml/driver.h"
 #include "library.h"
@@ -42,5 +41,3 @@ int gs_driver_processes(void *ctx, uint32_t idx, struct gs_gpu_process ret[GS_GP
 /* Critical events of a card come by gs_driver_wait() from now on, if the driver has any. */
 void gs_driver_watch(struct driver *driver, struct card *card);
 int gs_driver_wait(void *ctx, int64_t timeout_ns, struct gs_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_NVML_LIBRARY_H
-#define GPUSHARE_NVML_LIBRARY_H
+#pragma once
 
 #include "gpushare/base/error.h"
 
@@ -89,5 +88,3 @@ void nvml_close(struct nvml *nvml);
 
 /* The driver's words for a code. GS_ECONFLICT: the library is not this driver's; else GS_EIO. */
 int nvml_fail(const struct nvml *nvml, int code, const char *what, struct gs_error *err);
-
-#endif

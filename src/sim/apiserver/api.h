@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SIM_API_H
-#define GPUSHARE_SIM_API_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -80,5 +79,3 @@ int gs_sim_stream_next(struct gs_sim_stream *stream, int64_t wait_ns, struct gs_
 bool gs_sim_stream_cut(const struct gs_sim_stream *stream);
 void gs_sim_stream_free(struct gs_sim_stream *stream);
 GS_DEFINE_CLEANUP(struct gs_sim_stream *, gs_sim_stream_free)
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SRC_SIM_API_INTERNAL_H
-#define GPUSHARE_SRC_SIM_API_INTERNAL_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -66,5 +65,3 @@ struct gs_sim_stream_spec {
 
 int gs_sim_stream_open(struct gs_sim_api *api, const struct gs_sim_stream_spec *spec,
                        struct gs_sim_stream **ret, struct gs_error *err);
-
-#endif

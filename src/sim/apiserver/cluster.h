@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SIM_CLUSTER_H
-#define GPUSHARE_SIM_CLUSTER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -183,5 +182,3 @@ uint64_t gs_sim_cluster_version(struct gs_sim_cluster *cluster);
 
 /* Every gs_sim_watch_next() returns, or the next one will. */
 void gs_sim_cluster_wake(struct gs_sim_cluster *cluster);
-
-#endif

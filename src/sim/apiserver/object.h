@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SIM_OBJECT_H
-#define GPUSHARE_SIM_OBJECT_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -79,5 +78,3 @@ GS_DEFINE_CLEANUP(struct gs_sim_object *, gs_sim_object_unref)
 
 /* Appends the object as it stands alone: with kind and apiVersion. */
 void gs_sim_object_put(const struct gs_sim_object *object, struct gs_buf *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SRC_SIM_PATCH_H
-#define GPUSHARE_SRC_SIM_PATCH_H
+#pragma once
 
 #include <jansson.h>
 
@@ -14,5 +13,3 @@ int gs_sim_patch_merge(json_t *target, json_t *patch, struct gs_error *err);
 
 /* k8s.io/apimachinery/pkg/util/strategicpatch, with the merge keys of core/v1. */
 int gs_sim_patch_strategic(json_t *target, json_t *patch, struct gs_error *err);
-
-#endif

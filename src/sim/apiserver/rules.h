@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SRC_SIM_RULES_H
-#define GPUSHARE_SRC_SIM_RULES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -21,5 +20,3 @@ int gs_sim_pod_check_update(const json_t *before, json_t *after, const char *nam
 
 /* What BindingREST does to the pod: nodeName, annotations, condition PodScheduled. */
 int gs_sim_pod_assign(json_t *pod, const json_t *binding, int64_t now_ns, struct gs_error *err);
-
-#endif

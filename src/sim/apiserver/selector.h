@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SRC_SIM_SELECTOR_H
-#define GPUSHARE_SRC_SIM_SELECTOR_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -33,5 +32,3 @@ void gs_sim_selector_release(struct gs_sim_selector *selector);
 /* Out of memory counts as no match. */
 bool gs_sim_selector_matches(const struct gs_sim_selector *selector,
                              const struct gs_sim_object *object);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SRC_SIM_STORE_H
-#define GPUSHARE_SRC_SIM_STORE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -87,5 +86,3 @@ struct gs_sim_selector;
 struct gs_sim_snapshot *gs_sim_snapshot_take(struct gs_sim_cluster *cluster, enum gs_sim_kind kind,
                                              const struct gs_sim_selector *selector);
 void gs_sim_snapshot_unref(struct gs_sim_snapshot *snapshot);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SRC_SIM_TREE_H
-#define GPUSHARE_SRC_SIM_TREE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -79,5 +78,3 @@ int gs_sim_fail_conflict(enum gs_sim_kind kind, const char *name, const char *wh
                          struct gs_error *err);
 int gs_sim_fail_invalid(enum gs_sim_kind kind, const char *name, const char *path, const char *why,
                         struct gs_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_BENCH_LOAD_H
-#define GPUSHARE_BENCH_LOAD_H
+#pragma once
 
 #include <netinet/in.h>
 #include <stdatomic.h>
@@ -80,5 +79,3 @@ int load_address(const char *text, struct sockaddr_in *ret, struct gs_error *err
 int load_run(const struct load_settings *set, struct load_set *sets, struct load_result *ret,
              struct gs_error *err);
 void load_result_release(struct load_result *result);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_TESTS_NODE_RIG_H
-#define GPUSHARE_TESTS_NODE_RIG_H
+#pragma once
 
 /*
  * The device plugin in this process, all of it but main.c, settings.c and the GPUs' thread, against
@@ -105,5 +104,3 @@ uint64_t node_limit(struct node *node, const struct node_pod *pod, const char *r
 /* The value of a variable of its container; "" without it. */
 const char *node_env(const struct node_pod *pod, const char *name);
 bool node_told(const struct node *node, const char *reason, const char *words);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_TESTS_HTTP_FIXTURE_H
-#define GPUSHARE_TESTS_HTTP_FIXTURE_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -69,5 +68,3 @@ void sleep_ms(int ms);
 
 /* Sends a request without body and expects that status; the probe stays open. */
 void expect_get(struct http_probe *probe, const char *path, int status);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_TESTS_HTTP_TLS_KIT_H
-#define GPUSHARE_TESTS_HTTP_TLS_KIT_H
+#pragma once
 
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
@@ -46,5 +45,3 @@ void tls_client_close(struct tls_client *client);
 /* Sends GET path; returns the status and the whole answer in `out`, or 0 when the server is gone.
  */
 int tls_client_get(struct tls_client *client, const char *path, char *out, size_t size);
-
-#endif

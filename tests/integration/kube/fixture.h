@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_TESTS_KUBE_FIXTURE_H
-#define GPUSHARE_TESTS_KUBE_FIXTURE_H
+#pragma once
 
 #include "rows.h"
 
@@ -53,5 +52,3 @@ void folder_remove(struct folder *folder);
 /* Writes FOLDER/name and returns its path (caller frees). mode as for chmod. A file that exists is
  * replaced by another inode. */
 char *folder_write(const struct folder *folder, const char *name, const char *text, int mode);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_TESTS_WATCH_TEXTS_H
-#define GPUSHARE_TESTS_WATCH_TEXTS_H
+#pragma once
 
 /* What an API server says about pods, in its own words. */
 
@@ -22,5 +21,3 @@
 
 #define IS_LIST  "GET /api/v1/pods?limit="
 #define IS_WATCH "GET /api/v1/pods?watch=true"
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_PROPERTY_SERVICE_WORLD_H
-#define GPUSHARE_PROPERTY_SERVICE_WORLD_H
+#pragma once
 
 #include "extender/service/service.h"
 
@@ -173,5 +172,3 @@ void sw_interlude(void); /* while a call to the API is under way */
 void sw_end_pod(int p, bool gone);
 void sw_check(const char *when);
 void sw_settle(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SUPPORT_FAULTS_H
-#define GPUSHARE_SUPPORT_FAULTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -106,5 +105,3 @@ uint64_t gs_sim_faults_count(struct gs_sim_faults *faults, enum gs_sim_fault fau
 
 /* {"delay":3,…}: every fault with its count. */
 void gs_sim_faults_print(struct gs_sim_faults *faults, struct gs_buf *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SUPPORT_SPOIL_H
-#define GPUSHARE_SUPPORT_SPOIL_H
+#pragma once
 
 #include "faults.h"
 #include "sim/apiserver/api.h"
@@ -37,5 +36,3 @@ enum gs_sim_line_fate { GS_SIM_LINES_GO_ON, GS_SIM_LINES_END, GS_SIM_LINES_CUT }
 /* Spoils whole lines in place; what it returns is to happen after they were sent. May sleep. */
 enum gs_sim_line_fate gs_sim_line_faults_apply(struct gs_sim_line_faults *faults,
                                                struct gs_buf *lines);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SUPPORT_WORKLOAD_H
-#define GPUSHARE_SUPPORT_WORKLOAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ int gs_sim_workload_parse(struct gs_slice text, struct gs_sim_workload *ret, str
 /* Fills an empty cluster. GS_ENOMEM, GS_ETOOBIG (over its objects_max). */
 int gs_sim_workload_load(struct gs_sim_cluster *cluster, const struct gs_names *names,
                          const struct gs_sim_workload *workload, struct gs_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_TESTS_DEVICE_PLUGIN_STARTING_POD_H
-#define GPUSHARE_TESTS_DEVICE_PLUGIN_STARTING_POD_H
+#pragma once
 
 #include "rows.h"
 
@@ -21,5 +20,3 @@ static const char *env(const struct gs_dp_container *container, const char *name
             return container->envs[i].value;
     return "(not set)";
 }
-
-#endif

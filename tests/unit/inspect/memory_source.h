@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_TESTS_APPS_INSPECT_MEMORY_SOURCE_H
-#define GPUSHARE_TESTS_APPS_INSPECT_MEMORY_SOURCE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -28,5 +27,3 @@ struct memory_source {
 extern struct memory_source memory_source;
 
 int memory_connect(const struct connection *connection, struct source *ret, struct gs_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_TESTS_TIMED_MODEL_H
-#define GPUSHARE_TESTS_TIMED_MODEL_H
+#pragma once
 
 #include <string.h>
 
@@ -273,5 +272,3 @@ static struct gs_timed_waits model_waits(const struct model *model, enum gs_time
     }
     return ret;
 }
-
-#endif

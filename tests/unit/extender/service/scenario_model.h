@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_TESTS_SCENARIO_MODEL_H
-#define GPUSHARE_TESTS_SCENARIO_MODEL_H
+#pragma once
 
 /*
  * What a scenario has said so far: pods by their names, and the slow model of the ledger
@@ -204,5 +203,3 @@ static void compare(struct scenario *s)
         }
     }
 }
-
-#endif

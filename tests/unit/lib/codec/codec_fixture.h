@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_TESTS_CODEC_FIXTURE_H
-#define GPUSHARE_TESTS_CODEC_FIXTURE_H
+#pragma once
 
 #include "rows.h"
 
@@ -49,5 +48,3 @@ static inline void row_refused(const char *row, const struct gs_error *err, cons
     snprintf(said, sizeof(said), "%.*s", (int)(byte - err->msg), err->msg);
     row_text(row, said, why);
 }
-
-#endif

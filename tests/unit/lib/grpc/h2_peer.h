@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_TESTS_GRPC_H2_PEER_H
-#define GPUSHARE_TESTS_GRPC_H2_PEER_H
+#pragma once
 
 #include "rows.h"
 
@@ -261,5 +260,3 @@ static inline const char *peer_header(const struct peer_stream *stream, const ch
     snprintf(value, sizeof(value), "%.*s", (int)strcspn(found, "\n"), found);
     return value;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_TESTS_GRPC_SERVER_FIXTURE_H
-#define GPUSHARE_TESTS_GRPC_SERVER_FIXTURE_H
+#pragma once
 
 #include "h2_peer.h"
 
@@ -108,5 +107,3 @@ static inline void expect_status(const char *row, const struct peer_stream *stre
     row_text(row, peer_header(stream, "content-type"), "application/grpc");
     row_true(row, stream->ended);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_TESTS_UNIT_SIM_FIXTURE_H
-#define GPUSHARE_TESTS_UNIT_SIM_FIXTURE_H
+#pragma once
 
 #include "rows.h"
 
@@ -81,5 +80,3 @@ static inline int bind_pod(struct gs_sim_cluster *cluster, const char *name, con
 {
     return gs_sim_bind(cluster, "default", name, gs_slice_of(body), err);
 }
-
-#endif
