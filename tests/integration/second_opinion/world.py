@@ -44,7 +44,7 @@ class World:
         self.oracle = Oracle(self.api, self.trace, by_name)
         flags = ["--kube-api-qps", "1000"]
         flags += ["--scheduler-name", "default-scheduler"] if by_name else []
-        flags += self.rng.choice([[], [], ["--policy", "fgd"], ["--policy", "binpack"],
+        flags += self.rng.choice([[], [], ["--policy", "binpack"],
                                   ["--policy", "spread"], ["--nominate=false"]])
         if self.way == "leader":
             flags.append("--leader-elect")
