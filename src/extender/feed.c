@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extender/feed.h"
 
-#include <pthread.h>
-#include <stdlib.h>
-
 #include "common/api.h"
 #include "common/process.h"
 #include "extender/budget_watch.h"
@@ -14,28 +11,6 @@
 #define TICK_NS (100 * GS_NS_PER_MS)
 #define LOOK_NS (10 * GS_NS_PER_MS)
 #define ASK_NS  (10 * GS_NS_PER_S)
-
-struct feed;
-
-enum { TICKERS = GS_TICKS - 1 + GS_PATCH_THREADS };
-
-struct ticker {
-    struct feed *feed;
-    enum gs_tick part;
-};
-
-struct feed {
-    struct gs_service *service;
-    struct gs_kube_client *client;
-    struct gs_kube kube;
-    bool asks;           /* whether pods may be nominated is to be asked still, … */
-    int64_t next_ask_ns; /* … not before */
-    struct gs_watch_sink sink;
-    atomic_bool stop;
-    struct ticker tickers[TICKERS];
-    pthread_t threads[TICKERS + 3];
-    int thread_count;
-};
 
 static void *watch_nodes(void *arg)
 {
@@ -96,7 +71,7 @@ static void *tick(void *arg)
     struct feed *feed = ticker->feed;
     const struct gs_clock *clock = gs_clock_system();
     int64_t due_ns =
-        gs_clock_now_ns(clock) - (ticker - feed->tickers) * TICK_NS / TICKERS + TICK_NS;
+        gs_clock_now_ns(clock) - (ticker - feed->tickers) * TICK_NS / FEED_TICKERS + TICK_NS;
     while (process_sleep_until(due_ns, &feed->stop)) {
         if (ticker->part == GS_TICK_COMPARE && feed->asks)
             ask_whether_to_nominate(feed);
@@ -120,7 +95,7 @@ static int start_threads(struct feed *feed)
     int error = start_thread(feed, watch_nodes, feed);
     if (error == 0)
         error = start_thread(feed, watch_pods, feed);
-    for (int i = 0; error == 0 && i < TICKERS; i++) {
+    for (int i = 0; error == 0 && i < FEED_TICKERS; i++) {
         feed->tickers[i] = (struct ticker){feed, i < GS_TICKS ? (enum gs_tick)i : GS_TICK_PATCH};
         error = start_thread(feed, tick, &feed->tickers[i]);
     }
@@ -128,33 +103,24 @@ static int start_threads(struct feed *feed)
     return error ? error : start_thread(feed, watch_budgets, feed);
 }
 
-int feed_start(struct gs_service *service, struct gs_kube_client *client, bool nominates,
-               struct feed **ret_feed, struct gs_error *err)
+int feed_start(struct feed *feed, struct gs_service *service, struct gs_kube_client *client,
+               bool nominates, struct gs_error *err)
 {
-    struct feed *feed = calloc(1, sizeof(*feed));
-    if (!feed)
-        return gs_fail_nomem(err);
     feed->service = service;
     feed->client = client;
     feed->kube = gs_kube_client_port(client);
     feed->asks = nominates;
     feed->sink = gs_service_sink(service);
-    int error = start_threads(feed);
-    if (error) {
-        feed_stop(feed);
-        return gs_fail_errno(err, GS_ENOMEM, error, "thread");
-    }
-    *ret_feed = feed;
-    return 0;
+    const int error = start_threads(feed);
+    return error ? gs_fail_errno(err, GS_ENOMEM, error, "thread") : 0;
 }
 
 void feed_stop(struct feed *feed)
 {
-    if (!feed)
+    if (!feed->service)
         return;
     atomic_store(&feed->stop, true);
     feed->kube.ops->wake(feed->kube.ctx);
     for (int i = 0; i < feed->thread_count; i++)
         pthread_join(feed->threads[i], NULL);
-    free(feed);
 }

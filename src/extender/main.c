@@ -30,7 +30,7 @@ struct app {
     char identity[256]; /* in the Lease */
     struct gs_service *service;
     struct routes_ctx routes;
-    struct feed *feed;
+    struct feed feed;
     struct gs_http_server *server;
     struct gs_http_server *health;
 };
@@ -80,7 +80,7 @@ static int start_service(struct app *app, struct gs_error *err)
         .no_gpu_metrics = !set->gpu_metrics,
     };
     app->service = gs_service_new(&config, err);
-    return app->service ? feed_start(app->service, app->client, set->nominate, &app->feed, err)
+    return app->service ? feed_start(&app->feed, app->service, app->client, set->nominate, err)
                         : -1;
 }
 
@@ -149,7 +149,7 @@ static bool wait_for_none(const struct gs_service *service,
  * left to the next leader. */
 static void withdraw_nominations(const struct app *app)
 {
-    if (!app->feed)
+    if (!app->feed.service)
         return;
     gs_service_withdraw(app->service);
     wait_for_none(app->service, gs_service_nominations, WITHDRAW_NS);
@@ -182,7 +182,7 @@ static void tear_down(struct app *app)
         gs_kube_client_cancel(app->client);
     gs_http_server_free(app->health);
     gs_http_server_free(app->server);
-    feed_stop(app->feed);
+    feed_stop(&app->feed);
     gs_service_free(app->service);
     candidate_stop(&app->candidate);
     gs_kube_client_free(app->client);

@@ -37,22 +37,18 @@ void gs_patches_add(struct gs_patches *patches, enum gs_patch kind, uint64_t ns,
     pthread_mutex_unlock(&patches->lock);
 }
 
-static struct gs_patch_job *find_job(const struct gs_patches *patches, bool slow)
-{
-    struct gs_patch_job *job;
-    DL_FOREACH (patches->queue, job) {
-        if (!job->lane->under_way && job->lane->slow == slow)
-            break;
-    }
-    return job;
-}
-
 /* The oldest whose turn it is, slow ones last and not in all threads; NULL: there is none. */
 static struct gs_patch_job *take_job(struct gs_patches *patches)
 {
-    struct gs_patch_job *job = find_job(patches, false);
-    if (!job && patches->slow < SLOW_THREADS)
-        job = find_job(patches, true);
+    struct gs_patch_job *at, *job = NULL;
+    DL_FOREACH (patches->queue, at) {
+        const struct gs_patch_lane *lane = at->lane;
+        const bool may = lane->slow ? !job && patches->slow < SLOW_THREADS : true;
+        if (!lane->under_way && may)
+            job = at;
+        if (job && !job->lane->slow)
+            break;
+    }
     if (job) {
         patches->slow += job->lane->slow;
         DL_DELETE(patches->queue, job);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #define HASH_NONFATAL_OOM 1

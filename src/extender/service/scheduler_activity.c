@@ -40,12 +40,12 @@ bool gs_scheduler_activity_knows(struct gs_scheduler_activity *schedulers, const
 
 bool gs_scheduler_activity_lists(const char *list, const char *name)
 {
-    size_t len = strlen(name);
-    for (const char *at = list; *at; at += *at == ',') {
-        size_t word = strcspn(at, ",");
-        if (word == len && memcmp(at, name, len) == 0)
+    const size_t len = strlen(name);
+    for (; *list; list += *list == ',') {
+        const size_t word = strcspn(list, ",");
+        if (word == len && memcmp(list, name, len) == 0)
             return true;
-        at += word;
+        list += word;
     }
     return false;
 }

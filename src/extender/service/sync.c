@@ -65,15 +65,14 @@ bool gs_sync_refused(struct gs_service *service, const struct gs_pod *pod, enum 
 /* The watch has shown the pod as it is in this list, and the ledger has something else: a bug. */
 static bool differs(const struct gs_service *service, const struct gs_pod *pod)
 {
-    const struct gs_cluster *cluster = &service->cluster;
     struct gs_claim claim, expected;
     if (gs_pod_revision(pod) > service->compared || !pod->node_name[0] || gs_pod_terminal(pod) ||
         !gs_pod_wants_gpu(pod))
         return false;
-    if (!gs_ledger_find_claim(cluster->ledger, pod->uid, &claim))
-        return !gs_cluster_has_ended(cluster, pod->uid, true);
+    if (!gs_ledger_find_claim(service->ledger, pod->uid, &claim))
+        return !gs_cluster_has_ended(&service->cluster, pod->uid, true);
     gs_claim_of_pod(pod, &expected);
-    gs_claim_follow(cluster->ledger, &expected, false);
+    gs_claim_follow(service->ledger, &expected, false);
     return strcmp(claim.node, pod->node_name) != 0 || claim.units != expected.units ||
            claim.gpus != expected.gpus || claim.also != expected.also;
 }
