@@ -159,9 +159,8 @@ def words(comment):
 
 def names():
     header, source = read("include/gpushare/model/names.h"), read("src/lib/model/names.c")
-    parts = re.findall(r'\{out\.(\w+), (\w+), "(.)?", "([^"]*)"\}', source)
-    built = {field: ("aliyun.com" if how == "domain" else "ALIYUN_COM") + joint + rest
-             for field, how, joint, rest in parts}
+    parts = re.findall(r'\{out\.(\w+), "([^"]*)"\}', source)
+    built = {field: ("ALIYUN_COM" if rest[:1] == "_" else "aliyun.com") + rest for field, rest in parts}
     comment = r"/\* ((?:(?!\*/).)*?) \*/\n\s*"
     fields = dict((field, text) for text, field in re.findall(
         comment + r"char (\w+)\[GS_NAME_BYTES\];", header, re.S))
@@ -178,16 +177,16 @@ def names():
 
 def reasons():
     source, header = read("src/lib/model/reason.c"), read("include/gpushare/model/reason.h")
-    rows = re.findall(r'\[(GS_\w+)\] =\s*\{"([^"]*)",\s*"(\w+)",\s*(true|false)\}', source)
+    rows = re.findall(r'\[(GS_\w+)\] =\s*\{"([^"]*)",\s*"(\w+)"\}', source)
     known = re.findall(r"^    (GS_(?:FITS|REASON_\w+)),", header, re.M)
     if [row[0] for row in rows] != known:
         raise SystemExit("the table of reason.c is not understood")
+    never = known[known.index("GS_REASON_BAD_COUNT"):known.index("GS_REASON_UNKNOWN_NODE")]
     yield "\n## Reasons\n"
     yield ("Why filter rejected a node, as kube-scheduler's Event `FailedScheduling` (`kubectl describe pod`) and the label "
            "`reason` of metrics have it. \"no\": evicting pods there cannot help.\n")
     yield from table(("reason", "label", "preemption can help"), (
-        (text, f"`{label}`", "no" if never == "true" else "may")
-        for _, text, label, never in rows if text))
+        (text, f"`{label}`", "no" if name in never else "may") for name, text, label in rows if text))
 
 
 def events():
