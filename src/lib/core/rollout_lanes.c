@@ -131,27 +131,23 @@ INLINE bool offer(struct games *games, const uint32_t *units_of, const uint32_t 
 static bool offer_several(struct games *games, int lane, const struct gs_class *shape)
 {
     const uint32_t cpu = games->cpu_counts ? (uint32_t)shape->cpu_milli : 0;
-    gs_gpu_mask taken = 0;
+    gs_gpu_mask left = 0;
     if (games->cpu[lane] < cpu || games->gpus < shape->gpu_count)
         return false;
-    for (uint32_t n = 0; n < shape->gpu_count; n++) {
-        uint32_t least = UINT32_MAX;
-        size_t best = GS_GPUS_MAX;
-        for (size_t gpu = 0; gpu < games->gpus; gpu++) {
-            const uint32_t free_units = games->free_units[gpu][lane];
-            if (free_units >= shape->units && free_units < least && !(taken & GS_GPU_BIT(gpu))) {
-                least = free_units;
-                best = gpu;
-            }
-        }
-        if (best == GS_GPUS_MAX)
-            return false;
-        taken |= GS_GPU_BIT(best);
-    }
+    for (size_t gpu = 0; gpu < games->gpus; gpu++)
+        left |= (gs_gpu_mask)(games->free_units[gpu][lane] >= shape->units) << gpu;
+    if (gs_gpu_mask_count(left) < shape->gpu_count)
+        return false;
     games->cpu[lane] -= cpu;
-    uint32_t gpu;
-    GS_FOR_EACH_GPU (gpu, taken)
-        games->free_units[gpu][lane] -= shape->units;
+    for (uint32_t n = 0; n < shape->gpu_count; n++) {
+        uint32_t gpu, best = GS_GPUS_MAX;
+        GS_FOR_EACH_GPU (gpu, left) {
+            if (best == GS_GPUS_MAX || games->free_units[gpu][lane] < games->free_units[best][lane])
+                best = gpu;
+        }
+        left &= ~GS_GPU_BIT(best);
+        games->free_units[best][lane] -= shape->units;
+    }
     return true;
 }
 
