@@ -219,13 +219,18 @@ static int ask_view(struct kubectl_proxy *proxy, const struct connection *connec
 
 /* kubectl logs each request that failed ("E1128 … proxy_server.go:147] …") and answers with the
  * same words, which are printed once. All else, such as a plugin's question, goes to the terminal.
- * Cancelled before kubectl is ended; where both got the user's ^C, this process ends by itself. */
+ * Stopped before kubectl is ended; where both got the user's ^C, this process ends by itself. */
 static void *follow_kubectl(void *arg)
 {
     const struct kubectl_proxy *proxy = arg;
+    struct pollfd fds[] = {{.fd = proxy->output, .events = POLLIN}, {.fd = proxy->stop[0]}};
     char text[4096];
-    for (ssize_t count; (count = read(proxy->output, text, sizeof(text) - 1)) > 0;) {
-        text[count] = '\0';
+    for (ssize_t count = 1; count > 0;) {
+        (void)poll(fds, 2, -1);
+        if (fds[1].revents && !fds[0].revents)
+            return NULL;
+        count = read(proxy->output, text, sizeof(text) - 1);
+        text[count > 0 ? count : 0] = '\0';
         for (char *line = text, *end; *line; line = end) {
             end = strchrnul(line, '\n');
             end += *end != '\0';
@@ -233,7 +238,8 @@ static void *follow_kubectl(void *arg)
                 (void)!write(STDERR_FILENO, line, (size_t)(end - line));
         }
     }
-    sleep(1);
+    if (poll(fds + 1, 1, 1000) > 0)
+        return NULL;
     fputs(PROGRAM ": kubectl: it has exited\n", stderr);
     _exit(1);
 }
@@ -267,7 +273,8 @@ static int start_proxy(struct kubectl_proxy *proxy, const struct connection *con
         return -1;
     proxy->pid = child.pid;
     proxy->output = child.output;
-    proxy->followed = pthread_create(&proxy->thread, NULL, follow_kubectl, proxy) == 0;
+    proxy->followed = pipe2(proxy->stop, O_CLOEXEC) == 0 &&
+                      pthread_create(&proxy->thread, NULL, follow_kubectl, proxy) == 0;
     return 0;
 }
 
@@ -294,8 +301,9 @@ int kubectl_proxy_start(struct kubectl_proxy *proxy, const struct connection *co
 void kubectl_proxy_stop(struct kubectl_proxy *proxy)
 {
     if (proxy->followed) {
-        pthread_cancel(proxy->thread);
+        close(proxy->stop[1]);
         pthread_join(proxy->thread, NULL);
+        close(proxy->stop[0]);
     }
     if (proxy->pid > 0) {
         const pid_t listener = find_listener(proxy->socket);

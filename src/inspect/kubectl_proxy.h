@@ -18,6 +18,7 @@ struct kubectl_proxy {
     int output;    /* what it writes */
     bool followed; /* by the thread, which hands it on */
     pthread_t thread;
+    int stop[2]; /* a pipe: closing its end stops the thread */
     int socket_fd;
     char socket[32];  /* its path, of this process alone */
     char server[256]; /* of the context, for messages */
