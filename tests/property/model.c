@@ -125,7 +125,10 @@ void m_set_hold(struct model *model, uint32_t uid, const struct m_hold *as)
     struct m_hold *old = &model->holds[uid];
     if (model->claims[uid].there)
         return;
-    uint64_t age = old->there ? old->age : ++model->age;
+    bool same = old->there && old->node == as->node && old->units == as->units &&
+                old->gpu_count == as->gpu_count && old->cores == as->cores &&
+                old->priority == as->priority && old->model == as->model;
+    uint64_t age = same ? old->age : ++model->age;
     *old = *as;
     old->there = old->seen = true;
     old->age = age;

@@ -35,10 +35,10 @@
 struct gs_ask; /* core/placement.h */
 struct gs_ledger;
 
-enum __attribute__((packed)) gs_claim_state { GS_CLAIM_CONFIRMED, GS_CLAIM_RESERVED };
+enum gs_claim_state { GS_CLAIM_CONFIRMED, GS_CLAIM_RESERVED };
 
-/* A claim as it goes in and comes out. Strings and labels are copied in, borrowed out (until the
- * ledger changes). There are as many as pods: it is kept small. */
+/* A claim as it goes in and comes out. Strings are copied in, borrowed out (until the ledger
+ * changes). */
 struct gs_claim {
     const char *uid;
     const char *ns;
@@ -47,22 +47,22 @@ struct gs_claim {
     gs_gpu_mask gpus;    /* as recorded; 0: none that can be */
     gs_gpu_mask also;    /* where else it may be: charged too, and it counts as unplaced */
     gs_gpu_mask charged; /* out only: where it counts now */
-    uint64_t revision;   /* resourceVersion as a number, 0 when none */
-    const struct gs_labels *labels; /* gs_pod.labels */
-    GS_AMOUNT_EACH;                 /* units: at least 1 */
+    bool unplaced;       /* out only: the recorded GPUs are not believed */
+    bool from_moved;     /* gpus are those of gs_node.moved: believed whatever their size */
+    GS_AMOUNT_EACH;      /* units: at least 1 */
+    uint32_t gpu_count;  /* at least 1 */
+    uint32_t gpus_max; /* where it is not believed, it may lie on so many: what record or gpu-count
+                          says, the larger; 0: gpu_count */
     uint32_t total_units; /* of all its GPUs, to be divided anew when it is told where it is; 0:
                              units times gpu_count */
     int32_t priority;
     uint32_t cpu_milli;
-    uint32_t gpu_count; /* at least 1 */
-    uint32_t gpus_max;  /* where it is not believed, it may lie on so many: what record or gpu-count
-                           says, the larger; 0: gpu_count */
+    uint64_t revision; /* resourceVersion as a number, 0 when none */
     enum gs_claim_state state;
-    bool unplaced : 1;   /* out only: the recorded GPUs are not believed */
-    bool from_moved : 1; /* gpus are those of gs_node.moved: believed whatever their size */
-    bool leaving : 1;    /* being deleted: charged until it is gone, but nobody need evict it */
-    bool seen : 1;       /* out only: set since gs_ledger_begin_pods() */
-    bool assigned : 1;   /* the device plugin recorded the GPUs of all its containers */
+    bool leaving;  /* being deleted: charged until it is gone, but nobody need evict it */
+    bool seen;     /* out only: set since gs_ledger_begin_pods() */
+    bool assigned; /* the device plugin recorded the GPUs of all its containers; not kept */
+    const struct gs_labels *labels; /* gs_pod.labels */
 };
 
 struct gs_ledger_stats {

@@ -28,21 +28,38 @@ void gs_ledger_free(struct gs_ledger *ledger)
         return;
     for (uint32_t i = 0; i < ledger->node_pool.count; i++)
         free_node(&ledger->nodes[i]);
-    for (uint32_t i = 0; i < ledger->pod_pool.count; i++) {
-        if (ledger->pods[i] && !ledger->pods[i]->is_hold)
-            free((void *)ledger->pods[i]->claim.labels);
-        free(ledger->pods[i]);
+    for (uint32_t i = 0; i < ledger->claim_pool.count; i++) {
+        free(ledger->claims[i].text);
+        free(ledger->claims[i].labels);
     }
+    for (uint32_t i = 0; i < ledger->hold_pool.count; i++)
+        free(ledger->holds[i].texts);
     free(ledger->nodes);
-    free(ledger->pods);
+    free(ledger->claims);
     free(ledger->others);
+    free(ledger->holds);
     free(ledger->node_pool.free);
-    free(ledger->pod_pool.free);
+    free(ledger->claim_pool.free);
     free(ledger->other_pool.free);
+    free(ledger->hold_pool.free);
     gs_index_release(&ledger->by_name);
-    gs_index_release(&ledger->by_uid);
+    gs_index_release(&ledger->by_claim);
     gs_index_release(&ledger->by_other);
+    gs_index_release(&ledger->by_hold);
     free(ledger);
+}
+
+char *gs_ledger_join(const char *const *texts, size_t count)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < count; i++)
+        total += strlen(texts[i] ? texts[i] : "") + 1;
+    char *joined = malloc(total), *at = joined;
+    for (size_t i = 0; joined && i < count; i++) {
+        const char *text = texts[i] ? texts[i] : "";
+        at = mempcpy(at, text, strlen(text) + 1);
+    }
+    return joined;
 }
 
 struct name_key {
@@ -364,11 +381,11 @@ void gs_ledger_sweep_nodes(struct gs_ledger *ledger)
 void gs_ledger_stats(const struct gs_ledger *ledger, struct gs_ledger_stats *ret)
 {
     struct gs_ledger_stats stats = {
-        .claims = ledger->by_uid.count - ledger->holds,
+        .claims = ledger->by_claim.count,
         .reserved = ledger->reserved,
         .unplaced_claims = ledger->unplaced,
         .others = ledger->by_other.count,
-        .held = ledger->holds - ledger->promised,
+        .held = ledger->by_hold.count - ledger->promised,
         .promised = ledger->promised,
     };
     for (uint32_t i = 0; i < ledger->node_pool.count; i++) {

@@ -3,48 +3,82 @@
  * members of pod groups between filter and bind. */
 #include "ledger_internal.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+struct hold_key {
+    const struct gs_ledger *ledger;
+    const char *uid;
+};
+
+static bool same_hold(const void *ctx, uint32_t slot)
+{
+    const struct hold_key *key = ctx;
+    return strcmp(key->ledger->holds[slot].texts, key->uid) == 0;
+}
+
 /* Before which pods a hold stands: higher priority; then who has GPUs, as they are where they are
  * and the others may sit elsewhere; then older. */
-static bool goes_first(const struct gs_ledger_pod *a, const struct gs_ledger_pod *b)
+static bool goes_first(const struct gs_ledger_hold *a, const struct gs_ledger_hold *b)
 {
-    if (a->hold.priority != b->hold.priority)
-        return a->hold.priority > b->hold.priority;
-    return !a->hold.gpus != !b->hold.gpus ? a->hold.gpus != 0 : a->order < b->order;
+    if (a->asked.priority != b->asked.priority)
+        return a->asked.priority > b->asked.priority;
+    return !a->asked.gpus != !b->asked.gpus ? a->asked.gpus != 0 : a->order < b->order;
 }
 
 static void link_hold(struct gs_ledger *ledger, uint32_t slot)
 {
-    const struct gs_ledger_pod *hold = ledger->pods[slot];
+    struct gs_ledger_hold *hold = &ledger->holds[slot];
     struct gs_ledger_node *node = &ledger->nodes[hold->node];
-    uint32_t prev = GS_INDEX_NONE, at = node->first_hold;
-    for (; at != GS_INDEX_NONE && goes_first(ledger->pods[at], hold); at = ledger->pods[at]->next)
-        prev = at;
-    gs_ledger_pod_link(ledger, slot, prev);
+    uint32_t *at = &node->first_hold;
+    while (*at != GS_INDEX_NONE && goes_first(&ledger->holds[*at], hold))
+        at = &ledger->holds[*at].next;
+    hold->next = *at;
+    *at = slot;
     node->view.nominated++;
-    ledger->holds++;
-    ledger->promised += hold->hold.gpus != 0;
+    ledger->promised += hold->asked.gpus != 0;
     gs_ledger_node_touch(ledger, node);
+}
+
+static void drop_hold(struct gs_ledger *ledger, uint32_t slot)
+{
+    struct gs_ledger_hold *hold = &ledger->holds[slot];
+    uint32_t home = hold->node;
+    struct gs_ledger_node *node = &ledger->nodes[home];
+    uint32_t *at = &node->first_hold;
+    while (*at != slot)
+        at = &ledger->holds[*at].next;
+    *at = hold->next;
+    node->view.nominated--;
+    ledger->promised -= hold->asked.gpus != 0;
+    gs_index_remove(&ledger->by_hold, gs_hash_text(hold->texts), slot);
+    free(hold->texts);
+    *hold = (struct gs_ledger_hold){0};
+    gs_pool_give(&ledger->hold_pool, slot);
+    gs_ledger_node_touch(ledger, node);
+    gs_ledger_node_tidy(ledger, home);
 }
 
 static uint32_t find_hold(const struct gs_ledger *ledger, const char *uid)
 {
-    return uid && ledger->holds ? gs_ledger_pod_slot(ledger, uid, true) : GS_INDEX_NONE;
+    struct hold_key key = {ledger, uid};
+    return gs_index_find(&ledger->by_hold, gs_hash_text(uid), same_hold, &key);
 }
 
 uint32_t gs_ledger_hold_slot(const struct gs_ledger *ledger, const char *uid)
 {
-    uint32_t slot = find_hold(ledger, uid);
-    return slot == GS_INDEX_NONE ? GS_INDEX_NONE : ledger->pods[slot]->node;
+    uint32_t slot = ledger->by_hold.count ? find_hold(ledger, uid) : GS_INDEX_NONE;
+    return slot == GS_INDEX_NONE ? GS_INDEX_NONE : ledger->holds[slot].node;
 }
 
 gs_gpu_mask gs_ledger_promised(const struct gs_ledger *ledger, const char *uid, uint32_t *ret_slot)
 {
-    uint32_t slot = find_hold(ledger, uid);
-    if (slot == GS_INDEX_NONE || !ledger->pods[slot]->hold.gpus)
+    uint32_t slot = uid && ledger->promised ? find_hold(ledger, uid) : GS_INDEX_NONE;
+    if (slot == GS_INDEX_NONE || !ledger->holds[slot].asked.gpus)
         return 0;
     if (ret_slot)
-        *ret_slot = ledger->pods[slot]->node;
-    return ledger->pods[slot]->hold.gpus;
+        *ret_slot = ledger->holds[slot].node;
+    return ledger->holds[slot].asked.gpus;
 }
 
 uint32_t gs_ledger_promises(const struct gs_ledger *ledger)
@@ -54,11 +88,51 @@ uint32_t gs_ledger_promises(const struct gs_ledger *ledger)
 
 bool gs_ledger_release_hold(struct gs_ledger *ledger, const char *uid)
 {
+    if (!ledger->by_hold.count)
+        return false;
     uint32_t slot = find_hold(ledger, uid);
     if (slot == GS_INDEX_NONE)
         return false;
-    gs_ledger_pod_drop(ledger, slot);
+    drop_hold(ledger, slot);
     return true;
+}
+
+enum { TEXTS = 5 };
+
+/* texts: taken; those of gs_ledger_join(). */
+static void keep_texts(struct gs_ledger_hold *hold, char *texts)
+{
+    struct gs_hold *asked = &hold->asked;
+    const char **const to[TEXTS] = {&asked->uid, &asked->model, &asked->model_deny, &asked->uuid,
+                                    &asked->uuid_deny};
+    hold->texts = texts;
+    for (int i = 0; i < TEXTS; i++) {
+        *to[i] = texts;
+        texts += strlen(texts) + 1;
+    }
+}
+
+/* Of two results of gs_ledger_join(), one may be longer than the other. */
+static bool same_texts(const char *one, const char *other)
+{
+    for (int i = 0; i < TEXTS; i++) {
+        size_t bytes = strlen(one) + 1;
+        if (strcmp(one, other) != 0)
+            return false;
+        one += bytes;
+        other += bytes;
+    }
+    return true;
+}
+
+static bool says_the_same(const struct gs_ledger_hold *old, const struct gs_hold *hold,
+                          const char *texts, uint32_t node)
+{
+    const struct gs_hold *asked = &old->asked;
+    return old->node == node && asked->units == hold->units &&
+           asked->gpu_count == hold->gpu_count && asked->cores_pct == hold->cores_pct &&
+           asked->priority == hold->priority && asked->gpus == hold->gpus &&
+           asked->group == hold->group && same_texts(old->texts, texts);
 }
 
 int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct gs_error *err)
@@ -67,38 +141,51 @@ int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct 
         !hold->gpu_count || hold->gpu_count > GS_GPUS_MAX)
         return gs_fail(err, GS_EINVAL, "a reservation needs a UID, a node, units and 1 to %d GPUs",
                        GS_GPUS_MAX);
-    if (gs_ledger_pod_slot(ledger, hold->uid, false) != GS_INDEX_NONE)
+    if (gs_ledger_claim_slot(ledger, hold->uid) != GS_INDEX_NONE)
         return 0; /* it has its place already */
-    struct gs_hold kept = *hold;
-    const char **const texts[] = {&kept.uid, &kept.model, &kept.model_deny, &kept.uuid,
-                                  &kept.uuid_deny};
-    uint32_t old = find_hold(ledger, hold->uid);
-    uint32_t node = gs_ledger_node_need(ledger, gs_slice_of(hold->node));
+    const char *const all[TEXTS] = {hold->uid, hold->model, hold->model_deny, hold->uuid,
+                                    hold->uuid_deny};
+    _cleanup_free_ char *texts = gs_ledger_join(all, TEXTS);
+    uint32_t node = texts ? gs_ledger_node_need(ledger, gs_slice_of(hold->node)) : GS_INDEX_NONE;
     if (node == GS_INDEX_NONE)
         return gs_fail_nomem(err);
-    uint32_t slot = gs_ledger_pod_add(ledger, texts, sizeof(texts) / sizeof(texts[0]));
-    if (slot == GS_INDEX_NONE) {
+    if (gs_index_reserve(&ledger->by_hold) < 0 ||
+        gs_pool_reserve(&ledger->holds, &ledger->hold_pool, sizeof(*ledger->holds)) < 0) {
         gs_ledger_node_tidy(ledger, node);
         return gs_fail_nomem(err);
     }
-    kept.node = ledger->nodes[node].name;
-    *ledger->pods[slot] = (struct gs_ledger_pod){
-        .hold = kept,
-        .order = old == GS_INDEX_NONE ? ++ledger->hold_order : ledger->pods[old]->order,
-        .node = node,
-        .is_hold = true,
-        .hold_seen = true,
-    };
+    uint32_t old = find_hold(ledger, hold->uid);
+    if (old != GS_INDEX_NONE && says_the_same(&ledger->holds[old], hold, texts, node)) {
+        ledger->holds[old].seen = true;
+        return 0;
+    }
+    uint32_t slot = gs_pool_take(&ledger->hold_pool);
+    ledger->holds[slot] = (struct gs_ledger_hold){
+        .asked = *hold, .order = ++ledger->hold_order, .node = node, .seen = true};
+    ledger->holds[slot].asked.node = ledger->nodes[node].name;
+    keep_texts(&ledger->holds[slot], gs_steal(&texts));
     link_hold(ledger, slot);
     if (old != GS_INDEX_NONE)
-        gs_ledger_pod_drop(ledger, old);
+        drop_hold(ledger, old);
+    gs_index_insert(&ledger->by_hold, gs_hash_text(ledger->holds[slot].texts), slot);
     return 0;
 }
 
 void gs_ledger_each_hold(const struct gs_ledger *ledger, uint32_t slot,
                          bool (*each)(void *ctx, const struct gs_hold *hold), void *ctx)
 {
-    uint32_t at = ledger->nodes[slot].first_hold;
-    while (at != GS_INDEX_NONE && each(ctx, &ledger->pods[at]->hold))
-        at = ledger->pods[at]->next;
+    const struct gs_ledger_node *node = &ledger->nodes[slot];
+    for (uint32_t at = node->first_hold; at != GS_INDEX_NONE; at = ledger->holds[at].next) {
+        if (!each(ctx, &ledger->holds[at].asked))
+            return;
+    }
+}
+
+void gs_ledger_sweep_holds(struct gs_ledger *ledger)
+{
+    for (uint32_t i = 0; i < ledger->hold_pool.count; i++) {
+        const struct gs_ledger_hold *hold = &ledger->holds[i];
+        if (hold->texts && !hold->seen && !hold->asked.gpus)
+            drop_hold(ledger, i);
+    }
 }

@@ -5,7 +5,7 @@
 #include "gpushare/base/index.h"
 #include "gpushare/core/ledger.h"
 
-/* What ledger*.c share. Records name each other by slot number of a growing array. */
+/* What ledger*.c share. Records live in growing arrays and name each other by slot number. */
 
 /* As gs_moved, with the UID's hash. */
 struct gs_ledger_moved {
@@ -29,20 +29,27 @@ struct gs_ledger_node {
     uint32_t others; /* pods in gs_ledger.others that point here */
 };
 
-/* What a pod has on a node, by its UID: a claim, or until it has one a hold. Texts lie behind the
- * record, the node's name in the node's. */
-struct gs_ledger_pod {
-    union {
-        struct gs_claim claim;
-        struct {
-            struct gs_hold hold;
-            uint64_t order; /* of age */
-            bool hold_seen; /* as gs_claim.seen */
-        };
-    };
+struct gs_ledger_claim {
+    char *text; /* uid NUL ns NUL name NUL; NULL: unused slot */
+    struct gs_labels *labels;
+    gs_gpu_mask gpus;
+    gs_gpu_mask also;
+    gs_gpu_mask charged;
+    uint64_t revision;
+    uint32_t units;
+    uint32_t total_units;
     uint32_t node;
-    uint32_t next, prev; /* in the node's list of claims, or of holds, highest priority first */
-    bool is_hold;
+    uint32_t next, prev; /* in the node's list */
+    uint32_t cpu_milli;
+    int32_t priority;
+    uint8_t gpu_count;
+    uint8_t gpus_max;
+    uint8_t cores_pct;
+    uint8_t state;
+    bool unplaced;
+    bool seen : 1;
+    bool from_moved : 1;
+    bool leaving : 1;
 };
 
 /* 16 bytes, plus 8 in the index */
@@ -53,12 +60,22 @@ struct gs_ledger_other {
     uint32_t seen : 1;
 };
 
+struct gs_ledger_hold {
+    struct gs_hold asked; /* its texts lie in `texts`, its node's name in the node's record */
+    char *texts;          /* uid NUL and the four lists, each with NUL; NULL: unused slot */
+    uint64_t order;
+    uint32_t node;
+    uint32_t next; /* in the node's list, highest priority first */
+    bool seen;
+};
+
 struct gs_ledger {
     struct gs_ledger_node *nodes;
-    struct gs_ledger_pod **pods; /* NULL: unused slot */
+    struct gs_ledger_claim *claims;
     struct gs_ledger_other *others;
-    struct gs_pool node_pool, pod_pool, other_pool;
-    struct gs_index by_name, by_uid, by_other;
+    struct gs_ledger_hold *holds;
+    struct gs_pool node_pool, claim_pool, other_pool, hold_pool;
+    struct gs_index by_name, by_claim, by_other, by_hold;
     char models[GS_MODELS_MAX][GS_MODEL_BYTES]; /* "": a number that is free */
     uint32_t model_gpus[GS_MODELS_MAX];         /* GPUs of that number; 0: free */
     uint16_t model_count;                       /* the highest number in use */
@@ -67,9 +84,11 @@ struct gs_ledger {
     uint64_t hold_order;
     uint32_t unplaced;
     uint32_t reserved;
-    uint32_t holds;
-    uint32_t promised; /* of them, with GPUs */
+    uint32_t promised; /* holds with GPUs */
 };
+
+/* Texts behind each other, each with its NUL; NULL is "". *caller frees*; NULL: out of memory. */
+char *gs_ledger_join(const char *const *texts, size_t count);
 
 /* nodes */
 uint32_t gs_ledger_node_slot(const struct gs_ledger *ledger, struct gs_slice name);
@@ -80,22 +99,16 @@ void gs_ledger_node_tidy(struct gs_ledger *ledger, uint32_t slot);
 /* New summary and version after gpus[], holds or CPU changed. */
 void gs_ledger_node_touch(struct gs_ledger *ledger, struct gs_ledger_node *node);
 
-/* pods */
-/* The pod's, if it is of that kind; GS_INDEX_NONE: there is none. */
-uint32_t gs_ledger_pod_slot(const struct gs_ledger *ledger, const char *uid, bool is_hold);
-/* One more record with copies of the texts, which point there then; the first is the UID. Zeroed
- * else, and in no list. GS_INDEX_NONE: out of memory. */
-uint32_t gs_ledger_pod_add(struct gs_ledger *ledger, const char **const *texts, size_t count);
-/* Into its node's list, behind `prev` (GS_INDEX_NONE: first). */
-void gs_ledger_pod_link(struct gs_ledger *ledger, uint32_t slot, uint32_t prev);
-void gs_ledger_pod_drop(struct gs_ledger *ledger, uint32_t slot);
-
-/* Counts all claims of a node anew (after its GPUs changed). */
+/* claims */
+uint32_t gs_ledger_claim_slot(const struct gs_ledger *ledger, const char *uid);
+/* Takes all claims of a node out of its totals, or counts them anew (after its GPUs changed). */
 void gs_ledger_recount_node(struct gs_ledger *ledger, uint32_t slot);
 /* The claims of a node are where its list of moved pods says; not counted anew. */
 void gs_ledger_follow_moved(struct gs_ledger *ledger, uint32_t slot);
+void gs_ledger_claim_drop(struct gs_ledger *ledger, uint32_t slot);
 
-/* others */
+/* others and holds */
 bool gs_ledger_remove_other(struct gs_ledger *ledger, const char *uid);
 void gs_ledger_sweep_others(struct gs_ledger *ledger);
+void gs_ledger_sweep_holds(struct gs_ledger *ledger);
 void gs_ledger_forget_others(struct gs_ledger *ledger, uint32_t slot);

@@ -66,8 +66,11 @@ static void the_same_uid_replaces(void **state)
     hold("a", "n1", 1, 5);
     hold("b", "n1", 2, 5);
     uint64_t version = gs_ledger_view(ledger, GS_SLICE("n1"))->version;
-    hold("a", "n1", 3, 5); /* keeps its age */
-    assert_string_equal(holds_of("n1"), "a:3 b:2");
+    hold("a", "n1", 1, 5); /* the same event again: keeps its age */
+    assert_string_equal(holds_of("n1"), "a:1 b:2");
+    assert_true(gs_ledger_view(ledger, GS_SLICE("n1"))->version == version);
+    hold("a", "n1", 3, 5);
+    assert_string_equal(holds_of("n1"), "b:2 a:3");
     assert_true(gs_ledger_view(ledger, GS_SLICE("n1"))->version != version);
     hold("b", "n2", 2, 5);
     assert_string_equal(holds_of("n1"), "a:3");
@@ -92,6 +95,8 @@ static void the_pods_lists_are_kept(void **state)
     gs_ledger_each_hold(ledger, view->slot, note_lists, text);
     assert_string_equal(text, "a|A100,H100|T4|GPU-1|GPU-2");
     uint64_t version = view->version;
+    assert_int_equal(gs_ledger_hold(ledger, &as, NULL), 0);
+    assert_true(view->version == version);
     as.model_deny = NULL;
     assert_int_equal(gs_ledger_hold(ledger, &as, NULL), 0);
     assert_true(view->version != version);
