@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "device_plugin/allocate/allocator.h"
 #include "device_plugin/numbers.h"
 #include "device_plugin/unit.h"
-#include "device_plugin/allocate/allocator.h"
 #include "gpushare/base/arena.h"
 #include "gpushare/base/error.h"
 #include "gpushare/port/gpu_source.h"

@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "device_plugin/usage.h"
 #include "device_plugin/allocate/allocator.h"
+#include "device_plugin/usage.h"
 #include "gpushare/base/buf.h"
 #include "gpushare/kube/client.h"
 #include "gpushare/limit/keeper.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "device_plugin/allocate/allocator.h"
 #include "device_plugin/devices.h"
 #include "device_plugin/driver_usage.h"
 #include "device_plugin/enforce.h"
@@ -15,7 +16,6 @@
 #include "device_plugin/settings.h"
 #include "device_plugin/shutdown.h"
 #include "device_plugin/writes.h"
-#include "device_plugin/allocate/allocator.h"
 #include "gpushare/grpc/device_plugin.h"
 #include "gpushare/grpc/kubelet_link.h"
 #include "gpushare/grpc/loop.h"

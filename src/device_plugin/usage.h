@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "device_plugin/driver_usage.h"
 #include "device_plugin/allocate/allocator.h"
+#include "device_plugin/driver_usage.h"
 #include "gpushare/base/buf.h"
 #include "gpushare/limit/keeper.h"
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "common/list_watch.h"
-#include "gpushare/kube/client.h"
 #include "extender/service/service.h"
+#include "gpushare/kube/client.h"
 
 /*
  * Keeps a service's PodDisruptionBudgets (policy/v1, from 1.21 on) as the API has them: lists all,

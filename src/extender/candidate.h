@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "gpushare/base/error.h"
 #include "extender/service/election.h"
+#include "gpushare/base/error.h"
 
 /*
  * The thread of the election: it renews the Lease, or looks at kube-scheduler's, and does nothing

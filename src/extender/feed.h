@@ -4,9 +4,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "extender/service/service.h"
 #include "gpushare/base/error.h"
 #include "gpushare/kube/client.h"
-#include "extender/service/service.h"
 
 enum { FEED_TICKERS = GS_TICKS - 1 + GS_PATCH_THREADS };
 

@@ -4,9 +4,9 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "extender/service/service.h"
 #include "gpushare/base/num.h"
 #include "gpushare/codec/extender.h"
-#include "extender/service/service.h"
 
 enum { ANSWER_BYTES_MAX = 1 << 16 };
 

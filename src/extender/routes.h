@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "extender/service/service.h"
 #include "gpushare/http/server.h"
 #include "gpushare/kube/client.h"
-#include "extender/service/service.h"
 
 /* The handlers' context. */
 struct routes_ctx {

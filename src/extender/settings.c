@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "common/options.h"
+#include "extender/service/service.h"
 #include "gpushare/base/array.h"
 #include "gpushare/http/server.h"
-#include "extender/service/service.h"
 
 static bool set_policy(void *to, const char *text)
 {

@@ -11,10 +11,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "extender/service/service.h"
 #include "gpushare/base/num.h"
 #include "gpushare/codec/pod.h"
 #include "gpushare/codec/watch.h"
-#include "extender/service/service.h"
 
 enum { GPUS = 8, PODS_PER_NODE = 20, EVENTS = 2000 };
 

@@ -17,12 +17,12 @@
 #include <time.h>
 
 #include "../support/service_calls.h"
+#include "extender/service/service.h"
 #include "gpushare/base/log.h"
 #include "gpushare/base/num.h"
 #include "gpushare/base/splitmix.h"
 #include "gpushare/codec/pod.h"
 #include "gpushare/codec/watch.h"
-#include "extender/service/service.h"
 
 enum { NODES = 1000, GPUS = 8, GPU_UNITS = 80, EQUAL_UNITS = 20, PODS_MAX = 20000, TEXT = 1 << 20 };
 

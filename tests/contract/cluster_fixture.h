@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "sim/apiserver/cluster.h"
 #include "kube_ops_contract.h"
+#include "sim/apiserver/cluster.h"
 
 /* The scene-setting half of a fixture, on an embedded cluster; both backends that are made of one
  * begin with it. Must be the first member of the backend's own struct. */

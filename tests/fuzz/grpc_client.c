@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "grpc/client.h"
 #include "fuzz.h"
+#include "grpc/client.h"
 
 #define MAX_INPUT 65536
 #define CEILING   1000

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cut into pieces of any size, the same bytes give the same messages. The first byte is the size.
  */
-#include "grpc/frame.h"
 #include "fuzz.h"
+#include "grpc/frame.h"
 
 #define CEILING 300
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What was decoded is UTF-8 without NUL, and comes back from an encoding unchanged. */
-#include "grpc/status.h"
 #include "fuzz.h"
 #include "gpushare/base/utf8.h"
+#include "grpc/status.h"
 
 static void check_text(const char *text, size_t len)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A timeout that was read is written as one that is not shorter, in milliseconds of eight digits.
  */
-#include "grpc/timeout.h"
 #include "fuzz.h"
+#include "grpc/timeout.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

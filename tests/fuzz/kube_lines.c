@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kube/lines.h"
 #include "gpushare/base/buf.h"
+#include "kube/lines.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

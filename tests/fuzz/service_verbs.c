@@ -8,12 +8,12 @@
  * Whatever comes: an answer is JSON, the accounts agree with the claims, and as long as no event
  * says otherwise no GPU is over its size.
  */
+#include "extender/service/service.h"
 #include "fuzz.h"
 #include "gpushare/base/log.h"
 #include "gpushare/codec/node.h"
 #include "gpushare/codec/pod.h"
 #include "gpushare/codec/scan.h"
-#include "extender/service/service.h"
 #include "service_calls.h"
 
 struct world {

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "limit/host.h"
 #include "gpushare/limit/dmem.h"
+#include "limit/host.h"
 
 /*
  * A tree of plain files that looks like a mount of cgroup v2 with dmem, and a host whose writes to

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Linked into an extender with --wrap=gs_service_new: it compares its ledger with the API each
  * second, not each five minutes. */
-#include "gpushare/base/clock.h"
 #include "extender/service/service.h"
+#include "gpushare/base/clock.h"
 
 struct gs_service *__real_gs_service_new(const struct gs_service_config *config,
                                          struct gs_error *err);

@@ -8,9 +8,9 @@
  */
 #include <sys/random.h>
 
+#include "extender/service/service.h"
 #include "gpushare/codec/node.h"
 #include "gpushare/codec/pod.h"
-#include "extender/service/service.h"
 #include "rows.h"
 #include "service_calls.h"
 

@@ -6,8 +6,9 @@
 /*
  * The policy fgd, to compare rollout with: fragmentation gradient descent (Weng et al., USENIX
  * ATC'23) prefers the node where the memory that a typical pod cannot use grows least. It reads the
- * tables that rollout learnt and remembers in the same memos, by the internal headers of src/lib/core:
- * a gs_policies object serves either fgd or rollout. It is binpack until there are tables.
+ * tables that rollout learnt and remembers in the same memos, by the internal headers of
+ * src/lib/core: a gs_policies object serves either fgd or rollout. It is binpack until there are
+ * tables.
  */
 
 /* As gs_policy_choose(); what the ask says of compute is not looked at. */

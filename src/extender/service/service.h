@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 
+#include "election.h"
 #include "gpushare/base/buf.h"
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/clock.h"
@@ -11,7 +12,6 @@
 #include "gpushare/model/budget.h"
 #include "gpushare/model/names.h"
 #include "gpushare/port/kube.h"
-#include "election.h"
 
 /*
  * The scheduling service, without sockets and without threads of its own: a ledger fed by a watch,

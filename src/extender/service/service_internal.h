@@ -12,8 +12,8 @@
 #include "gpushare/base/log.h"
 #include "gpushare/base/recent.h"
 #include "gpushare/cluster/cluster.h"
-#include "service.h"
 #include "pending.h"
+#include "service.h"
 
 /* What the verbs, the sync and the tick share. */
 

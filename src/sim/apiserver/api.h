@@ -4,10 +4,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cluster.h"
 #include "gpushare/base/buf.h"
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/slice.h"
-#include "cluster.h"
 
 /*
  * The Kubernetes REST API of an embedded cluster, without sockets: a request in, an answer or a

@@ -3,8 +3,8 @@
 
 #include <stdbool.h>
 
-#include "gpushare/base/arena.h"
 #include "cluster.h"
+#include "gpushare/base/arena.h"
 
 /*
  * Field and label selectors, parsed: k8s.io/apimachinery/pkg/fields and pkg/labels. A zeroed struct

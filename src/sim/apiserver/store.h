@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cluster.h"
 #include "gpushare/base/array.h"
 #include "gpushare/base/index.h"
-#include "cluster.h"
 #include "tree.h"
 
 /*

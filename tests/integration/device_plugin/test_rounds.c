@@ -17,12 +17,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "grpc/client.h"
-#include "grpc/server.h"
 #include "gpushare/base/buf.h"
 #include "gpushare/base/num.h"
 #include "gpushare/kube/client.h"
 #include "gpushare/kube/kubeconfig.h"
+#include "grpc/client.h"
+#include "grpc/server.h"
 #include "http_probe.h"
 #include "rows.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "h2_peer.h"
 
-#include "grpc/server.h"
 #include "alloc_fail.h"
 #include "gpushare/grpc/kubelet_link.h"
+#include "grpc/server.h"
 
 /*
  * The n-th allocation of this layer fails, for every n: nothing may crash or leak (the sanitizer

@@ -10,9 +10,9 @@
 #include "gpushare/codec/node.h"
 #include "gpushare/codec/pod.h"
 
+#include "../../support/service_calls.h"
 #include "core/policy_internal.h"
 #include "extender/service/service_internal.h"
-#include "../../support/service_calls.h"
 
 enum { LATE_MAX_S = 60 };
 

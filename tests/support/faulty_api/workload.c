@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/apiserver/store.h"
 #include "gpushare/base/buf.h"
 #include "gpushare/base/num.h"
 #include "gpushare/codec/inventory.h"
 #include "gpushare/codec/rfc3339.h"
+#include "sim/apiserver/store.h"
 
 /*
  * Half a million objects in seconds: texts are written in the store's own form, not parsed. Their

@@ -3,8 +3,8 @@
 
 #include <jansson.h>
 
-#include "sim/apiserver/api.h"
 #include "inspect/app.h"
+#include "sim/apiserver/api.h"
 #include "sim_port.h"
 
 /*

@@ -498,7 +498,8 @@ int main(void)
 {
     static const char *const files[] = {"tests/unit/device_plugin/allocate/allocator.scenarios",
                                         "tests/unit/device_plugin/allocate/removed.scenarios",
-                                        "tests/unit/device_plugin/allocate/restart.scenarios", NULL};
+                                        "tests/unit/device_plugin/allocate/restart.scenarios",
+                                        NULL};
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_not_so_fails)};
     return scenario_main(&layer, files, tests, GS_COUNT_OF(tests));
 }

@@ -858,11 +858,14 @@ static void what_is_not_so_fails_and_is_named(void **state)
 
 int main(void)
 {
-    static const char *const files[] = {
-        "tests/unit/extender/service/binds.scenarios",    "tests/unit/extender/service/filter.scenarios",
-        "tests/unit/extender/service/ledger.scenarios",   "tests/unit/extender/service/offers.scenarios",
-        "tests/unit/extender/service/promises.scenarios", "tests/unit/extender/service/terms.scenarios",
-        "tests/unit/extender/service/wakes.scenarios",    NULL};
+    static const char *const files[] = {"tests/unit/extender/service/binds.scenarios",
+                                        "tests/unit/extender/service/filter.scenarios",
+                                        "tests/unit/extender/service/ledger.scenarios",
+                                        "tests/unit/extender/service/offers.scenarios",
+                                        "tests/unit/extender/service/promises.scenarios",
+                                        "tests/unit/extender/service/terms.scenarios",
+                                        "tests/unit/extender/service/wakes.scenarios",
+                                        NULL};
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_not_so_fails_and_is_named)};
     return scenario_main(&layer, files, tests, GS_COUNT_OF(tests));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rows.h"
 
-#include "grpc/frame.h"
 #include "gpushare/base/error.h"
+#include "grpc/frame.h"
 
 #define CEILING 8
 

@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include "grpc/server.h"
 #include "gpushare/grpc/kubelet_link.h"
+#include "grpc/server.h"
 
 /* A kubelet in miniature: Registration on kubelet.sock, and a ListAndWatch stream back. */
 struct fixture {

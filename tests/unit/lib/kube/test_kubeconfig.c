@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "kube/url.h"
 #include "gpushare/kube/kubeconfig.h"
+#include "kube/url.h"
 
 /* One text: what is read out of it, and what is wrong with it. */
 
