@@ -60,7 +60,7 @@ void watcher_set_text(struct watcher *watcher, char to[WATCHER_TEXT_BYTES], cons
 static void on_live(void *ctx, enum gs_kind kind, bool live, const char *why)
 {
     struct watcher *watcher = ctx;
-    watcher_set_text(watcher, watcher->lost, live ? "" : why);
+    watcher_set_text(watcher, watcher->lost[kind], live ? "" : why);
 }
 
 static void *run(void *arg)

@@ -35,7 +35,7 @@ struct watcher {
     struct snapshot snapshot;
     bool listed[2];
     bool changed;
-    char lost[WATCHER_TEXT_BYTES]; /* why a watch is not live; "" when both are */
+    char lost[2][WATCHER_TEXT_BYTES]; /* why a kind's watch is not live; "" when it is */
 };
 
 /* Asks once, because a watch tries for ever and what is wrong from the start would not be seen.

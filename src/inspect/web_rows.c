@@ -332,6 +332,15 @@ static bool put_one(const struct view *view, struct doc *doc, const struct web_q
     return true;
 }
 
+static const char *why_lost(const struct web *web)
+{
+    GS_EACH_OF (why, web->watcher.lost, 2) {
+        if ((*why)[0])
+            return *why;
+    }
+    return web->silent;
+}
+
 const char *const web_views[] = {"all", "namespace", "owner", "node", "pod"};
 
 void web_put_rows(struct web *web, const struct web_query *query, struct web_words *words,
@@ -340,7 +349,7 @@ void web_put_rows(struct web *web, const struct web_query *query, struct web_wor
     doc_number(doc, "version", web->version);
     doc_number(doc, "nowUnix", (uint64_t)web->view.now_s);
     doc_text(doc, "server", web->common->source.server);
-    doc_text(doc, "lost", web->watcher.lost[0] ? web->watcher.lost : web->silent);
+    doc_text(doc, "lost", why_lost(web));
     doc_text(doc, "kind", web_views[query->view]);
     doc_text(doc, "name", query->name);
     doc_text(doc, "namespace", query->ns);
