@@ -88,21 +88,25 @@ static void ask(struct web *web)
 
 /* ---- whether the API server answers ---- */
 
-/* One that hangs ends no watch: it is asked for one node, from its store. */
+/* One that hangs ends no watch: it is asked for one node and one pod, from its store. */
 #define PULSE_NS      (4 * GS_NS_PER_S)
 #define PULSE_WAIT_NS (5 * GS_NS_PER_S)
 
 static void take_pulse(struct web *web)
 {
-    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(SOURCE_BODY_MAX);
     const struct source *source = &web->common->source;
-    const struct gs_kube_request request = {
-        .method = "GET", .path = "/api/v1/nodes", .query = "limit=1", .timeout_ns = PULSE_WAIT_NS};
-    struct gs_error err = {0};
     char silent[WATCHER_TEXT_BYTES] = "";
-    int status;
-    if (source->ask(source->ctx, &request, &status, &body, &err) < 0)
-        snprintf(silent, sizeof(silent), "the API server does not answer: %.200s", err.msg);
+    for (int kind = 0; kind < 2 && !silent[0]; kind++) {
+        _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(SOURCE_BODY_MAX);
+        const struct gs_kube_request request = {.method = "GET",
+                                                .path = kind ? "/api/v1/pods" : "/api/v1/nodes",
+                                                .query = "limit=1",
+                                                .timeout_ns = PULSE_WAIT_NS};
+        struct gs_error err = {0};
+        int status;
+        if (source->ask(source->ctx, &request, &status, &body, &err) < 0)
+            snprintf(silent, sizeof(silent), "the API server does not answer: %.200s", err.msg);
+    }
     watcher_set_text(&web->watcher, web->silent, silent);
 }
 

@@ -25,15 +25,15 @@ class Handler(fake.Handler):
 
     def do_GET(self):
         api = self.server.api
-        api.wait_while_frozen()
-        if api.broken:
-            return self.fails(500, api.broken)
         url = urllib.parse.urlsplit(self.path)
         query = dict(urllib.parse.parse_qsl(url.query))
         match = PATH.fullmatch(urllib.parse.unquote(url.path))
         if not match:
             return self.fails(404)
         namespace, kind, name, _, proxy = match.groups()
+        api.wait_while_frozen(kind)
+        if api.broken:
+            return self.fails(500, api.broken)
         if proxy:
             page = api.usage.get(name)
             return self.say(200, page) if page else self.fails(404)
@@ -61,7 +61,7 @@ class Handler(fake.Handler):
                     api.changed.wait(1)
                     continue
             since = news[-1][0]
-            api.wait_while_frozen()
+            api.wait_while_frozen(kind)
             self.wfile.write(b"".join(line for _, line in news))
 
 
@@ -69,12 +69,12 @@ class Api(fake.Api):
     handler = Handler
 
     def __init__(self, objects=(), events=(), usage=None):
-        self.oldest, self.era, self.frozen, self.broken = 0, 0, False, ""
+        self.oldest, self.era, self.frozen, self.broken = 0, 0, "", ""
         self.events, self.usage = events, usage or {}
         super().__init__(objects)
 
-    def wait_while_frozen(self):
-        while self.frozen and not self.ended:
+    def wait_while_frozen(self, kind):
+        while self.frozen in (kind, "everything") and not self.ended:
             time.sleep(0.05)
 
     def forget(self, kind, key):
@@ -100,7 +100,7 @@ class Api(fake.Api):
 
 class Web(fake.Web):
     def __init__(self, build, api):
-        self.build, self.api = build, api
+        self.api = api
         super().__init__(build, api)
 
     def limit(self):

@@ -4,7 +4,6 @@ no place ever, of owners and none, names as long as Kubernetes lets them be, and
 Events of somebody who would like to run a script. What things mean is read from docs/cli.md and docs/contract.md."""
 
 import json
-import math
 import time
 
 D = "aliyun.com/"
@@ -223,7 +222,7 @@ class World:
             pod.phase = "Pending"
         pod.leaving = rng.random() < 0.1
         if rng.random() < 0.05:
-            pod.phase, pod.ended = rng.choice(["Succeeded", "Failed"]), True
+            pod.phase = rng.choice(["Succeeded", "Failed"])
         if rng.random() < 0.2:
             self.tell_events("Pod", pod.name)
         return pod
@@ -369,7 +368,3 @@ def random_world(rng, size=None):
         world.sum_up()
         return world
     return World(rng, nodes, gpus, pods, size == "small" and rng.random() < 0.4, size == "many", 1024 if size == "MiB" else 1)
-
-
-def tenths(part, whole):
-    return min(10, math.ceil(part * 10 / whole)) if whole else 0
