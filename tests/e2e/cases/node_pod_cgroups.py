@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""src/limit notices a pod before any of its processes runs: its cgroup is told, under the pod's UID and
+"""src/lib/limit notices a pod before any of its processes runs: its cgroup is told, under the pod's UID and
 class, while it is still empty; static pods under their hash; restarts of the kubelet change nothing."""
 
 import json
@@ -82,7 +82,8 @@ def body():
         # One that starts late is told of all that run.
         late = Watcher(cluster, "pod_cgroups-late")
         for name in ("guaranteed", "burstable", "best-effort", f"static-{NODE}", "after"):
-            told = late.about("told", *cgroup_of(cluster.pod(name)))
+            qos, uid = cgroup_of(cluster.pod(name))
+            told = wait_for(f"{name} is told later", lambda: late.about("told", qos, uid))
             check(len(told) == 1 and int(told[0]) > 0, f"{name} was told later: {told}")
 
 
