@@ -128,7 +128,7 @@ def rows(port, token):
         yield f"Host {host}", f"/{token}/", {"Host": host}, 200
     for host in ("localhost.evil.example", "127.0.0.1.evil.example:80", "evil.example", "localhostx", ""):
         yield f"Host {host}", f"/{token}/", {"Host": host}, 403
-    for path in ("/", f"/{token}", f"/{token[:-1]}/", f"/{other(token, 0)}/", f"/{other(token, end)}/"):
+    for path in ("/", f"/{token}", f"/{token}x", f"/{token[:-1]}/", f"/{other(token, 0)}/", f"/{other(token, end)}/"):
         yield f"path {path}", path, {}, 403
     yield "path unknown", f"/{token}/x", {}, 404
     yield "its own script", f"/{token}/app.js", {}, 200
