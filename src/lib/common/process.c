@@ -4,6 +4,9 @@
 #include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <unistd.h>
+
+#include "gpushare/base/log.h"
 
 #define LOOK_NS (100 * GS_NS_PER_MS)
 
@@ -27,8 +30,11 @@ void process_block_signals(void)
 int process_wait_for_stop(void)
 {
     sigset_t set = process_stop_signals();
-    int number;
-    sigwait(&set, &number);
+    int number, error = sigwait(&set, &number);
+    if (error) { /* a seccomp profile without it */
+        gs_log(GS_LOG_ERROR, "cannot wait for signals", GS_INT("errno", error));
+        _exit(1);
+    }
     return number;
 }
 
