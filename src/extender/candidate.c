@@ -5,6 +5,8 @@
 #include "gpushare/base/clock.h"
 #include "gpushare/base/log.h"
 
+#define LOOK_NS (10 * GS_NS_PER_MS)
+
 /* Returns when the next one is due. */
 static int64_t step(struct candidate *candidate)
 {
@@ -44,14 +46,15 @@ int candidate_start(struct candidate *candidate, const struct gs_election_config
 
 bool candidate_resign(struct candidate *candidate, bool give_back, int64_t timeout_ns)
 {
-    const struct timespec until =
-        gs_clock_wait_until(gs_clock_now_ns(gs_clock_system()) + timeout_ns);
+    const struct gs_clock *clock = gs_clock_system();
+    const int64_t until_ns = gs_clock_now_ns(clock) + timeout_ns;
     if (!candidate->running)
         return true;
     atomic_store(&candidate->give_back, give_back);
     atomic_store(&candidate->stop, true);
-    candidate->running =
-        pthread_clockjoin_np(candidate->thread, NULL, CLOCK_MONOTONIC, &until) != 0;
+    while ((candidate->running = pthread_tryjoin_np(candidate->thread, NULL) != 0) &&
+           gs_clock_now_ns(clock) < until_ns)
+        gs_clock_sleep(clock, LOOK_NS);
     return !candidate->running;
 }
 
