@@ -46,8 +46,8 @@ static int put_pod(const struct snapshot *snapshot, struct snap_pod **table,
         return -1;
     made->created_s = pod->created_s;
     made->round = snapshot->round;
-    made->owner = memcpy(made->uid + uid, pod->owner, owner);
     memcpy(made->uid, pod->uid, uid);
+    memcpy(made->uid + uid, pod->owner, owner);
     HASH_ADD_KEYPTR(hh, *table, made->uid, uid - 1, made);
     made->pod = copy ? calloc(1, sizeof(*pod)) : NULL;
     if (!copy || (made->pod && gs_pod_copy(made->pod, pod) == 0))
@@ -77,7 +77,7 @@ int64_t snapshot_since(const struct snapshot *snapshot, const char *uid)
 const char *snapshot_owner(const struct snapshot *snapshot, const char *uid)
 {
     const struct snap_pod *found = find_pod(snapshot->bound, uid);
-    return found ? found->owner : "";
+    return found ? found->uid + strlen(found->uid) + 1 : "";
 }
 
 void snapshot_release(struct snapshot *snapshot)

@@ -37,10 +37,9 @@ struct snap_node {
 struct snap_pod {
     struct gs_pod *pod; /* a copy; NULL: a bound one, of which none is kept */
     int64_t created_s;
-    const char *owner; /* gs_pod.owner, behind the UID */
     uint32_t round;
     UT_hash_handle hh; /* by uid */
-    char uid[];
+    char uid[];        /* behind it gs_pod.owner */
 };
 
 #define EACH_POD(pod, table) for (struct snap_pod *pod = (table); pod; pod = pod->hh.next)

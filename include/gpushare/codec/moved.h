@@ -24,7 +24,7 @@ void gs_codec_moved_encode(struct gs_buf *out, const struct gs_moved *moved, siz
 
 /*
  * *ret (NULL when there is none) lies in the arena, does not borrow from text, and is sorted by
- * UID as gs_moved_find() wants it.
+ * UID.
  * GS_EPROTO: no such JSON, an empty UID or one that comes twice, a pod without GPU, an index that
  * comes twice or is not below GS_GPUS_MAX. GS_ETOOBIG: more than the ceilings above. GS_ENOMEM.
  */

@@ -69,8 +69,5 @@ void gs_node_release(struct gs_node *node);
  */
 int gs_node_divide_capacity(struct gs_node *node);
 
-/* By UID, as gs_moved_find() wants it. */
+/* By UID. */
 void gs_moved_sort(struct gs_moved *moved, size_t count);
-
-/* The entry of a pod in a list that is sorted by UID, or NULL. */
-const struct gs_moved *gs_moved_find(const struct gs_moved *moved, uint32_t count, const char *uid);

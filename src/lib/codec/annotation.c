@@ -10,18 +10,13 @@
 bool gs_codec_idx_parse(struct gs_slice text, gs_gpu_mask *ret)
 {
     gs_gpu_mask gpus = 0;
-    for (;;) {
-        const char *comma = text.len ? memchr(text.at, ',', text.len) : NULL;
-        size_t len = comma ? (size_t)(comma - text.at) : text.len;
+    do {
+        const struct gs_slice part = gs_slice_cut(&text, ',');
         uint32_t idx;
-        if (!gs_parse_u32(text.at, len, &idx) || idx >= GS_GPUS_MAX || gpus & GS_GPU_BIT(idx))
+        if (!gs_parse_u32(part.at, part.len, &idx) || idx >= GS_GPUS_MAX || gpus & GS_GPU_BIT(idx))
             return false;
         gpus |= GS_GPU_BIT(idx);
-        if (!comma)
-            break;
-        text.at += len + 1;
-        text.len -= len + 1;
-    }
+    } while (text.at);
     *ret = gpus;
     return true;
 }

@@ -24,13 +24,7 @@ static bool list_next(struct gs_slice *rest, struct gs_slice *ret)
 {
     if (!rest->at)
         return false;
-    const char *comma = memchr(rest->at, ',', rest->len);
-    size_t len = comma ? (size_t)(comma - rest->at) : rest->len;
-    *ret = trim((struct gs_slice){rest->at, len});
-    if (comma)
-        *rest = (struct gs_slice){comma + 1, rest->len - len - 1};
-    else
-        *rest = (struct gs_slice){0};
+    *ret = trim(gs_slice_cut(rest, ','));
     return true;
 }
 

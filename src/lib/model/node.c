@@ -59,9 +59,3 @@ void gs_moved_sort(struct gs_moved *moved, size_t count)
     if (count)
         qsort(moved, count, sizeof(*moved), by_uid);
 }
-
-const struct gs_moved *gs_moved_find(const struct gs_moved *moved, uint32_t count, const char *uid)
-{
-    const struct gs_moved wanted = {.uid = uid};
-    return count ? bsearch(&wanted, moved, count, sizeof(*moved), by_uid) : NULL;
-}

@@ -79,32 +79,11 @@ static void reset_empties_a_zeroed_and_a_used_node(void **state)
     gs_node_release(&node);
 }
 
-static void a_moved_pod_is_found_by_its_uid(void **state)
-{
-    const struct gs_moved moved[] = {{"a", 0x1}, {"b", 0x2}, {"ba", 0x4}, {"c", 0x8}};
-    static const struct {
-        const char *row;
-        const char *uid;
-        uint32_t count;
-        gs_gpu_mask gpus; /* 0: not found */
-    } rows[] = {
-        {"first", "a", 4, 0x1},        {"last", "c", 4, 0x8},
-        {"between", "ba", 4, 0x4},     {"before all", "", 4, 0},
-        {"behind all", "d", 4, 0},     {"part of a UID", "ca", 4, 0},
-        {"the only one", "a", 1, 0x1}, {"in an empty list", "a", 0, 0},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        const struct gs_moved *found = gs_moved_find(r->count ? moved : NULL, r->count, r->uid);
-        row_equal(r->row, found ? found->gpus : 0, r->gpus);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(capacity_is_divided_as_the_original_does),
         cmocka_unit_test(an_inventory_is_not_divided_over),
-        cmocka_unit_test(a_moved_pod_is_found_by_its_uid),
         cmocka_unit_test(reset_empties_a_zeroed_and_a_used_node),
     };
     return GS_RUN(tests);
