@@ -44,15 +44,15 @@ struct gs_claim {
     const char *ns;
     const char *name;
     const char *node;
-    gs_gpu_mask gpus;    /* as recorded; 0: none that can be */
-    gs_gpu_mask also;    /* where else it may be: charged too, and it counts as unplaced */
-    gs_gpu_mask charged; /* out only: where it counts now */
-    bool unplaced;       /* out only: the recorded GPUs are not believed */
-    bool from_moved;     /* gpus are those of gs_node.moved: believed whatever their size */
-    GS_AMOUNT_EACH;      /* units: at least 1 */
-    uint32_t gpu_count;  /* at least 1 */
-    uint32_t gpus_max; /* where it is not believed, it may lie on so many: what record or gpu-count
-                          says, the larger; 0: gpu_count */
+    gs_gpu_mask gpus;     /* as recorded; 0: none that can be */
+    gs_gpu_mask also;     /* where else it may be: charged too, and it counts as unplaced */
+    gs_gpu_mask charged;  /* out only: where it counts now */
+    bool unplaced;        /* out only: the recorded GPUs are not valid */
+    bool from_moved;      /* gpus are those of gs_node.moved: believed whatever their size */
+    GS_AMOUNT_EACH;       /* units: at least 1 */
+    uint32_t gpu_count;   /* at least 1 */
+    uint32_t gpus_max;    /* where the record is not valid, it may use so many: the larger of record
+                             and gpu-count; 0: gpu_count */
     uint32_t total_units; /* of all its GPUs, to be divided anew when it is told where it is; 0:
                              units times gpu_count */
     int32_t priority;

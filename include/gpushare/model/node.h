@@ -39,16 +39,16 @@ struct gs_node {
     int64_t memory_bytes;         /* status.allocatable.memory */
     enum gs_unit unit;            /* of the inventory; unknown without one */
     bool inventory;               /* gpus[] come from a valid annotation, not from division */
-    const char *inventory_error; /* why the annotation was not believed, "" when it was or absent */
-    struct gs_gpu *gpus;         /* ascending idx, no index twice; NULL when gpu_count is 0 */
-    uint32_t gpu_count;          /* entries in gpus */
-    gs_gpu_mask cordoned;        /* of these, by an administrator; they are not schedulable */
-    uint32_t cordon_unknown;     /* words of gpu-cordon that name none of gpus[] */
-    bool tells_moved;            /* by the inventory: the plugin keeps moved[] true */
-    bool unit_doubted;           /* by the inventory: it is not what the plugin was told */
-    int64_t inventory_rev;       /* 0: it does not say */
-    const char *moved_error; /* why that annotation was not believed, "" when it was or absent */
-    struct gs_moved *moved;  /* ascending UID, none twice; NULL when moved_count is 0 */
+    const char *inventory_error;  /* why the annotation is not valid, "" when it is or absent */
+    struct gs_gpu *gpus;          /* ascending idx, no index twice; NULL when gpu_count is 0 */
+    uint32_t gpu_count;           /* entries in gpus */
+    gs_gpu_mask cordoned;         /* of these, by an administrator; they are not schedulable */
+    uint32_t cordon_unknown;      /* words of gpu-cordon that name none of gpus[] */
+    bool tells_moved;             /* by the inventory: the plugin keeps moved[] true */
+    bool unit_doubted;            /* by the inventory: it is not what the plugin was told */
+    int64_t inventory_rev;        /* 0: it does not say */
+    const char *moved_error;      /* why that annotation is not valid, "" when it is or absent */
+    struct gs_moved *moved;       /* ascending UID, none twice; NULL when moved_count is 0 */
     uint32_t moved_count;
     struct gs_node_rules rules; /* which pods may use it */
     struct gs_arena arena;
