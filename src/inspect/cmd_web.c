@@ -5,6 +5,9 @@
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "common/process.h"
 #include "gpushare/http/server.h"
@@ -125,6 +128,9 @@ int cmd_web(const struct app *app, int argc, char **argv)
                 argv[0]);
         return 2;
     }
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, 1 << 20); /* large answers go back to the system when they are sent */
+#endif
     const struct fetch fetch = {.common = &set.common};
     int result = common_connect(&set.common, app, &err);
     if (result == 0) {
