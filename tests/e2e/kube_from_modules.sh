@@ -30,7 +30,7 @@ source_possible() {
         echo "Kubernetes $KUBE_VERSION needs Go, and this machine has none"
         return 1
     }
-    release=$(cd / && go mod download -json "$kube_module" | sed -n 's/^\t*"Dir": "\(.*\)",$/\1/p')
+    release=$(cd / && GOTOOLCHAIN=auto go mod download -json "$kube_module" | sed -n 's/^\t*"Dir": "\(.*\)",$/\1/p')
     [[ -n $release ]] || {
         echo "the Go module proxy does not give $kube_module"
         return 1

@@ -3,6 +3,7 @@
 """PodDisruptionBudgets count for the victims that the extender adds: a node with one loses against a node
 without, and on a node the GPU is cleared where none is violated."""
 
+from harness import release
 from harness.case import check, run
 from harness.cluster import Cluster
 from harness.objects import NAMESPACE, bound_node, node, pod
@@ -28,6 +29,15 @@ def residents():
                                 priorityClassName="mild" if guarded else priority)
                 made["metadata"]["labels"] = {"guarded": str(guarded).lower()}
                 yield made
+
+
+def fragmented():
+    """The sum fits and no GPU does: of two pods the more important one has no budget."""
+    for gpu, priority in enumerate(("low", "mid")):
+        made = resident(f"split-{priority}", "split", gpu, 10, terminationGracePeriodSeconds=0,
+                        priorityClassName=priority)
+        made["metadata"]["labels"] = {"guarded": str(priority == "low").lower()}
+        yield made
 
 
 def budget(name, labels, ns=NAMESPACE):
@@ -62,9 +72,9 @@ def preempts(cluster, nodes):
 
 
 def body():
-    with Cluster(nodes=[node(name, [16, 16]) for name in NODES], scheduler=None) as cluster:
+    with Cluster(nodes=[node(name, [16, 16]) for name in (*NODES, "split")], scheduler=None) as cluster:
         create_priorities(cluster, {"low": 10, "mild": 90, "mid": 100, "urgent": 500})
-        cluster.create_pods(list(residents()))
+        cluster.create_pods([*residents(), *fragmented()])
         cluster.wait_inspect_agrees()
         cluster.api.create(BUDGETS, budget("guard", {"guarded": "true"}))
         cluster.api.create(BUDGETS, budget("nobody", {"app": "none"}))
@@ -78,6 +88,9 @@ def body():
         check(where == "b0" and not gone & GUARDED, f"b0 has no budget: {where}, {gone}")
         where, gone = preempts(cluster, ("alone",))
         check(gone == {"alone-low0", "alone-low1", "alone-mid1"}, f"GPU 1 is to be cleared: {gone}")
+        if release.PREEMPTS_WHEN_THE_SUM_FITS:
+            where, gone = preempts(cluster, ("split",))
+            check(gone == {"split-mid"}, f"split-low has a budget: {gone}")
         cluster.api.delete(f"{BUDGETS}/nobody", 0)
         wait_counted(cluster, LARGE + 1, 60)
 

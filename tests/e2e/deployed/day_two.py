@@ -18,6 +18,7 @@ PAGE, LIMITS = "docs/operate.md", "docs/limits.md"
 # of the blocks of that section: images are made before, by the harness
 _, INSTALL, USE, REMOVE = commands("docs/install.md", "Quick start, without a GPU")
 AT_NODE = [("NODE", NODE)]
+CLIENT = "nvidia.com/gpu.deploy.client"
 INVENTORY = "aliyun.com/gpu-inventory"
 
 
@@ -93,6 +94,19 @@ def let_go_of_driver(cluster, operator):
     wait_used(operator, 18)
 
 
+def gpu_operator_pauses(cluster, operator):
+    """The label that NVIDIA's GPU Operator changes before it unloads the driver, and back."""
+    def plugins():
+        return operator.run("kubectl get pods -A -o name -l app.kubernetes.io/name=gpushare-device-plugin").split()
+
+    cluster.kubectl("label", "node", NODE, f"{CLIENT}=paused-for-driver-upgrade")
+    wait_for("the plugin's pod has left the node", lambda: not plugins(), 90)
+    cluster.kubectl("label", "node", NODE, "--overwrite", f"{CLIENT}=true")
+    wait_for("the plugin is back", lambda: plugins() and cluster.plugin.ready(), 90)
+    cluster.kubectl("label", "node", NODE, f"{CLIENT}-")
+    wait_used(operator, 18)
+
+
 def sizes(operator):
     """{owner: (pods, GiB asked for, GiB used)} of the command's table; the plugin is read through the
     API server."""
@@ -117,6 +131,7 @@ def body():
         drain(operator)
         close_gpu(cluster, operator)
         let_go_of_driver(cluster, operator)
+        gpu_operator_pauses(cluster, operator)
         what_pods_use(operator)
         cluster.verify_logs()
         cluster.installed = False

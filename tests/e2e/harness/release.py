@@ -7,15 +7,15 @@ top: KUBE = "<1.23". cases.py reads that line.
 
 import os
 
-VERSION = tuple(int(part) for part in os.environ["KUBE_VERSION"].split("."))
+VERSION = tuple(int(part) for part in os.environ["KUBE_VERSION"].split("-")[0].split("."))
 MINOR = VERSION[1]
 
 # API servers ignore the UID that a Binding names before 1.23 (kubernetes/kubernetes#105913), and once
 # more from 1.25 until 1.25.9 and 1.26.4 (#116550).
 BINDING_CHECKS_UID = (VERSION >= (1, 23) and not (1, 25) <= VERSION < (1, 25, 9)
                       and not (1, 26) <= VERSION < (1, 26, 4))
-# Up to 1.20 preemption is tried on nodes whose sums would do without it, too.
-PREEMPTS_WHEN_THE_SUM_FITS = MINOR <= 20
+# From 1.21 to 1.37 preemption is not tried on nodes whose sums would do without it (kubernetes/kubernetes#135486).
+PREEMPTS_WHEN_THE_SUM_FITS = MINOR <= 20 or MINOR >= 38
 # 1.20 up to 1.20.9 forgets its extenders when it preempts: kube_build.sh makes a corrected one.
 PREEMPTING_SCHEDULER = ("kube-scheduler-preempt" if os.environ["KUBE_VERSION"] == "1.20.2" else
                         "kube-scheduler")
