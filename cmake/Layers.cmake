@@ -17,7 +17,7 @@ set(GS_MAY_kube     base model codec port kube)
 set(GS_MAY_http     base http)
 set(GS_MAY_grpc     base grpc)
 set(GS_MAY_nvml     base model codec port nvml)
-set(GS_MAY_limit    base model limit)
+set(GS_MAY_limit    base model port limit)
 set(GS_MAY_packing  base model core packing) # tools/packing, which is in no program
 
 # What each program may call: it is linked from these layers, and its files may include no others.

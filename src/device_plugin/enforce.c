@@ -26,13 +26,16 @@ static enum gs_enforced takes_part(const struct gs_gpu_set *set, const struct gs
 }
 
 /* By GPU index, as the keeper wants them. */
-static size_t addresses_of(const struct gs_gpu_set *set, const char *addresses[GS_GPUS_MAX])
+static size_t names_of(const struct gs_gpu_set *set, const char *addresses[GS_GPUS_MAX],
+                       const char *uuids[GS_GPUS_MAX])
 {
     size_t count = 0;
     for (uint32_t i = 0; i < set->count; i++) {
         const struct gs_gpu *gpu = &set->gpus[i];
-        if (takes_part(set, gpu) == GS_ENFORCED_DMEM)
+        if (takes_part(set, gpu) == GS_ENFORCED_DMEM) {
             addresses[gpu->idx] = gpu->pci;
+            uuids[gpu->idx] = gpu->uuid;
+        }
         if (gpu->idx >= count)
             count = gpu->idx + 1;
     }
@@ -48,15 +51,29 @@ static void leave_out(const struct gs_gpu_set *set, struct gs_region gpus[GS_GPU
     }
 }
 
+/* The driver's own limits where they work, else the kernel's. What is missing for the first is said
+ * where the second are missing altogether. */
+static enum gs_enforced look_at_host(struct enforce *enforce, enum enforce_by by,
+                                     const struct gs_gpu_set *set)
+{
+    const char *addresses[GS_GPUS_MAX] = {NULL}, *uuids[GS_GPUS_MAX] = {NULL};
+    size_t count = enforce->gpu_count = names_of(set, addresses, uuids);
+    enum gs_enforced host =
+        enforce->driver ? gs_limiter_look_at_driver(enforce->limiter, uuids, count, enforce->gpus)
+                        : GS_ENFORCED_NO_DRIVER;
+    if (gs_enforced_holds(host) || by == ENFORCE_BY_DRIVER)
+        return host;
+    enum gs_enforced kernel = gs_limiter_look(enforce->limiter, addresses, count, enforce->gpus);
+    return kernel == GS_ENFORCED_NO_CONTROLLER && host == GS_ENFORCED_NO_ADMIN ? host : kernel;
+}
+
 static void look(struct plugin *plugin)
 {
     struct enforce *enforce = &plugin->enforce;
-    const char *addresses[GS_GPUS_MAX] = {NULL};
-    size_t count = addresses_of(&plugin->devices.set, addresses);
-    enum gs_enforced host = gs_limiter_look(enforce->limiter, addresses, count, enforce->gpus);
+    enum gs_enforced host =
+        look_at_host(enforce, plugin->settings.enforce_by, &plugin->devices.set);
     leave_out(&plugin->devices.set, enforce->gpus);
-    enforce->gpu_count = count;
-    gs_keeper_gpus(enforce->keeper, host, enforce->gpus, count);
+    gs_keeper_gpus(enforce->keeper, host, enforce->gpus, enforce->gpu_count);
     if (enforce->watch)
         gs_cgroup_watch_follow(enforce->watch, gs_limiter_tree(enforce->limiter));
     enforce->look_due = false;
@@ -137,7 +154,7 @@ static bool is_limited(struct plugin *plugin, const char *uid, gs_gpu_mask gpus)
     size_t count = 0;
     uint32_t idx;
     GS_FOR_EACH_GPU (idx, gpus) {
-        if (idx >= enforce->gpu_count || enforce->gpus[idx].state != GS_ENFORCED_DMEM)
+        if (idx >= enforce->gpu_count || !gs_enforced_holds(enforce->gpus[idx].state))
             return false;
         limits[count++] = (struct gs_limit){.region = enforce->gpus[idx].name};
     }
@@ -297,7 +314,11 @@ static void keep(struct plugin *plugin)
 
 void enforce_round(struct plugin *plugin)
 {
-    if (!plugin_knows(plugin)) {
+    struct gs_nvml_limits *driver = plugin->enforce.driver;
+    const bool released = driver && plugin->node.upgrading;
+    if (released)
+        gs_nvml_limits_unload(driver);
+    if (released || !plugin_knows(plugin)) {
         read_watch(plugin);
         plugin->enforce.look_due = true; /* which tells of all pods that are there */
         return;
@@ -341,8 +362,15 @@ int enforce_start(struct plugin *plugin, struct gs_error *err)
     const struct settings *settings = &plugin->settings;
     if (settings->enforce == GS_ENFORCE_OFF)
         return 0;
-    const struct gs_limiter_options options = {.mount = settings->cgroup_root,
-                                               .writes = settings->enforce >= GS_ENFORCE_PREFERRED};
+    struct gs_limiter_options options = {.mount = settings->cgroup_root,
+                                         .writes = settings->enforce >= GS_ENFORCE_PREFERRED};
+    /* to look already sets a limit */
+    if (options.writes && settings->enforce_by != ENFORCE_BY_DMEM) {
+        enforce->driver = gs_nvml_limits_new(settings->nvml_library);
+        if (!enforce->driver)
+            return gs_fail_nomem(err);
+        options.driver = gs_nvml_limits_port(enforce->driver);
+    }
     if (gs_limiter_new(&options, &enforce->limiter, err) < 0)
         return gs_error_prefix(err, "--cgroup-root");
     const struct gs_keeper_options rules = {.limiter = enforce->limiter,
@@ -364,4 +392,5 @@ void enforce_release(struct plugin *plugin)
     if (enforce->keeper)
         gs_keeper_free(enforce->keeper);
     gs_limiter_free(enforce->limiter);
+    gs_nvml_limits_free(enforce->driver);
 }

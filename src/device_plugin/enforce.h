@@ -5,6 +5,7 @@
 #include "gpushare/grpc/loop.h"
 #include "gpushare/limit/cgroup_watch.h"
 #include "gpushare/limit/keeper.h"
+#include "gpushare/nvml/limits.h"
 
 struct plugin;
 
@@ -15,6 +16,7 @@ struct plugin;
  * verifies it by reading. Nothing is read or written with --enforce=off. Loop thread.
  */
 struct enforce {
+    struct gs_nvml_limits *driver; /* NULL: not asked for */
     struct gs_limiter *limiter;
     struct gs_keeper *keeper; /* NULL: off */
     struct gs_cgroup_watch *watch;

@@ -49,12 +49,15 @@ static bool moved_matches(const struct gs_node *node, const struct node_object *
 static const char *label_of(const struct node_object *desired)
 {
     const struct gs_gpu_set *set = desired->set;
-    bool all =
-        set->count > gs_gpu_mask_count(set->gone) && !desired->leaving && !desired->upgrading;
-    for (uint32_t i = 0; i < set->count; i++)
-        all = all && (set->gpus[i].enforced == GS_ENFORCED_DMEM ||
-                      (set->gone & GS_GPU_BIT(set->gpus[i].idx)));
-    return all ? "dmem" : NULL;
+    enum gs_enforced by = GS_ENFORCED_UNKNOWN;
+    bool all = !desired->leaving && !desired->upgrading;
+    for (uint32_t i = 0; i < set->count; i++) {
+        if (set->gone & GS_GPU_BIT(set->gpus[i].idx))
+            continue;
+        by = by == GS_ENFORCED_UNKNOWN ? set->gpus[i].enforced : by;
+        all = all && set->gpus[i].enforced == by;
+    }
+    return all && gs_enforced_hard(by) ? gs_enforced_by(by) : NULL;
 }
 
 static bool label_matches(const struct gs_node *node, const struct node_object *desired)

@@ -188,7 +188,7 @@ static void print_gpus(const struct pages_state *state, struct gs_buf *out)
         "Memory of a GPU, as advertised to the kubelet.",
         "Memory of a GPU that is allocated to pods.",
         "1 if the GPU is healthy and accepts new pods.",
-        "1 if the kernel limits each pod on the GPU to its request."};
+        "1 if the kernel or the driver limits each pod on the GPU to its request."};
     const uint64_t unit_bytes = (uint64_t)gs_unit_mib(state->unit) << 20;
     for (int what = 0; what < 4; what++) {
         gs_metric_family(out, names[what], "gauge", helps[what]);
@@ -196,7 +196,7 @@ static void print_gpus(const struct pages_state *state, struct gs_buf *out)
             const struct gs_gpu *gpu = &state->set.gpus[i];
             const uint64_t values[] = {gpu->mem_units * unit_bytes,
                                        state->stats.used_units[gpu->idx] * unit_bytes, gpu->healthy,
-                                       gpu->enforced == GS_ENFORCED_DMEM};
+                                       gs_enforced_hard(gpu->enforced)};
             char idx[16];
             snprintf(idx, sizeof(idx), "%u", gpu->idx);
             gs_metric_sample(out, names[what], "gpu", idx, values[what]);

@@ -35,17 +35,31 @@ static bool set_switch(void *to, const char *text)
     return true;
 }
 
-static bool set_from(void *to, const char *text)
+static bool set_word(const char *const *words, unsigned *to, const char *text)
 {
-    static const char *const words[] = {
-        [POD_USAGE_DMEM] = "dmem", [POD_USAGE_NVML] = "nvml", [POD_USAGE_AUTO] = "auto"};
-    for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+    for (unsigned i = 0; words[i]; i++) {
         if (strcmp(text, words[i]) != 0)
             continue;
-        *(enum pod_usage_from *)to = (enum pod_usage_from)i;
+        *to = i;
         return true;
     }
     return false;
+}
+
+static bool set_from(void *to, const char *text)
+{
+    static const char *const words[] = {
+        [POD_USAGE_DMEM] = "dmem", [POD_USAGE_NVML] = "nvml", [POD_USAGE_AUTO] = "auto", NULL};
+    return set_word(words, to, text);
+}
+
+static bool set_enforce_by(void *to, const char *text)
+{
+    static const char *const words[] = {[ENFORCE_BY_AUTO] = "auto",
+                                        [ENFORCE_BY_DRIVER] = "driver",
+                                        [ENFORCE_BY_DMEM] = "dmem",
+                                        NULL};
+    return set_word(words, to, text);
 }
 
 /* A node's name is its host's name, unless somebody says otherwise. */
@@ -161,10 +175,15 @@ void settings_read(struct settings *settings, int argc, char **argv)
                  "also advertise GPUs of NVIDIA's device plugin or DRA driver; both may then "
                  "allocate the same GPU"),
         OPT_CUSTOM("enforce", &settings->enforce, set_enforce, "off|observe|preferred|required",
-                   "limit on the GPU memory of each pod, by the kernel (cgroup controller dmem). "
+                   "limit on the GPU memory of each pod, by the driver or the kernel. "
                    "off: none; observe: only report pods above their request; preferred: set where "
                    "possible; required: containers do not start before it is set (default observe)",
                    .env = "ENFORCE"),
+        OPT_CUSTOM(
+            "enforce-by", &settings->enforce_by, set_enforce_by, "auto|driver|dmem",
+            "driver (615 or newer, with CAP_SYS_ADMIN), dmem (Linux 6.14 or newer), or auto, "
+            "the first that works (default auto)",
+            .env = "ENFORCE_BY"),
         OPT_STRING("cgroup-root", &settings->cgroup_root, "DIR",
                    "where the host's cgroup file system is mounted (default /sys/fs/cgroup)"),
         OPT_FLAG("deny-unallocated-gpus", &settings->deny_foreign_gpus,

@@ -11,6 +11,8 @@
 enum pod_usage_from { POD_USAGE_DMEM, POD_USAGE_NVML, POD_USAGE_AUTO };
 
 /* What the command line, the environment and the file say. Strings live as long as the process. */
+enum enforce_by { ENFORCE_BY_AUTO, ENFORCE_BY_DRIVER, ENFORCE_BY_DMEM };
+
 struct settings {
     const char *kubeconfig;
     const char *node_name;
@@ -26,6 +28,7 @@ struct settings {
     const char *http_listen;
     bool share_with_others; /* GPUs that other device plugins give out, too */
     enum gs_enforce enforce;
+    enum enforce_by enforce_by;
     const char *cgroup_root; /* where the host's cgroup file system is mounted here */
     bool deny_foreign_gpus;
     uint32_t overhead_mib;   /* beside its share, for each container with GPU memory */

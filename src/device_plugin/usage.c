@@ -91,7 +91,7 @@ static enum gs_enforced word_of(const struct usage *usage, const struct gs_place
 {
     enum gs_enforced word = GS_ENFORCED_UNKNOWN;
     if (kept->held)
-        return GS_ENFORCED_DMEM;
+        return kept->by;
     for (uint32_t i = 0; usage->set && i < usage->set->count; i++) {
         const struct gs_gpu *gpu = &usage->set->gpus[i];
         if (!(pod->gpus & GS_GPU_BIT(gpu->idx)))

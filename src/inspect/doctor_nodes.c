@@ -90,14 +90,15 @@ static void check_view(struct doctor *doctor, const struct snap_node *node,
 {
     bool all = view->gpu_count > 0;
     for (uint32_t i = 0; i < view->gpu_count; i++) {
-        all = all && view->inventory[i].enforced == GS_ENFORCED_DMEM;
+        all = all && view->inventory[i].enforced == node->says_enforced;
         check_gpu(doctor, node, &view->inventory[i], &view->gpus[i]);
     }
-    if (node->says_enforced && !all)
+    if (gs_enforced_hard(node->says_enforced) && !all)
         doctor_say_of(doctor, FINDING_WARN, "limits", node->name,
-                      "label %s is dmem, but the inventory is not: the device plugin did not set "
+                      "label %s is %s, but the inventory is not: the device plugin did not set "
                       "it, or was removed; run kubectl label node NAME %s-",
-                      doctor->common.names.enforced, doctor->common.names.enforced);
+                      doctor->common.names.enforced, gs_enforced_by(node->says_enforced),
+                      doctor->common.names.enforced);
     if (node->cordon_unknown && view->gpu_count)
         doctor_say_of(doctor, FINDING_WARN, "gpus", node->name,
                       "the annotation gpu-cordon has values that are not the index or UUID of a "

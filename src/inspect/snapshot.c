@@ -136,7 +136,7 @@ static int on_node(void *ctx, const struct gs_node *from)
     node->ready = from->ready;
     node->unschedulable = from->unschedulable;
     node->labelled = from->labelled;
-    node->says_enforced = strcmp(from->enforced, "dmem") == 0;
+    node->says_enforced = gs_enforced_parse(from->enforced, "");
     node->inventory = from->inventory;
     node->moved_unread = from->moved_error && from->moved_error[0];
     return 0;

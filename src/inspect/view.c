@@ -45,6 +45,7 @@ const char *view_limits(enum gs_enforced enforced)
 {
     static const char *const limits[] = {
         [GS_ENFORCED_DMEM] = "the kernel limits each pod to its request (dmem)",
+        [GS_ENFORCED_DRIVER] = "the driver limits each pod to its request (driver)",
         [GS_ENFORCED_MPS] =
             "MPS limits each process that keeps its environment: mps (per process, cooperative)",
         [GS_ENFORCED_MIG] = "the hardware limits a pod that is alone on it to its instance (mig)",

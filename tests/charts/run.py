@@ -132,6 +132,7 @@ SHOWN = (
      '- {name: DEVICE_LIST_STRATEGY, value: "cdi-annotations,cdi-cri"}'),
     (["devicePlugin.passDeviceSpecs=true"], '- {name: PASS_DEVICE_SPECS, value: "true"}'),
     (["devicePlugin.enforce=off"], '- {name: ENFORCE, value: "off"}'),
+    (["devicePlugin.enforceBy=driver"], "add: [SYS_ADMIN]"),
     (["devicePlugin.podUsage=true"], '- {name: POD_USAGE, value: "on"}'),
     (["devicePlugin.podUsageFrom=nvml"], "- {name: POD_USAGE_FROM, value: nvml}"),
     (["devicePlugin.cgroups=cgroupfs"], "path: /sys/fs/cgroup/kubepods, type"),
@@ -166,6 +167,7 @@ LIMITS = (
     ("mps-labelled", ["mps.enabled=true", "mps.byLabel=true"]),
     ("limits/systemd", ["devicePlugin.enforce=preferred", "devicePlugin.cgroups=systemd"]),
     ("limits/cgroupfs", ["devicePlugin.enforce=preferred", "devicePlugin.cgroups=cgroupfs"]),
+    ("limits/driver", ["devicePlugin.enforceBy=driver"]),
     ("limits/none", ["devicePlugin.enforce=off", "devicePlugin.cgroups=none"]),
 )
 

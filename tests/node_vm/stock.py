@@ -48,7 +48,7 @@ def no_controller(cluster):
     check("aliyun.com/gpu-enforced" not in labels, "the node's label does not say that limits hold")
     doctor = cluster.inspect("doctor")
     told = [line for line in doctor.splitlines() if "limits" in line]
-    check(any("no dmem controller" in line for line in told), "doctor says why", " | ".join(told))
+    check(any("neither the kernel (dmem" in line for line in told), "doctor says why", " | ".join(told))
 
 
 @stock

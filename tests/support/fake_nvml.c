@@ -16,6 +16,8 @@
  *   live LIST PID BYTES GI          the same while there is a process of that PID
  *   counts                          in use on the last card is what its processes hold, and 512 MiB
  *   refuse LIST CODE                that list of the last card or instance is refused
+ *   limits CODE BYTES               nvmlDeviceSetMemoryLimits_v1 works (CODE 0), as that of 615
+ * without the kernel's controller; so much is in use of each cgroup
  */
 #include <errno.h>
 #include <poll.h>
@@ -23,12 +25,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     CARDS = 8,
     INSTANCES = 7,
     OK = 0,
     UNKNOWN = 999,
+    INVALID = 2,
+    UNSUPPORTED = 3,
     NOT_FOUND = 6,
     TOO_SMALL = 7,
     TIMED_OUT = 10,
@@ -47,7 +52,8 @@ struct state {
     struct card cards[CARDS * (1 + INSTANCES)]; /* cards, then the instances of each */
     unsigned instances[CARDS];
     unsigned count;
-    int init, wait, cuda, capability;
+    int init, wait, cuda, capability, limits;
+    unsigned long long in_use;
     struct {
         unsigned idx;
         unsigned long long type, data;
@@ -138,6 +144,9 @@ static void read_line(struct state *state, FILE *in, const char *word)
         processes_count -= kill((pid_t)processes[processes_count - 1].pid, 0) < 0 && errno == ESRCH;
     } else if (strcmp(word, "refuse") == 0) {
         read_refusal(in);
+    } else if (strcmp(word, "limits") == 0) {
+        if (fscanf(in, "%d %llu", &state->limits, &state->in_use) != 2)
+            abort();
     } else if (strcmp(word, "event") == 0) {
         if (fscanf(in, "%u %llu %llu %d", &state->events[state->events_count].idx,
                    &state->events[state->events_count].type,
@@ -152,7 +161,7 @@ static void read_line(struct state *state, FILE *in, const char *word)
 
 static struct state look(void)
 {
-    struct state state = {0};
+    struct state state = {.limits = UNSUPPORTED};
     char word[16];
     const char *path = getenv("GS_FAKE_NVML");
     FILE *file = path ? fopen(path, "re") : NULL;
@@ -346,6 +355,79 @@ static int running(struct card **device, unsigned list, unsigned *count, struct 
 LIST(nvmlDeviceGetComputeRunningProcesses_v2, 0)
 LIST(nvmlDeviceGetGraphicsRunningProcesses_v2, 1)
 LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, 2)
+#endif
+
+#ifndef FAKE_NVML_OLD
+EXPORT int nvmlDeviceGetHandleByUUID(const char *uuid, struct card ***ret);
+EXPORT int nvmlDeviceGetHandleByUUID(const char *uuid, struct card ***ret)
+{
+    struct state state = look();
+    for (unsigned i = 0; i < CARDS * (1 + INSTANCES); i++) {
+        if (strcmp(state.cards[i].uuid, uuid) != 0)
+            continue;
+        *ret = &handles[i];
+        return OK;
+    }
+    return NOT_FOUND;
+}
+
+/* The nearest limit above a cgroup is its. */
+static struct limit {
+    unsigned handle;
+    char cgroup[512];
+    unsigned long long soft, hard;
+} limits[256];
+
+static struct limit *limit_of(struct card **device, const char *cgroup)
+{
+    struct limit *at = limits;
+    while (at->cgroup[0] && (at->handle != index_of(device) || strcmp(at->cgroup, cgroup) != 0))
+        at++;
+    return at;
+}
+
+struct set_limits {
+    const char *cgroup;
+    unsigned long long soft, hard;
+};
+
+EXPORT int nvmlDeviceSetMemoryLimits_v1(struct card **device, struct set_limits *to);
+EXPORT int nvmlDeviceSetMemoryLimits_v1(struct card **device, struct set_limits *to)
+{
+    struct state state = look();
+    struct limit *limit = limit_of(device, to->cgroup);
+    if (state.limits || index_of(device) >= CARDS)
+        return state.limits ? state.limits : UNSUPPORTED;
+    if (access(to->cgroup, F_OK) < 0)
+        return NOT_FOUND;
+    if (to->soft > to->hard || to->hard < state.in_use || strcmp(to->cgroup, "/sys/fs/cgroup") == 0)
+        return INVALID;
+    *limit = (struct limit){.handle = index_of(device), .soft = to->soft, .hard = to->hard};
+    snprintf(limit->cgroup, sizeof(limit->cgroup), "%s", to->cgroup);
+    return OK;
+}
+
+struct get_limits {
+    struct set_limits limits;
+    unsigned long long used;
+};
+
+EXPORT int nvmlDeviceGetMemoryLimits_v1(struct card **device, struct get_limits *ret);
+EXPORT int nvmlDeviceGetMemoryLimits_v1(struct card **device, struct get_limits *ret)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s", ret->limits.cgroup);
+    for (; path[0]; *strrchr(path, '/') = '\0') {
+        const struct limit *limit = limit_of(device, path);
+        if (!limit->cgroup[0])
+            continue;
+        ret->limits.soft = limit->soft;
+        ret->limits.hard = limit->hard;
+        ret->used = look().in_use;
+        return OK;
+    }
+    return UNSUPPORTED;
+}
 #endif
 
 EXPORT int nvmlEventSetCreate(void **ret);

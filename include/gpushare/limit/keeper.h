@@ -109,6 +109,7 @@ struct gs_kept {
     gs_gpu_mask gpus;
     bool has_cgroup;
     enum gs_limit_outcome outcome; /* of the last look at its cgroup */
+    enum gs_enforced by;           /* what limits its GPUs */
     bool held;           /* all its limits were read back, and it uses no more than they allow */
     const char *reason;  /* why not; "" when held */
     uint64_t bytes;      /* its share on each GPU */

@@ -10,6 +10,7 @@
 #include "gpushare/limit/pod_tree.h"
 #include "gpushare/limit/region.h"
 #include "gpushare/model/enforced.h"
+#include "gpushare/port/memory_limits.h"
 
 /*
  * Limits pods to their request of a GPU's memory by the kernel's dmem cgroup controller (Linux 6.14
@@ -41,6 +42,7 @@ struct gs_limiter_options {
     const struct gs_limit_host *host; /* borrowed; NULL: gs_limit_host_kernel */
     bool
         writes; /* gs_limiter_look() tries a write, which changes nothing, to know whether it may */
+    struct gs_memory_limits driver; /* zeroed: none */
 };
 
 /* *caller frees*. GS_EINVAL: the mount's name; GS_ENOMEM. Whether there is such a mount is what
@@ -59,6 +61,18 @@ GS_DEFINE_CLEANUP(struct gs_limiter *, gs_limiter_free)
 enum gs_enforced gs_limiter_look(struct gs_limiter *limiter, const char *const *addresses,
                                  size_t count, struct gs_region *ret);
 
+/*
+ * The same of the driver's own limits, which the functions below set and read from then on when it
+ * says GS_ENFORCED_DRIVER, until gs_limiter_look(): regions are UUIDs then. uuids: NULL for a GPU
+ * that takes no part. ret: as the last look left it, since what has been tried is not tried again:
+ * a limit is set and read back in a cgroup that is made for that.
+ *
+ * Below such a limit a container's own (NVIDIA_GPU_MEMORY_LIMIT) counts alone: one above the pod's
+ * is lowered to it, and the pod is GS_LIMIT_CONTAINER in that look.
+ */
+enum gs_enforced gs_limiter_look_at_driver(struct gs_limiter *limiter, const char *const *uuids,
+                                           size_t count, struct gs_region *ret);
+
 /* Where pods' cgroups are. *Borrowed* from the limiter; changed by gs_limiter_look(), and by any
  * call while no folder of pods was found yet. */
 const struct gs_pod_tree *gs_limiter_tree(const struct gs_limiter *limiter);
@@ -73,6 +87,7 @@ struct gs_limit {
 /* From best to worst. */
 enum gs_limit_outcome {
     GS_LIMIT_HELD,      /* read back: the kernel has this limit, to the byte */
+    GS_LIMIT_CONTAINER, /* a container had a limit of its own above it */
     GS_LIMIT_NO_POD,    /* the pod has no cgroup: not yet, or not any more */
     GS_LIMIT_TWICE,     /* it has several, in two trees or under two classes. Each is given the
                            limit, but together they are not held */

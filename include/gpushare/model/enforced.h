@@ -12,6 +12,7 @@ enum gs_enforced {
     GS_ENFORCED_UNKNOWN, /* not said: the original's device plugin */
     /* from here to HOOK something limits them, below nothing does */
     GS_ENFORCED_DMEM,   /* by the dmem cgroup controller */
+    GS_ENFORCED_DRIVER, /* by the GPU's driver, for a cgroup */
     GS_ENFORCED_MPS,    /* by an MPS daemon, each process that keeps to its environment */
     GS_ENFORCED_MIG,    /* by the hardware: no other pod is in this instance of a card */
     GS_ENFORCED_HOOK,   /* by a preloaded library, calls of CUDA that it knows */
@@ -20,6 +21,8 @@ enum gs_enforced {
     GS_ENFORCED_NO_MOUNT,      /* nothing is at the mount's path, or it cannot be read */
     GS_ENFORCED_NO_CGROUP2,    /* cgroup v1, or hybrid */
     GS_ENFORCED_NO_CONTROLLER, /* the kernel has no dmem controller, or it is off */
+    GS_ENFORCED_NO_DRIVER,     /* the driver has no limits of its own */
+    GS_ENFORCED_NO_ADMIN,      /* it has, and refuses us */
     GS_ENFORCED_NO_PODS,       /* no kubelet keeps pods below this mount (yet) */
     GS_ENFORCED_READ_ONLY,     /* use can be read, limits can be written in none of */
     GS_ENFORCED_DENIED,        /* the pods' folders */
@@ -35,6 +38,12 @@ enum gs_enforced {
     GS_ENFORCED_OTHER, /* a reason that this version does not know */
     GS_ENFORCED_COUNT
 };
+
+/* A limit of the pod, whatever its programs do. */
+static inline bool gs_enforced_hard(enum gs_enforced enforced)
+{
+    return enforced == GS_ENFORCED_DMEM || enforced == GS_ENFORCED_DRIVER;
+}
 
 /* Something limits pods; it was said that nothing does. Neither of what is unknown.
  */

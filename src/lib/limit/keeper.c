@@ -89,13 +89,13 @@ void gs_keeper_gpus(struct gs_keeper *keeper, enum gs_enforced host, const struc
 
 static bool has_region(const struct gs_keeper *keeper, uint32_t gpu)
 {
-    return gpu < keeper->gpu_count && keeper->gpus[gpu].state == GS_ENFORCED_DMEM;
+    return gpu < keeper->gpu_count && gs_enforced_holds(keeper->gpus[gpu].state);
 }
 
 /* What host and driver allow, whatever the mode. */
 static enum gs_enforced allowed_on(const struct gs_keeper *keeper, uint32_t gpu)
 {
-    if (keeper->host != GS_ENFORCED_DMEM)
+    if (!gs_enforced_holds(keeper->host))
         return keeper->host;
     if (gpu >= keeper->gpu_count)
         return GS_ENFORCED_ABSENT;
@@ -103,12 +103,12 @@ static enum gs_enforced allowed_on(const struct gs_keeper *keeper, uint32_t gpu)
 }
 
 /* Of a pod that is over its request the limit stands. */
-static enum gs_enforced word_of_outcome(enum gs_limit_outcome outcome)
+static enum gs_enforced word_of_outcome(enum gs_enforced held, enum gs_limit_outcome outcome)
 {
     switch (outcome) {
     case GS_LIMIT_HELD:
     case GS_LIMIT_OTHER:
-        return GS_ENFORCED_DMEM;
+        return held;
     case GS_LIMIT_READ_ONLY:
         return GS_ENFORCED_READ_ONLY;
     case GS_LIMIT_DENIED:
@@ -121,11 +121,12 @@ static enum gs_enforced word_of_outcome(enum gs_limit_outcome outcome)
 /* What was read back of the pods there when it was last looked. */
 static enum gs_enforced verified_on(const struct gs_keeper *keeper, uint32_t gpu)
 {
-    enum gs_enforced word = GS_ENFORCED_DMEM;
-    for (size_t i = 0; i < keeper->pod_count && word == GS_ENFORCED_DMEM; i++) {
+    const enum gs_enforced held = keeper->gpus[gpu].state;
+    enum gs_enforced word = held;
+    for (size_t i = 0; i < keeper->pod_count && word == held; i++) {
         const struct pod *pod = &keeper->pods[i];
         if (pod->verdict == GS_VERDICT_NOT_HELD && (pod->gpus & GS_GPU_BIT(gpu)))
-            word = word_of_outcome(pod->outcome);
+            word = word_of_outcome(held, pod->outcome);
     }
     return word;
 }
@@ -134,7 +135,7 @@ enum gs_enforced gs_keeper_enforces(const struct gs_keeper *keeper, uint32_t gpu
 {
     enum gs_enforced allowed = allowed_on(keeper, gpu);
     bool on = keeper->options.mode >= GS_ENFORCE_PREFERRED;
-    if (allowed != GS_ENFORCED_DMEM)
+    if (!gs_enforced_holds(allowed))
         return allowed;
     return on ? verified_on(keeper, gpu) : GS_ENFORCED_NOT_ON;
 }
@@ -279,7 +280,7 @@ static const char *limit(struct gs_keeper *keeper, struct pod *pod)
 /* The kernel counts the memory of all its GPUs: that limits may not be written is no excuse. */
 static bool could_be_held(const struct gs_keeper *keeper, const struct pod *pod)
 {
-    bool could = keeper->host == GS_ENFORCED_DMEM || keeper->host == GS_ENFORCED_READ_ONLY ||
+    bool could = gs_enforced_holds(keeper->host) || keeper->host == GS_ENFORCED_READ_ONLY ||
                  keeper->host == GS_ENFORCED_DENIED;
     uint32_t gpu;
     GS_FOR_EACH_GPU (gpu, pod->gpus)
@@ -451,12 +452,14 @@ void gs_keeper_pass(struct gs_keeper *keeper)
     }
 }
 
-static struct gs_kept describe(const struct pod *pod)
+static struct gs_kept describe(const struct gs_keeper *keeper, const struct pod *pod)
 {
+    const uint32_t first = pod->gpus ? (uint32_t)__builtin_ctzll(pod->gpus) : 0;
     return (struct gs_kept){.uid = pod->uid,
                             .gpus = pod->gpus,
                             .has_cgroup = pod->has_cgroup,
                             .outcome = pod->outcome,
+                            .by = allowed_on(keeper, first),
                             .held = pod->held,
                             .reason = pod->reason,
                             .bytes = pod->bytes,
@@ -471,7 +474,7 @@ bool gs_keeper_find(const struct gs_keeper *keeper, const char *uid, struct gs_k
 {
     const struct pod *pod = find(keeper, uid);
     if (pod)
-        *ret = describe(pod);
+        *ret = describe(keeper, pod);
     return pod != NULL;
 }
 
@@ -479,7 +482,7 @@ bool gs_keeper_pod(const struct gs_keeper *keeper, size_t number, struct gs_kept
 {
     if (number >= keeper->pod_count)
         return false;
-    *ret = describe(&keeper->pods[number]);
+    *ret = describe(keeper, &keeper->pods[number]);
     return true;
 }
 
@@ -492,7 +495,7 @@ bool gs_keeper_next_news(struct gs_keeper *keeper, struct gs_kept *ret,
         if (pod->verdict == GS_VERDICT_FINE || (pod->told & bit))
             continue;
         pod->told |= bit;
-        *ret = describe(pod);
+        *ret = describe(keeper, pod);
         *ret_verdict = pod->verdict;
         return true;
     }

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "internal.h"
 
@@ -16,6 +18,8 @@ struct gs_limiter {
     const struct gs_limit_host *host;
     char mount[MOUNT_MAX_BYTES];
     bool writes;
+    struct gs_memory_limits driver;
+    bool by_driver; /* it sets and reads, not the kernel's files */
     struct gs_pod_tree tree;
     struct limit_text text; /* of the file that was read last */
 };
@@ -38,6 +42,7 @@ int gs_limiter_new(const struct gs_limiter_options *options, struct gs_limiter *
         return gs_fail_nomem(err);
     limiter->host = options->host ? options->host : &gs_limit_host_kernel;
     limiter->writes = options->writes;
+    limiter->driver = options->driver;
     memcpy(limiter->mount, options->mount, len);
     *ret = limiter;
     return 0;
@@ -55,13 +60,21 @@ const struct gs_pod_tree *gs_limiter_tree(const struct gs_limiter *limiter)
 
 /* ---- the host ---- */
 
+static enum gs_enforced look_at_mount(struct gs_limiter *limiter)
+{
+    int error = limiter->host->check(limiter->host->ctx, limiter->mount);
+    if (!error)
+        return GS_ENFORCED_DMEM;
+    return error == EMEDIUMTYPE ? GS_ENFORCED_NO_CGROUP2 : GS_ENFORCED_NO_MOUNT;
+}
+
 /* dmem.capacity may be missing where the controller is there: the root's files of the controller
  * appear with the first write to the root's cgroup.subtree_control. So this file decides. */
 static enum gs_enforced look_at_host(struct gs_limiter *limiter)
 {
-    int error = limiter->host->check(limiter->host->ctx, limiter->mount);
-    if (error)
-        return error == EMEDIUMTYPE ? GS_ENFORCED_NO_CGROUP2 : GS_ENFORCED_NO_MOUNT;
+    enum gs_enforced mount = look_at_mount(limiter);
+    if (mount != GS_ENFORCED_DMEM)
+        return mount;
     if (limit_read(limiter->mount, "cgroup.controllers", &limiter->text) != 0)
         return GS_ENFORCED_NO_MOUNT;
     return limit_has_word(&limiter->text, "dmem") ? GS_ENFORCED_DMEM : GS_ENFORCED_NO_CONTROLLER;
@@ -128,12 +141,84 @@ enum gs_enforced gs_limiter_look(struct gs_limiter *limiter, const char *const *
     size_t line_count = 0;
     int error;
     enum gs_enforced state = look_at_host(limiter);
+    limiter->by_driver = false;
     if (state == GS_ENFORCED_DMEM) {
         state = look_at_pods(limiter);
         line_count = read_lines(limiter, limiter->mount, "dmem.capacity", lines, &error);
     }
     for (size_t i = 0; i < count; i++)
         ret[i] = gs_region_of(addresses, count, i, lines, line_count);
+    return state;
+}
+
+/* ---- the driver's own limits ---- */
+
+/* Where the kernel's controller is there, the driver writes its files, and says that there are none
+ * where it is off. */
+static int set_by_driver(struct gs_limiter *limiter, const char *gpu, const char *path,
+                         uint64_t bytes)
+{
+    const struct gs_memory_limits *driver = &limiter->driver;
+    int error = driver->set(driver->ctx, gpu, path, bytes);
+    if (error == ENOENT && limit_enable(limiter->host, limiter->mount, path, &limiter->text) == 0)
+        error = driver->set(driver->ctx, gpu, path, bytes);
+    return error;
+}
+
+/* No limit where none was ever set. */
+static int get_by_driver(struct gs_limiter *limiter, const char *gpu, const char *path,
+                         uint64_t *ret_bytes, uint64_t *ret_used)
+{
+    const struct gs_memory_limits *driver = &limiter->driver;
+    *ret_bytes = GS_DMEM_NO_LIMIT;
+    *ret_used = 0;
+    int error = driver->get(driver->ctx, gpu, path, ret_bytes, ret_used);
+    return error == EOPNOTSUPP || error == ENOENT ? 0 : error;
+}
+
+/* That the library has the functions proves nothing. */
+static enum gs_enforced try_driver(struct gs_limiter *limiter, const char *gpu)
+{
+    const uint64_t bytes = UINT64_C(1) << 30;
+    char path[GS_CGROUP_PATH_BYTES + 32];
+    uint64_t found, used;
+    snprintf(path, sizeof(path), "%s/gpushare-limit-test", limiter->tree.roots[0]);
+    if (mkdir(path, 0755) < 0 && errno != EEXIST)
+        return errno == EROFS ? GS_ENFORCED_READ_ONLY : GS_ENFORCED_DENIED;
+    int error = set_by_driver(limiter, gpu, path, bytes);
+    bool same = !error && get_by_driver(limiter, gpu, path, &found, &used) == 0 && found == bytes;
+    if (!error)
+        set_by_driver(limiter, gpu, path, GS_DMEM_NO_LIMIT);
+    rmdir(path);
+    if (same)
+        return GS_ENFORCED_DRIVER;
+    return error == EPERM ? GS_ENFORCED_NO_ADMIN : GS_ENFORCED_NO_DRIVER;
+}
+
+enum gs_enforced gs_limiter_look_at_driver(struct gs_limiter *limiter, const char *const *uuids,
+                                           size_t count, struct gs_region *ret)
+{
+    enum gs_enforced state = look_at_mount(limiter);
+    limiter->by_driver = false;
+    if (!limiter->driver.set || state != GS_ENFORCED_DMEM)
+        return state == GS_ENFORCED_DMEM ? GS_ENFORCED_NO_DRIVER : state;
+    gs_pod_tree_learn(limiter->mount, &limiter->tree, NULL);
+    if (limiter->tree.root_count == 0)
+        return GS_ENFORCED_NO_PODS;
+    state = GS_ENFORCED_NO_DRIVER;
+    for (size_t i = 0; i < count; i++) {
+        const char *uuid = uuids[i] ? uuids[i] : "";
+        struct gs_region gpu = {.state = GS_ENFORCED_DRIVER};
+        snprintf(gpu.name, sizeof(gpu.name), "%s", uuid);
+        if (ret[i].state != GS_ENFORCED_DRIVER || strcmp(ret[i].name, gpu.name) != 0)
+            gpu.state = *uuid ? try_driver(limiter, uuid) : GS_ENFORCED_ABSENT;
+        if (gpu.state != GS_ENFORCED_DRIVER)
+            gpu.name[0] = '\0';
+        if (*uuid && state != GS_ENFORCED_DRIVER)
+            state = gpu.state;
+        ret[i] = gpu;
+    }
+    limiter->by_driver = state == GS_ENFORCED_DRIVER;
     return state;
 }
 
@@ -195,10 +280,29 @@ static void judge(const struct gs_dmem_line *lines, size_t line_count, const str
     result->outcome = line->bytes == limit->bytes ? GS_LIMIT_HELD : GS_LIMIT_OTHER;
 }
 
+static enum gs_limit_outcome judge_by_driver(struct gs_limiter *limiter, const char *path,
+                                             const struct gs_limit *limits, size_t count,
+                                             struct gs_limit_result *results)
+{
+    if (access(path, F_OK) < 0)
+        return GS_LIMIT_NO_POD;
+    for (size_t i = 0; i < count; i++) {
+        struct gs_dmem_line line = {.region = gs_slice_of(limits[i].region)};
+        uint64_t used;
+        int error = get_by_driver(limiter, limits[i].region, path, &line.bytes, &used);
+        if (error)
+            return outcome_of(error);
+        judge(&line, 1, &limits[i], &results[i]);
+    }
+    return GS_LIMIT_HELD;
+}
+
 static enum gs_limit_outcome judge_all(struct gs_limiter *limiter, const char *path,
                                        const struct gs_limit *limits, size_t count,
                                        struct gs_limit_result *results)
 {
+    if (limiter->by_driver)
+        return judge_by_driver(limiter, path, limits, count, results);
     struct gs_dmem_line lines[GS_DMEM_LINES_MAX];
     int error;
     size_t line_count = read_lines(limiter, path, "dmem.max", lines, &error);
@@ -215,8 +319,12 @@ static void write_one(struct gs_limiter *limiter, const char *path, const struct
     char text[GS_DMEM_WRITE_BYTES], file[GS_CGROUP_PATH_BYTES + 16];
     gs_dmem_format(limit->region, limit->bytes, text);
     snprintf(file, sizeof(file), "%s/dmem.max", path);
-    *ret_error = limiter->host->put(limiter->host->ctx, file, text, strlen(text));
+    *ret_error = limiter->by_driver
+                     ? set_by_driver(limiter, limit->region, path, limit->bytes)
+                     : limiter->host->put(limiter->host->ctx, file, text, strlen(text));
     result->written = *ret_error == 0;
+    if (limiter->by_driver && *ret_error == EINVAL)
+        *ret_error = 0; /* more is in use: the old one stands */
 }
 
 /* Writes what differs and reads back: that a write succeeds proves nothing. */
@@ -273,6 +381,57 @@ static enum gs_limit_outcome work_at(struct gs_limiter *limiter, const char *pat
     return read == GS_LIMIT_HELD ? worst(results, count) : all_alike(read, count, results);
 }
 
+/* What is done in the cgroups of a pod's containers. */
+struct leaves {
+    struct gs_limiter *limiter;
+    const struct gs_limit *limits;
+    size_t count;
+    struct gs_limit_result *results;
+};
+
+static void each_container(const char *pod, void (*each)(struct leaves *leaves, const char *path),
+                           struct leaves *leaves)
+{
+    static const char *const below[] = {"", "/container"}; /* crun's, where programs are then */
+    char leaf[GS_CGROUP_PATH_BYTES];
+    DIR *dir = opendir(pod);
+    struct dirent *entry;
+    while (dir && (entry = readdir(dir))) {
+        if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
+            continue;
+        for (size_t i = 0; i < sizeof(below) / sizeof(below[0]); i++) {
+            int len = snprintf(leaf, sizeof(leaf), "%s/%s%s", pod, entry->d_name, below[i]);
+            if (len > 0 && (size_t)len < sizeof(leaf))
+                each(leaves, leaf);
+        }
+    }
+    if (dir)
+        closedir(dir);
+}
+
+static void show_leaf(struct leaves *leaves, const char *path)
+{
+    work_at(leaves->limiter, path, leaves->limits, leaves->count, leaves->results, true);
+}
+
+/* The kernel's limits nest, and the driver's do not. */
+static void lower_leaf(struct leaves *leaves, const char *path)
+{
+    char file[GS_CGROUP_PATH_BYTES + 16];
+    uint64_t bytes, used;
+    snprintf(file, sizeof(file), "%s/dmem.max", path);
+    if (access(path, F_OK) < 0 || access(file, F_OK) == 0)
+        return;
+    for (size_t i = 0; i < leaves->count; i++) {
+        const struct gs_limit *limit = &leaves->limits[i];
+        if (get_by_driver(leaves->limiter, limit->region, path, &bytes, &used) != 0 ||
+            bytes <= limit->bytes)
+            continue;
+        set_by_driver(leaves->limiter, limit->region, path, limit->bytes);
+        leaves->results[i].outcome = GS_LIMIT_CONTAINER;
+    }
+}
+
 static enum gs_limit_outcome work(struct gs_limiter *limiter, const char *uid,
                                   const struct gs_limit *limits, size_t count,
                                   struct gs_limit_result *results, bool writing)
@@ -285,6 +444,10 @@ static enum gs_limit_outcome work(struct gs_limiter *limiter, const char *uid,
         return all_alike(GS_LIMIT_NO_POD, count, results);
     for (size_t i = 0; i < at.count; i++)
         outcome = work_at(limiter, at.paths[i], limits, count, results, writing);
+    if (limiter->by_driver && writing && outcome == GS_LIMIT_HELD) {
+        each_container(at.paths[0], lower_leaf, &(struct leaves){limiter, limits, count, results});
+        outcome = worst(results, count);
+    }
     return at.count == 1 ? outcome : all_alike(GS_LIMIT_TWICE, count, results);
 }
 
@@ -305,25 +468,27 @@ enum gs_limit_outcome gs_limiter_verify(struct gs_limiter *limiter, const char *
 void gs_limiter_show(struct gs_limiter *limiter, const char *uid, const struct gs_limit *limits,
                      size_t count)
 {
-    static const char *const below[] = {"", "/container"}; /* crun's, where programs are then */
     struct gs_limit_result results[GS_LIMITS_MAX];
-    char leaf[GS_CGROUP_PATH_BYTES];
+    struct leaves leaves = {limiter, limits, count, results};
     struct places at;
-    if (count > GS_LIMITS_MAX || !find_pod(limiter, uid, &at) || at.count > 1)
-        return;
-    DIR *dir = opendir(at.paths[0]);
-    struct dirent *entry;
-    while (dir && (entry = readdir(dir))) {
-        if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
-            continue;
-        for (size_t i = 0; i < sizeof(below) / sizeof(below[0]); i++) {
-            int len = snprintf(leaf, sizeof(leaf), "%s/%s%s", at.paths[0], entry->d_name, below[i]);
-            if (len > 0 && (size_t)len < sizeof(leaf))
-                work_at(limiter, leaf, limits, count, results, true);
-        }
+    if (count <= GS_LIMITS_MAX && find_pod(limiter, uid, &at) && at.count == 1)
+        each_container(at.paths[0], show_leaf, &leaves);
+}
+
+/* Where no limit was set nothing is counted. */
+static enum gs_limit_outcome add_by_driver(struct gs_limiter *limiter, const char *path,
+                                           const char *const *regions, size_t count, uint64_t *sums)
+{
+    uint64_t bytes, used;
+    for (size_t i = 0; i < count; i++) {
+        int error = get_by_driver(limiter, regions[i], path, &bytes, &used);
+        if (error)
+            return outcome_of(error);
+        if (bytes == GS_DMEM_NO_LIMIT)
+            return GS_LIMIT_NO_FILES;
+        sums[i] = gs_sat_add_u64(sums[i], used);
     }
-    if (dir)
-        closedir(dir);
+    return GS_LIMIT_HELD;
 }
 
 /* Of a file with one line for each region, added to what is there. */
@@ -333,6 +498,8 @@ static enum gs_limit_outcome add_bytes(struct gs_limiter *limiter, const char *p
 {
     struct gs_dmem_line lines[GS_DMEM_LINES_MAX];
     int error;
+    if (limiter->by_driver)
+        return add_by_driver(limiter, path, regions, count, sums);
     size_t line_count = read_lines(limiter, path, file, lines, &error);
     if (error)
         return error == ENOENT ? missing_files(limiter, path) : outcome_of(error);
@@ -371,5 +538,7 @@ enum gs_limit_outcome gs_limiter_use(struct gs_limiter *limiter, const char *uid
 enum gs_limit_outcome gs_limiter_peak(struct gs_limiter *limiter, const char *uid,
                                       const char *const *regions, size_t count, uint64_t *ret_bytes)
 {
+    if (limiter->by_driver)
+        return GS_LIMIT_NO_FILES;
     return read_bytes(limiter, uid, "dmem.peak", regions, count, ret_bytes);
 }

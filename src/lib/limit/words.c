@@ -5,6 +5,8 @@
 
 static const char *const outcomes[GS_LIMIT_OUTCOME_COUNT] = {
     [GS_LIMIT_HELD] = "",
+    [GS_LIMIT_CONTAINER] = "one of its containers had a limit above the pod's "
+                           "(NVIDIA_GPU_MEMORY_LIMIT), which was lowered",
     [GS_LIMIT_NO_POD] = "the pod has no cgroup on this node",
     [GS_LIMIT_TWICE] = "the pod has several cgroups on this node: the kubelet's cgroup "
                        "driver was changed while it ran",

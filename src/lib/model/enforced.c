@@ -10,6 +10,7 @@ static const struct {
 } table[GS_ENFORCED_COUNT] = {
     [GS_ENFORCED_UNKNOWN] = {"", ""},
     [GS_ENFORCED_DMEM] = {"dmem", "dmem"},
+    [GS_ENFORCED_DRIVER] = {"driver", "driver"},
     [GS_ENFORCED_MPS] = {"mps", "mps (per process, cooperative)"},
     [GS_ENFORCED_MIG] = {"mig", "mig"},
     [GS_ENFORCED_HOOK] = {"hook", "hook (cooperative)"},
@@ -19,8 +20,11 @@ static const struct {
     [GS_ENFORCED_NO_CGROUP2] = {"no-cgroup2",
                                 "the host uses cgroup v1, or v1 and v2 together (hybrid)"},
     [GS_ENFORCED_NO_CONTROLLER] =
-        {"no-controller",
-         "the kernel has no dmem controller (Linux 6.14 or newer with CONFIG_CGROUP_DMEM)"},
+        {"no-controller", "neither the kernel (dmem, from Linux 6.14) nor the driver (from 615) "
+                          "limits GPU memory"},
+    [GS_ENFORCED_NO_DRIVER] = {"no-driver",
+                               "the driver does not limit this GPU's memory (from 615)"},
+    [GS_ENFORCED_NO_ADMIN] = {"no-capability", "limits by the driver need CAP_SYS_ADMIN"},
     [GS_ENFORCED_NO_PODS] = {"no-pods",
                              "the host's cgroup file system has no pods' cgroup (kubepods)"},
     [GS_ENFORCED_READ_ONLY] = {"read-only", "the host's cgroup file system is mounted read-only"},

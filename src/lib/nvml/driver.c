@@ -300,11 +300,10 @@ static void note_reload(struct driver *driver)
 
 static int open_driver(struct driver *driver, struct gs_error *err)
 {
-    const char *library = driver->config.library ? driver->config.library : "libnvidia-ml.so.1";
     int code = NVML_SUCCESS;
     if (driver->nvml.handle)
         return 0;
-    int result = nvml_open(&driver->nvml, library, &code, err);
+    int result = nvml_open(&driver->nvml, driver->config.library, &code, err);
     if (code == NVML_DRIVER_NOT_LOADED)
         note_reload(driver);
     return result;

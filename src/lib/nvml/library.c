@@ -34,6 +34,9 @@ static const struct {
     {"nvmlEventSetFree", offsetof(struct nvml, event_set_free), true},
     {"nvmlDeviceRegisterEvents", offsetof(struct nvml, register_events), true},
     {"nvmlEventSetWait_v2", offsetof(struct nvml, event_wait), true},
+    {"nvmlDeviceGetHandleByUUID", offsetof(struct nvml, by_uuid), true},
+    {"nvmlDeviceSetMemoryLimits_v1", offsetof(struct nvml, set_limits), true},
+    {"nvmlDeviceGetMemoryLimits_v1", offsetof(struct nvml, get_limits), true},
 };
 
 static int find_symbols(struct nvml *nvml, const char *library, struct gs_error *err)
@@ -50,6 +53,7 @@ static int find_symbols(struct nvml *nvml, const char *library, struct gs_error 
 
 int nvml_open(struct nvml *nvml, const char *library, int *ret_code, struct gs_error *err)
 {
+    library = library ? library : "libnvidia-ml.so.1";
     *nvml = (struct nvml){.handle = dlopen(library, RTLD_NOW | RTLD_LOCAL)};
     if (!nvml->handle) {
         const char *why = dlerror();

@@ -13,7 +13,9 @@ typedef struct nvml_event_set *nvml_event_set;
 enum {
     NVML_SUCCESS = 0,
     NVML_UNINITIALIZED = 1,
+    NVML_INVALID_ARGUMENT = 2,
     NVML_NOT_SUPPORTED = 3,
+    NVML_NO_PERMISSION = 4,
     NVML_NOT_FOUND = 6,
     NVML_INSUFFICIENT_SIZE = 7,
     NVML_DRIVER_NOT_LOADED = 9,
@@ -56,6 +58,16 @@ struct nvml_process {
 /* count: how many fit; then how many there are. */
 typedef int (*nvml_processes)(nvml_device device, unsigned int *count, struct nvml_process *ret);
 
+/* Bytes; ~0ULL: the device's. soft_bytes: more may be taken back from it under pressure. */
+struct nvml_limits {
+    const char *cgroup;
+    unsigned long long soft_bytes, hard_bytes;
+};
+struct nvml_limits_used {
+    struct nvml_limits limits;
+    unsigned long long used_bytes;
+};
+
 struct nvml {
     void *handle;
     int (*init)(void);
@@ -79,10 +91,14 @@ struct nvml {
     int (*event_set_free)(nvml_event_set set);
     int (*register_events)(nvml_device device, unsigned long long types, nvml_event_set set);
     int (*event_wait)(nvml_event_set set, struct nvml_event *ret, unsigned int timeout_ms);
+    int (*by_uuid)(const char *uuid, nvml_device *ret);
+    int (*set_limits)(nvml_device device, struct nvml_limits *limits);
+    int (*get_limits)(nvml_device device, struct nvml_limits_used *ret);
 };
 
-/* Loads and initialises. GS_ENOENT: no library, or one without a symbol that is needed; else as
- * nvml_fail(), with the driver's code in *ret_code. *nvml is zeroed on failure. */
+/* Loads and initialises; library NULL: the usual one. GS_ENOENT: no library, or one without a
+ * symbol that is needed; else as nvml_fail(), with the driver's code in *ret_code. *nvml is zeroed
+ * on failure. */
 int nvml_open(struct nvml *nvml, const char *library, int *ret_code, struct gs_error *err);
 void nvml_close(struct nvml *nvml);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/nvml/driver.h"
+#include "gpushare/nvml/limits.h"
 
+#include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -617,6 +619,46 @@ static void processes_have_a_ceiling(void **state)
     }
 }
 
+static void limits_are_the_drivers_own(void **state)
+{
+    static const struct {
+        const char *row, *library, *text, *gpu, *cgroup;
+        uint64_t bytes;
+        int set, get; /* 0 or an errno */
+        uint64_t found;
+    } rows[] = {
+        {"set", FAKE_NVML, TWO "limits 0 5", "GPU-b", "/tmp", 8, 0, 0, 8},
+        {"taken off", FAKE_NVML, TWO "limits 0 5", "GPU-b", "/tmp", UINT64_MAX, 0, 0, UINT64_MAX},
+        {"more is in use", FAKE_NVML, TWO "limits 0 9", "GPU-b", "/tmp", 8, EINVAL, EOPNOTSUPP, 0},
+        {"no such cgroup", FAKE_NVML, TWO "limits 0 5", "GPU-b", "/tmp/none", 8, ENOENT, EOPNOTSUPP,
+         0},
+        {"no such GPU", FAKE_NVML, TWO "limits 0 5", "GPU-z", "/tmp", 8, ENOENT, ENOENT, 0},
+        {"an instance", FAKE_NVML, "gpu GPU-a 81559 1 0000:3B:00.0\nmig MIG-a 9 1\nlimits 0 5",
+         "MIG-a", "/tmp", 8, EOPNOTSUPP, EOPNOTSUPP, 0},
+        {"no capability", FAKE_NVML, TWO "limits 4 5", "GPU-b", "/tmp", 8, EPERM, EOPNOTSUPP, 0},
+        {"a lost card", FAKE_NVML, TWO "limits 15 5", "GPU-b", "/tmp", 8, EIO, EOPNOTSUPP, 0},
+        {"the kernel is too old for it", FAKE_NVML, TWO, "GPU-b", "/tmp", 8, EOPNOTSUPP, EOPNOTSUPP,
+         0},
+        {"an older driver", FAKE_NVML_OLD, TWO, "GPU-b", "/tmp", 8, EOPNOTSUPP, EOPNOTSUPP, 0},
+        {"no driver", "/nowhere", TWO, "GPU-b", "/tmp", 8, EOPNOTSUPP, EOPNOTSUPP, 0},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        uint64_t bytes = 0, used = 0;
+        rig_up(&rig, r->library, r->text);
+        struct gs_nvml_limits *limits = gs_nvml_limits_new(r->library);
+        const struct gs_memory_limits port = gs_nvml_limits_port(limits);
+        row_equal(r->row, port.set(port.ctx, r->gpu, r->cgroup, r->bytes), r->set);
+        row_equal(r->row, port.get(port.ctx, r->gpu, r->cgroup, &bytes, &used), r->get);
+        row_equal(r->row, bytes, r->found);
+        row_equal(r->row, used, r->found ? 5 : 0);
+        gs_nvml_limits_unload(limits);
+        row_equal(r->row, port.set(port.ctx, r->gpu, r->cgroup, r->bytes), r->set);
+        gs_nvml_limits_free(limits);
+        rig_down(&rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -640,6 +682,7 @@ int main(void)
         cmocka_unit_test(processes_are_listed_once),
         cmocka_unit_test(why_processes_are_not_listed_is_named),
         cmocka_unit_test(processes_have_a_ceiling),
+        cmocka_unit_test(limits_are_the_drivers_own),
     };
     return GS_RUN(tests);
 }

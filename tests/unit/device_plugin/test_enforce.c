@@ -6,6 +6,7 @@
 #include "allocate_rig.h"
 #include "cgroup_tree.h"
 #include "device_plugin/plugin.h"
+#include "fake_limits.h"
 
 #define POD "/kubepods/besteffort/podp"
 
@@ -13,6 +14,7 @@ static struct plugin plugin;
 
 struct fixture {
     struct cgroup_tree tree;
+    struct fake_limits driver;
     struct rig rig;
 };
 
@@ -32,7 +34,9 @@ static void open_fixture(struct fixture *f, enum gs_enforce mode)
     plugin.enforce.look_due = true;
     if (mode == GS_ENFORCE_OFF)
         return;
-    const struct gs_limiter_options options = {f->tree.mount, &f->tree.host};
+    f->driver = (struct fake_limits){.set_error = EOPNOTSUPP};
+    const struct gs_limiter_options options = {
+        .mount = f->tree.mount, .host = &f->tree.host, .driver = fake_limits_port(&f->driver)};
     assert_int_equal(gs_limiter_new(&options, &plugin.enforce.limiter, NULL), 0);
     const struct gs_keeper_options rules = {plugin.enforce.limiter, mode, false};
     plugin.enforce.keeper = gs_keeper_new(&rules);
@@ -81,6 +85,44 @@ static void each_gpu_has_the_word_that_is_true(void **state)
         plugin.node.due = false;
         look(); /* nothing changed: nothing is written */
         row_true(r->row, !plugin.node.due);
+        close_fixture(&f);
+    }
+}
+
+static void the_driver_limits_where_it_can_else_the_kernel(void **state)
+{
+    static const struct {
+        const char *row;
+        enum enforce_by by;
+        int set_error;
+        bool dmem;
+        enum gs_enforced enforced;
+    } rows[] = {
+        {"both can", ENFORCE_BY_AUTO, 0, true, GS_ENFORCED_DRIVER},
+        {"an old driver", ENFORCE_BY_AUTO, EOPNOTSUPP, true, GS_ENFORCED_DMEM},
+        {"not permitted", ENFORCE_BY_AUTO, EPERM, true, GS_ENFORCED_DMEM},
+        {"an old kernel", ENFORCE_BY_AUTO, 0, false, GS_ENFORCED_DRIVER},
+        {"both old", ENFORCE_BY_AUTO, EOPNOTSUPP, false, GS_ENFORCED_NO_CONTROLLER},
+        {"an old kernel, not permitted", ENFORCE_BY_AUTO, EPERM, false, GS_ENFORCED_NO_ADMIN},
+        {"the driver alone", ENFORCE_BY_DRIVER, EOPNOTSUPP, true, GS_ENFORCED_NO_DRIVER},
+        {"the kernel alone", ENFORCE_BY_DMEM, 0, true, GS_ENFORCED_DMEM},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct fixture f;
+        open_fixture(&f, GS_ENFORCE_PREFERRED);
+        f.driver.set_error = r->set_error;
+        plugin.settings.enforce_by = r->by;
+        if (r->by != ENFORCE_BY_DMEM)
+            plugin.enforce.driver = gs_nvml_limits_new("/nowhere");
+        if (!r->dmem)
+            tree_put(&f.tree, "", "cgroup.controllers", "cpu memory\n");
+        look();
+        row_equal(r->row, plugin.devices.set.gpus[0].enforced, r->enforced);
+        row_equal(r->row, f.driver.sets > 0, r->by != ENFORCE_BY_DMEM);
+        f.driver.sets = 0;
+        plugin.node.upgrading = true; /* the driver is not touched any more */
+        look();
+        row_equal(r->row, f.driver.sets, 0);
         close_fixture(&f);
     }
 }
@@ -401,6 +443,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_gpu_has_the_word_that_is_true),
+        cmocka_unit_test(the_driver_limits_where_it_can_else_the_kernel),
         cmocka_unit_test(an_instance_has_its_word_from_who_is_in_it),
         cmocka_unit_test(one_present_gpu_has_an_address),
         cmocka_unit_test(the_pods_folders_are_read_with_and_without_gpus),

@@ -88,7 +88,8 @@ enum change {
     XID,
     MOVED,
     FIRST_WRITE,
-    OTHER_LABEL
+    OTHER_LABEL,
+    BY_DRIVER
 };
 
 static void change(enum change what, struct gs_gpu_set *set, struct node_object *desired)
@@ -99,6 +100,8 @@ static void change(enum change what, struct gs_gpu_set *set, struct node_object 
     gpu->enforced =
         what == NOT_LIMITED || what == ONE_LIMITED ? GS_ENFORCED_READ_ONLY : gpu->enforced;
     set->gpus[0].enforced = what == NOT_LIMITED ? GS_ENFORCED_READ_ONLY : set->gpus[0].enforced;
+    if (what == BY_DRIVER)
+        gpu->enforced = set->gpus[0].enforced = GS_ENFORCED_DRIVER;
     gpu->xid = what == XID ? 79 : 0;
     desired->leaving = what == LEAVING;
     desired->upgrading = what == UPGRADING;
@@ -124,6 +127,7 @@ static void only_what_differs_is_written(void **state)
         {"a GPU falls sick", SICK, INVENTORY, false, "", ""},
         {"a GPU is gone, and its compute stays", GONE, INVENTORY | COUNTS, false, "", "1"},
         {"nothing is limited any more", NOT_LIMITED, INVENTORY | LABEL, false, "", ""},
+        {"the driver limits them", BY_DRIVER, INVENTORY | LABEL, false, "driver", ""},
         {"one GPU is not limited", ONE_LIMITED, INVENTORY | LABEL, false, "", ""},
         {"an Xid", XID, INVENTORY, false, "", ""},
         {"another unit", UNIT, INVENTORY, false, "", ""},

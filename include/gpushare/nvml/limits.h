@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "gpushare/base/cleanup.h"
+#include "gpushare/port/memory_limits.h"
+
+/*
+ * The driver's own limits, from 615 on (CUDA 13.4): nvmlDeviceSetMemoryLimits_v1() and
+ * nvmlDeviceGetMemoryLimits_v1() of libnvidia-ml.so.1. Source: nvml.h of cuda-nvml-dev-13-4, and
+ * docs.nvidia.com/deploy/mps, "MPS v3 Memory Partitioning". Where the kernel has the dmem
+ * controller the driver writes that. Tested with a simulated driver only.
+ */
+struct gs_nvml_limits;
+
+/* library: NULL is "libnvidia-ml.so.1"; borrowed. Loads nothing yet. *caller frees*; NULL: no
+ * memory. */
+struct gs_nvml_limits *gs_nvml_limits_new(const char *library);
+void gs_nvml_limits_free(struct gs_nvml_limits *limits);
+GS_DEFINE_CLEANUP(struct gs_nvml_limits *, gs_nvml_limits_free)
+
+/* Borrowed from it. The first call loads the library. */
+struct gs_memory_limits gs_nvml_limits_port(struct gs_nvml_limits *limits);
+
+/* Lets go of the library, so that the driver can be replaced, until the next call. */
+void gs_nvml_limits_unload(struct gs_nvml_limits *limits);

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Limits by the driver, on a tree without the kernel's controller. */
+#include "cgroup_tree.h"
+#include "fake_limits.h"
+
+#include "gpushare/limit/limiter.h"
+
+#define UID_A "0a1b2c3d-0000-4000-8000-00000000000a"
+#define POD_A "/kubepods/burstable/pod" UID_A
+#define APP   POD_A "/app"
+
+static const char *const uuids[] = {"GPU-a", NULL, "GPU-c"};
+static const struct gs_limit two[] = {{"GPU-a", GIB}, {"GPU-c", 2 * GIB}};
+
+struct fixture {
+    struct cgroup_tree tree;
+    struct fake_limits driver;
+    struct gs_limiter *limiter;
+    struct gs_region gpus[3];
+};
+
+static void open_fixture(struct fixture *f)
+{
+    *f = (struct fixture){.limiter = NULL};
+    tree_make(&f->tree);
+    tree_mkdirs(&f->tree, APP, false);
+    const struct gs_limiter_options options = {
+        .mount = f->tree.mount, .host = &f->tree.host, .driver = fake_limits_port(&f->driver)};
+    assert_int_equal(gs_limiter_new(&options, &f->limiter, NULL), 0);
+}
+
+static void close_fixture(struct fixture *f)
+{
+    gs_limiter_free(f->limiter);
+    tree_rmdir(&f->tree, "");
+}
+
+static enum gs_enforced look(struct fixture *f)
+{
+    return gs_limiter_look_at_driver(f->limiter, uuids, 3, f->gpus);
+}
+
+static uint64_t limit_at(struct fixture *f, const char *gpu, const char *folder)
+{
+    char path[512];
+    tree_path(&f->tree, folder, NULL, path, sizeof(path));
+    const struct fake_limit *one = fake_limit_of(&f->driver, gpu, path);
+    return one ? one->bytes : 0;
+}
+
+static void a_driver_that_limits_is_found_by_trying(void **state)
+{
+    static const struct {
+        const char *row;
+        int set_error, get_error, check_error;
+        bool forgets, no_pods;
+        enum gs_enforced host;
+    } rows[] = {
+        {"it can", 0, 0, 0, false, false, GS_ENFORCED_DRIVER},
+        {"too old, or a card that cannot", EOPNOTSUPP, 0, 0, false, false, GS_ENFORCED_NO_DRIVER},
+        {"no capability", EPERM, 0, 0, false, false, GS_ENFORCED_NO_ADMIN},
+        {"it only says so", 0, 0, 0, true, false, GS_ENFORCED_NO_DRIVER},
+        {"nothing can be read back", 0, EIO, 0, false, false, GS_ENFORCED_NO_DRIVER},
+        {"cgroup v1", 0, 0, EMEDIUMTYPE, false, false, GS_ENFORCED_NO_CGROUP2},
+        {"no kubelet yet", 0, 0, 0, false, true, GS_ENFORCED_NO_PODS},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct fixture f;
+        open_fixture(&f);
+        f.driver.set_error = r->set_error;
+        f.driver.get_error = r->get_error;
+        f.driver.forgets = r->forgets;
+        f.tree.check_error = r->check_error;
+        if (r->no_pods)
+            tree_rmdir(&f.tree, "/kubepods");
+        row_equal(r->row, look(&f), r->host);
+        row_true(r->row, !tree_has(&f.tree, "/kubepods", "gpushare-limit-test"));
+        if (r->host == GS_ENFORCED_DRIVER) {
+            row_equal(r->row, f.gpus[0].state, GS_ENFORCED_DRIVER);
+            row_text(r->row, f.gpus[2].name, "GPU-c");
+            row_equal(r->row, f.gpus[1].state, GS_ENFORCED_ABSENT);
+            row_equal(r->row, limit_at(&f, "GPU-a", "/kubepods/gpushare-limit-test"),
+                      GS_DMEM_NO_LIMIT);
+            const int sets = f.driver.sets;
+            row_equal(r->row, look(&f), GS_ENFORCED_DRIVER);
+            row_equal(r->row, f.driver.sets, sets); /* what works is not tried again */
+        }
+        close_fixture(&f);
+    }
+}
+
+static void a_limit_is_set_read_back_and_repaired(void **state)
+{
+    struct gs_limit_result results[2];
+    struct fixture f;
+    open_fixture(&f);
+    look(&f);
+    assert_int_equal(gs_limiter_verify(f.limiter, UID_A, two, 2, results), GS_LIMIT_OTHER);
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(gs_limiter_hold(f.limiter, UID_A, two, 2, results), GS_LIMIT_HELD);
+        assert_true(results[0].written && results[1].written);
+        assert_int_equal(limit_at(&f, "GPU-a", POD_A), GIB);
+        assert_int_equal(limit_at(&f, "GPU-c", POD_A), 2 * GIB);
+        assert_int_equal(gs_limiter_verify(f.limiter, UID_A, two, 2, results), GS_LIMIT_HELD);
+        f.driver.count = 0; /* the driver was loaded anew */
+    }
+    const int sets = f.driver.sets;
+    gs_limiter_hold(f.limiter, UID_A, two, 2, results);
+    gs_limiter_hold(f.limiter, UID_A, two, 2, results);
+    assert_int_equal(f.driver.sets, sets + 2);
+    assert_int_equal(gs_limiter_hold(f.limiter, "none", two, 2, results), GS_LIMIT_NO_POD);
+    close_fixture(&f);
+}
+
+static void a_limit_that_cannot_be_set_has_its_reason(void **state)
+{
+    static const struct {
+        const char *row;
+        int set_error;
+        uint64_t used;
+        enum gs_limit_outcome outcome;
+    } rows[] = {
+        {"more is in use", 0, 3 * GIB, GS_LIMIT_OTHER},
+        {"no capability", EPERM, 0, GS_LIMIT_DENIED},
+        {"the controller is off there", ENOENT, 0, GS_LIMIT_NO_FILES},
+        {"else", EIO, 0, GS_LIMIT_FAILED},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_limit_result results[2];
+        struct fixture f;
+        open_fixture(&f);
+        look(&f);
+        f.driver.set_error = r->set_error;
+        f.driver.used = r->used;
+        row_equal(r->row, gs_limiter_hold(f.limiter, UID_A, two, 2, results), r->outcome);
+        close_fixture(&f);
+    }
+}
+
+static void a_containers_own_limit_is_no_way_around_the_pods(void **state)
+{
+    static const struct {
+        const char *row;
+        uint64_t own;
+        bool nests; /* the kernel's controller is there */
+        enum gs_limit_outcome first;
+        uint64_t left;
+    } rows[] = {
+        {"above", 8 * GIB, false, GS_LIMIT_CONTAINER, GIB},
+        {"none at all", GS_DMEM_NO_LIMIT, false, GS_LIMIT_CONTAINER, GIB},
+        {"below", GIB / 2, false, GS_LIMIT_HELD, GIB / 2},
+        {"above, and the kernel nests them", 8 * GIB, true, GS_LIMIT_HELD, 8 * GIB},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_limit_result result;
+        char path[512];
+        struct fixture f;
+        open_fixture(&f);
+        look(&f);
+        gs_limiter_hold(f.limiter, UID_A, two, 1, &result);
+        tree_path(&f.tree, APP, NULL, path, sizeof(path));
+        fake_limits_set(&f.driver, "GPU-a", path, r->own);
+        if (r->nests)
+            tree_put(&f.tree, APP, "dmem.max", "");
+        row_equal(r->row, gs_limiter_hold(f.limiter, UID_A, two, 1, &result), r->first);
+        row_equal(r->row, limit_at(&f, "GPU-a", APP), r->left);
+        row_equal(r->row, gs_limiter_hold(f.limiter, UID_A, two, 1, &result), GS_LIMIT_HELD);
+        close_fixture(&f);
+    }
+}
+
+static void use_is_known_from_the_first_limit_on(void **state)
+{
+    static const char *const gpus[] = {"GPU-a", "GPU-c"};
+    struct gs_limit_result results[2];
+    uint64_t used[2] = {7, 7};
+    struct fixture f;
+    open_fixture(&f);
+    look(&f);
+    f.driver.used = 5;
+    assert_int_equal(gs_limiter_use(f.limiter, UID_A, gpus, 2, used), GS_LIMIT_NO_FILES);
+    assert_int_equal(used[0], 7);
+    gs_limiter_hold(f.limiter, UID_A, two, 2, results);
+    assert_int_equal(gs_limiter_use(f.limiter, UID_A, gpus, 2, used), GS_LIMIT_HELD);
+    assert_int_equal(used[1], 5);
+    assert_int_equal(gs_limiter_peak(f.limiter, UID_A, gpus, 2, used), GS_LIMIT_NO_FILES);
+    f.driver.get_error = EIO;
+    assert_int_equal(gs_limiter_use(f.limiter, UID_A, gpus, 2, used), GS_LIMIT_FAILED);
+    close_fixture(&f);
+}
+
+static void the_kernels_files_are_used_after_a_look_at_them(void **state)
+{
+    static const char *const addresses[] = {"00000000:41:00.0"};
+    struct gs_limit_result result;
+    struct fixture f;
+    open_fixture(&f);
+    look(&f);
+    gs_limiter_look(f.limiter, addresses, 1, f.gpus);
+    assert_int_not_equal(gs_limiter_hold(f.limiter, UID_A, two, 1, &result), GS_LIMIT_HELD);
+    assert_int_equal(limit_at(&f, "GPU-a", POD_A), 0);
+    close_fixture(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_driver_that_limits_is_found_by_trying),
+        cmocka_unit_test(a_limit_is_set_read_back_and_repaired),
+        cmocka_unit_test(a_limit_that_cannot_be_set_has_its_reason),
+        cmocka_unit_test(a_containers_own_limit_is_no_way_around_the_pods),
+        cmocka_unit_test(use_is_known_from_the_first_limit_on),
+        cmocka_unit_test(the_kernels_files_are_used_after_a_look_at_them),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
