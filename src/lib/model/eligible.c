@@ -202,139 +202,149 @@ enum gs_eligible gs_eligible(const struct gs_pod_rules *pod, const struct gs_nod
     return verdict;
 }
 
-/* NULL stays NULL; *whole becomes false when out of memory. */
-static const char *copy_text(struct gs_arena *arena, const char *text, bool *whole)
+/* --- copies and hashes --- */
+
+/* Each text of an object's rules, in one order. number: what stands beside it. */
+typedef void text_fn(void *ctx, const char **text, uint64_t number);
+
+static void each_text_of_term(const struct gs_term_of_nodes *term, text_fn *each, void *ctx)
 {
-    const char *copy = text ? gs_arena_strdup(arena, text) : NULL;
-    *whole = *whole && (copy || !text);
+    for (uint32_t i = 0; i < term->count; i++) {
+        struct gs_requirement *one = &term->all[i];
+        each(ctx, &one->key, (uint64_t)one->value_count << 8 | one->op << 1 | one->field);
+        for (uint32_t v = 0; v < one->value_count; v++)
+            each(ctx, &one->values[v], 0);
+    }
+}
+
+static void each_text_of_pod(const struct gs_pod_rules *rules, text_fn *each, void *ctx)
+{
+    each_text_of_term(&rules->selector, each, ctx);
+    for (uint32_t i = 0; i < rules->term_count; i++)
+        each_text_of_term(&rules->terms[i], each, ctx);
+    for (uint32_t i = 0; i < rules->toleration_count; i++) {
+        struct gs_toleration *one = &rules->tolerations[i];
+        each(ctx, &one->key, one->op);
+        each(ctx, &one->value, 0);
+        each(ctx, &one->effect, 0);
+    }
+}
+
+static void each_text_of_node(const struct gs_node_rules *rules, text_fn *each, void *ctx)
+{
+    for (uint32_t i = 0; i < rules->label_count; i++) {
+        each(ctx, &rules->labels[i].key, 0);
+        each(ctx, &rules->labels[i].value, 0);
+    }
+    for (uint32_t i = 0; i < rules->taint_count; i++) {
+        struct gs_taint *taint = &rules->taints[i];
+        each(ctx, &taint->key, 1);
+        each(ctx, &taint->value, 0);
+        each(ctx, &taint->effect, 0);
+    }
+}
+
+static void mix_text(void *ctx, const char **text, uint64_t number)
+{
+    uint64_t *hash = ctx;
+    *hash = (*hash * 31 + number) * 31 + gs_hash_text(*text ? *text : "");
+}
+
+uint64_t gs_pod_rules_hash(const struct gs_pod_rules *rules)
+{
+    uint64_t hash = rules->affine;
+    for (uint32_t i = 0; i < rules->term_count; i++)
+        hash = hash * 31 + rules->terms[i].count;
+    each_text_of_pod(rules, mix_text, &hash);
+    return hash;
+}
+
+uint64_t gs_node_rules_hash(const struct gs_node_rules *rules)
+{
+    uint64_t hash = rules->unschedulable;
+    each_text_of_node(rules, mix_text, &hash);
+    return hash;
+}
+
+/* A copy in progress. */
+struct copying {
+    struct gs_arena *arena;
+    bool whole; /* until memory runs out */
+};
+
+static void *copy_array(struct copying *copying, const void *list, uint32_t count, size_t size)
+{
+    void *copy = gs_arena_extend(copying->arena, list, count, 0, size);
+    copying->whole = copying->whole && copy;
     return copy;
 }
 
-static struct gs_term_of_nodes copy_term(struct gs_arena *arena,
-                                         const struct gs_term_of_nodes *from, bool *whole)
+static void copy_term(struct copying *copying, struct gs_term_of_nodes *term)
 {
-    struct gs_term_of_nodes to = {
-        gs_arena_extend(arena, from->all, from->count, 0, sizeof(*from->all)), from->count};
-    *whole = *whole && to.all;
-    for (uint32_t i = 0; *whole && i < to.count; i++) {
-        struct gs_requirement *one = &to.all[i];
-        one->key = copy_text(arena, one->key, whole);
-        one->values =
-            gs_arena_extend(arena, one->values, one->value_count, 0, sizeof(*one->values));
-        *whole = *whole && one->values;
-        for (uint32_t v = 0; *whole && v < one->value_count; v++)
-            one->values[v] = copy_text(arena, one->values[v], whole);
-    }
-    return to;
+    term->all = copy_array(copying, term->all, term->count, sizeof(*term->all));
+    for (uint32_t i = 0; copying->whole && i < term->count; i++)
+        term->all[i].values = copy_array(copying, term->all[i].values, term->all[i].value_count,
+                                         sizeof(*term->all[i].values));
+}
+
+static void copy_text(void *ctx, const char **text, uint64_t number)
+{
+    struct copying *copying = ctx;
+    *text = *text && copying->whole ? gs_arena_strdup(copying->arena, *text) : *text;
+    copying->whole = copying->whole && *text;
 }
 
 int gs_pod_rules_copy(struct gs_arena *arena, struct gs_pod_rules *to,
                       const struct gs_pod_rules *from)
 {
     struct gs_pod_rules copy = *from;
-    bool whole = true;
-    copy.selector = copy_term(arena, &from->selector, &whole);
-    copy.terms = gs_arena_extend(arena, from->terms, from->term_count, 0, sizeof(*from->terms));
-    copy.tolerations = gs_arena_extend(arena, from->tolerations, from->toleration_count, 0,
-                                       sizeof(*from->tolerations));
-    whole = whole && copy.terms && copy.tolerations;
-    for (uint32_t i = 0; whole && i < copy.term_count; i++)
-        copy.terms[i] = copy_term(arena, &from->terms[i], &whole);
-    for (uint32_t i = 0; whole && i < copy.toleration_count; i++) {
-        struct gs_toleration *one = &copy.tolerations[i];
-        one->key = copy_text(arena, one->key, &whole);
-        one->value = copy_text(arena, one->value, &whole);
-        one->effect = copy_text(arena, one->effect, &whole);
-    }
-    *to = whole ? copy : (struct gs_pod_rules){0};
-    return whole ? 0 : -1;
+    struct copying copying = {arena, true};
+    copy_term(&copying, &copy.selector);
+    copy.terms = copy_array(&copying, from->terms, from->term_count, sizeof(*from->terms));
+    copy.tolerations = copy_array(&copying, from->tolerations, from->toleration_count,
+                                  sizeof(*from->tolerations));
+    for (uint32_t i = 0; copying.whole && i < copy.term_count; i++)
+        copy_term(&copying, &copy.terms[i]);
+    if (copying.whole)
+        each_text_of_pod(&copy, copy_text, &copying);
+    *to = copying.whole ? copy : (struct gs_pod_rules){0};
+    return copying.whole ? 0 : -1;
 }
 
-static uint64_t mix_text(uint64_t hash, const char *text)
+static void add_bytes(void *ctx, const char **text, uint64_t number)
 {
-    return hash * 31 + gs_hash_text(text ? text : "");
-}
-
-static uint64_t mix_term(uint64_t hash, const struct gs_term_of_nodes *term)
-{
-    hash = hash * 31 + term->count;
-    for (uint32_t i = 0; i < term->count; i++) {
-        const struct gs_requirement *one = &term->all[i];
-        hash = mix_text(hash * 31 + (uint64_t)one->op * 2 + one->field, one->key);
-        hash = hash * 31 + one->value_count;
-        for (uint32_t v = 0; v < one->value_count; v++)
-            hash = mix_text(hash, one->values[v]);
-    }
-    return hash;
-}
-
-uint64_t gs_pod_rules_hash(const struct gs_pod_rules *rules)
-{
-    uint64_t hash = mix_term(rules->affine, &rules->selector) * 31 + rules->term_count;
-    for (uint32_t i = 0; i < rules->term_count; i++)
-        hash = mix_term(hash, &rules->terms[i]);
-    for (uint32_t i = 0; i < rules->toleration_count; i++) {
-        const struct gs_toleration *one = &rules->tolerations[i];
-        hash = mix_text(mix_text(mix_text(hash * 31 + one->op, one->key), one->value), one->effect);
-    }
-    return hash;
+    *(size_t *)ctx += strlen(*text) + 1;
 }
 
 /* Puts a text behind those that stand there. */
-static const char *put(char **at, const char *text)
+static void put(void *ctx, const char **text, uint64_t number)
 {
-    char *copy = *at;
-    size_t bytes = strlen(text) + 1;
-    memcpy(copy, text, bytes);
+    char **at = ctx;
+    const size_t bytes = strlen(*text) + 1;
+    *text = memcpy(*at, *text, bytes);
     *at += bytes;
-    return copy;
-}
-
-static size_t text_bytes(const struct gs_node_rules *rules)
-{
-    size_t bytes = strlen(rules->name ? rules->name : "") + 1;
-    for (uint32_t i = 0; i < rules->label_count; i++)
-        bytes += strlen(rules->labels[i].key) + strlen(rules->labels[i].value) + 2;
-    for (uint32_t i = 0; i < rules->taint_count; i++) {
-        const struct gs_taint *taint = &rules->taints[i];
-        bytes += strlen(taint->key) + strlen(taint->value) + strlen(taint->effect) + 3;
-    }
-    return bytes;
 }
 
 struct gs_node_rules *gs_node_rules_dup(const struct gs_node_rules *from)
 {
-    size_t fixed = sizeof(*from) + from->label_count * sizeof(struct gs_kv) +
-                   from->taint_count * sizeof(struct gs_taint);
-    char *memory = malloc(fixed + text_bytes(from));
-    if (!memory)
+    const char *name = from->name ? from->name : "";
+    size_t bytes = sizeof(*from) + from->label_count * sizeof(*from->labels) +
+                   from->taint_count * sizeof(*from->taints);
+    add_bytes(&bytes, &name, 0);
+    each_text_of_node(from, add_bytes, &bytes);
+    struct gs_node_rules *to = malloc(bytes);
+    if (!to)
         return NULL;
-    struct gs_node_rules *to = (struct gs_node_rules *)memory;
-    char *text = memory + fixed;
     *to = *from;
     to->labels = (struct gs_kv *)(to + 1);
     to->taints = (struct gs_taint *)(to->labels + from->label_count);
-    to->name = put(&text, from->name ? from->name : "");
-    for (uint32_t i = 0; i < from->label_count; i++) {
-        const char *key = put(&text, from->labels[i].key);
-        to->labels[i] = (struct gs_kv){key, put(&text, from->labels[i].value)};
-    }
-    for (uint32_t i = 0; i < from->taint_count; i++) {
-        const struct gs_taint *taint = &from->taints[i];
-        const char *key = put(&text, taint->key), *value = put(&text, taint->value);
-        to->taints[i] = (struct gs_taint){key, value, put(&text, taint->effect)};
-    }
+    char *at = (char *)(to->taints + from->taint_count);
+    for (uint32_t i = 0; i < from->label_count; i++)
+        to->labels[i] = from->labels[i];
+    for (uint32_t i = 0; i < from->taint_count; i++)
+        to->taints[i] = from->taints[i];
+    put(&at, &name, 0);
+    to->name = name;
+    each_text_of_node(to, put, &at);
     return to;
-}
-
-uint64_t gs_node_rules_hash(const struct gs_node_rules *rules)
-{
-    uint64_t hash = rules->unschedulable + 2ULL * rules->label_count;
-    for (uint32_t i = 0; i < rules->label_count; i++)
-        hash = mix_text(mix_text(hash, rules->labels[i].key), rules->labels[i].value);
-    for (uint32_t i = 0; i < rules->taint_count; i++) {
-        const struct gs_taint *taint = &rules->taints[i];
-        hash = mix_text(mix_text(mix_text(hash, taint->key), taint->value), taint->effect);
-    }
-    return hash;
 }
