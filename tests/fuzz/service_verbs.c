@@ -63,13 +63,6 @@ static int patch_pod(void *ctx, const struct gs_meta_patch *patch, struct gs_err
     return 0;
 }
 
-static int list_pods(void *ctx, const char *node, int64_t timeout_ns,
-                     int (*each)(void *each_ctx, const struct gs_pod *pod), void *each_ctx,
-                     struct gs_error *err)
-{
-    return gs_fail(err, GS_EIO, "no list");
-}
-
 static int create_event(void *ctx, const struct gs_event *event, struct gs_error *err)
 {
     return 0;
@@ -97,7 +90,6 @@ static void start(struct world *world)
     static const struct gs_kube_ops ops = {.bind = bind,
                                            .get_pod = get_pod,
                                            .patch_pod = patch_pod,
-                                           .list_pods = list_pods,
                                            .create_event = create_event};
     static const char *const nodes[] = {
         "{\"metadata\":{\"name\":\"n1\"},\"status\":{\"capacity\":{\"aliyun.com/gpu-mem\":\"32\","

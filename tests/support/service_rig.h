@@ -34,9 +34,7 @@ struct rig {
     enum gs_code bind_code;
     bool bind_answered; /* the API server itself said so */
     enum gs_code get_code;
-    enum gs_code list_code;
     const char *get_json;
-    const char *listed[4];                /* what list_pods shows, up to a NULL */
     void (*during_bind)(struct rig *rig); /* what happens while the API call is under way */
     void (*during_get)(struct rig *rig);
     int64_t get_ns;           /* how long get_pod takes */
@@ -56,7 +54,7 @@ struct rig {
     char patched_value[64]; /* of the first annotation */
     int64_t patch_ns;       /* how long a patch takes */
     char patched_label[16]; /* of the last patch: the label's value, "-" when it took it off */
-    int lists, events, watch_wakes;
+    int events, watch_wakes;
     char event[256]; /* the last one: "ns/name Reason" */
 };
 
@@ -132,24 +130,6 @@ static int rig_patch_pod(void *ctx, const struct gs_meta_patch *patch, struct gs
     return 0;
 }
 
-static int rig_list_pods(void *ctx, const char *node, int64_t timeout_ns,
-                         int (*each)(void *each_ctx, const struct gs_pod *pod), void *each_ctx,
-                         struct gs_error *err)
-{
-    struct rig *rig = ctx;
-    int result = 0;
-    rig->lists++;
-    if (rig->list_code)
-        return gs_fail(err, rig->list_code, "scripted");
-    for (int i = 0; i < 4 && rig->listed[i] && result == 0; i++) {
-        struct gs_pod pod = {0};
-        assert_int_equal(gs_codec_pod(&rig->names, gs_slice_of(rig->listed[i]), &pod, err), 0);
-        result = each(each_ctx, &pod);
-        gs_pod_release(&pod);
-    }
-    return result < 0 ? gs_fail(err, GS_ECANCELED, "ended") : 0;
-}
-
 static void rig_wake(void *ctx)
 {
     ((struct rig *)ctx)->watch_wakes++;
@@ -180,7 +160,6 @@ static int rig_put_lease(void *ctx, struct gs_lease *lease, struct gs_error *err
 static const struct gs_kube_ops rig_ops = {.bind = rig_bind,
                                            .get_pod = rig_get_pod,
                                            .patch_pod = rig_patch_pod,
-                                           .list_pods = rig_list_pods,
                                            .wake = rig_wake,
                                            .create_event = rig_create_event,
                                            .get_lease = rig_get_lease,

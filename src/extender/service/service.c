@@ -57,7 +57,6 @@ void gs_service_free(struct gs_service *service)
     gs_arena_release(&service->budgets.arena);
     gs_eviction_waits_release(&service->eviction_waits);
     gs_term_release(&service->term);
-    free(service->new_nodes.unread);
     gs_warnings_release(&service->warnings);
     gs_arena_release(&service->requeue.arena);
     free(service->requeue.due);

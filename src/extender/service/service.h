@@ -136,7 +136,7 @@ enum gs_tick {
     GS_TICK_SETTLE,  /* 15 s: what became of a bind without an answer */
     GS_TICK_REQUEUE, /* never: queues PATCHes of pods that fit by now, and of nominations */
     GS_TICK_PATCH,   /* 2 s: writes these; of GS_PATCH_THREADS threads */
-    GS_TICK_COMPARE, /* 5 s for a list of a node, 15 s for each Event */
+    GS_TICK_COMPARE, /* 15 s for each Event: lists pods again, writes Events */
     GS_TICK_TERM,    /* 2 s: begins a term of this replica when the election says so, puts its pod's
                         label right, lists the pods again where the watch may be behind */
     GS_TICKS

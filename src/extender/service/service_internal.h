@@ -140,24 +140,6 @@ int gs_patch_pod(struct gs_service *service, const struct gs_pod *pod, const cha
                  struct gs_error *err);
 
 /*
- * Nodes that have gained GPUs since the first list of pods began. Of pods without GPU memory the
- * ledger keeps the CPU on GPU nodes only, so those that were there already have to be read once
- * more. The names are guarded by the lock.
- */
-struct gs_new_nodes {
-    bool *unread; /* by the ledger's slot */
-    uint32_t cap;
-    int64_t next_ns; /* not before: the last attempt failed. Of the thread that compares */
-};
-
-/* Locked for writing. Best effort: without memory the CPU of a node's pods comes in with
- * their next events. */
-void gs_new_nodes_add(struct gs_new_nodes *new_nodes, uint32_t slot);
-
-/* Reads the pods of one such node; the next one at the next tick. Call without the lock. */
-void gs_new_nodes_tick(struct gs_service *service, int64_t now_ns);
-
-/*
  * Warning Events about what the API shows and cannot be: bound pods whose GPU index is missing, out
  * of range or contradicts the node, one each, so that their owner learns why a whole node looks
  * full; nodes whose GPUs are charged with more than they have, one when that begins. One of each is
@@ -281,7 +263,6 @@ struct gs_service {
 
     atomic_bool listed[2]; /* by enum gs_kind: a full list was loaded */
     atomic_bool live[2];   /* its watch stands */
-    bool pods_begun;       /* the first list of pods has begun; guarded by the lock */
     uint64_t compared;     /* pods up to this version are; 0: none. Guarded by the lock */
 
     /* Of the thread that requeues, alone. */
@@ -296,7 +277,7 @@ struct gs_service {
     int64_t next_refresh_ns;
     int64_t next_compare_ns;       /* 0: not started */
     atomic_bool compares;          /* the next list of pods is compared with the ledger */
-    struct gs_new_nodes new_nodes; /* guarded by the lock */
+    atomic_llong new_gpus_ns;      /* a node gained GPUs since pods were listed; 0: none did */
     struct gs_warnings warnings;
 
     atomic_llong unshown[GS_UNSHOWN]; /* by namespace's hash: filter awaits no pod before */

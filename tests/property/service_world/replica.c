@@ -230,36 +230,6 @@ static int port_get_pod(void *ctx, const char *ns, const char *name, struct gs_p
     return result;
 }
 
-static int port_list_pods(void *ctx, const char *node, int64_t timeout_ns,
-                          int (*each)(void *each_ctx, const struct gs_pod *pod), void *each_ctx,
-                          struct gs_error *err)
-{
-    char *snapshot[SW_PODS] = {0};
-    int result = 0;
-    sw_plugins_look();
-    sw_deliver_nodes(ctx);
-    for (int p = 0; p < SW_PODS; p++) {
-        const struct sw_pod *pod = &sw.pods[p];
-        if (pod->exists && (!node || (pod->node >= 0 && pod->node == atoi(node + 1))))
-            snapshot[p] = sw_pod_json(p);
-    }
-    sw.depth++;
-    for (int p = 0; p < SW_PODS; p++) {
-        struct gs_pod pod = {0};
-        if (snapshot[p] && result == 0 &&
-            gs_codec_pod(&sw.names, gs_slice_of(snapshot[p]), &pod, err) == 0) {
-            if (sw_once_in(4))
-                sw_interlude();
-            result = each(each_ctx, &pod);
-        }
-        gs_pod_release(&pod);
-        free(snapshot[p]);
-    }
-    sw.depth--;
-    return result < 0 ? gs_fail(err, GS_ECANCELED, "ended") : 0;
-}
-
-/* A pod that is woken, or the replica's own. */
 static void patch_waiting(int p, const char *nominated)
 {
     struct sw_pod *pod = &sw.pods[p];
@@ -322,7 +292,6 @@ static int port_put_lease(void *ctx, struct gs_lease *lease, struct gs_error *er
 static const struct gs_kube_ops ops = {
     .bind = port_bind,
     .get_pod = port_get_pod,
-    .list_pods = port_list_pods,
     .patch_pod = port_patch_pod,
     .create_event = port_create_event,
     .wake = port_wake,

@@ -186,18 +186,6 @@ static void patch_under_way(struct rig *r, const struct gs_meta_patch *patch)
     scenario_now(running, "patch");
 }
 
-/* api lists denied, api lists NAME: what a list answers, as the pod is now. */
-static void api_lists(struct scenario *s)
-{
-    static char json[4096];
-    rig.list_code = scenario_has(s, "denied") ? GS_EDENIED : GS_OK;
-    rig.listed[0] = NULL;
-    if (!scenario_peek(s))
-        return;
-    snprintf(json, sizeof(json), "%s", pod_json(pod_named(s, scenario_word(s))));
-    rig.listed[0] = json;
-}
-
 /* api NAME …: the API has it so, of which the watch tells nothing yet; it is gone there, or no
  * answer comes (away). api takes 2s */
 static void verb_api(struct scenario *s)
@@ -213,10 +201,6 @@ static void verb_api(struct scenario *s)
     if (scenario_has(s, "patches")) {
         rig.patch_ns = scenario_has(s, "in") ? scenario_time(s) : 0;
         rig.patch_code = code_named(s);
-        return;
-    }
-    if (scenario_has(s, "lists")) {
-        api_lists(s);
         return;
     }
     struct pod *pod = pod_named(s, scenario_word(s));
@@ -613,7 +597,6 @@ static void verb_expect(struct scenario *s)
         long found;
     } numbers[] = {{"binds", rig.binds},
                    {"gets", rig.gets},
-                   {"lists", rig.lists},
                    {"patches", rig.patches},
                    {"events", rig.events},
                    {"list-wanted", atomic_load(gs_service_list_wanted(rig.service))},
