@@ -25,70 +25,48 @@ static unsigned status_of(enum gs_code code)
     }
 }
 
-typedef int verb_fn(struct gs_service *service, const char *body, size_t len, struct gs_buf *answer,
-                    struct gs_error *err);
-
-/* The next connection finds the leader. */
-static void close_if_standby(struct routes_ctx *app, struct gs_http_response *res)
-{
-    if (!gs_service_leads(app->service))
-        gs_http_add_header(res, "Connection", "close");
-}
-
 static void answer(struct gs_http_response *res, int result, const struct gs_error *err)
 {
     if (result < 0)
         gs_http_error(res, status_of(err->code), "%s", err->msg);
 }
 
-static void answer_verb(verb_fn *verb, void *ctx, const struct gs_http_request *req,
-                        struct gs_http_response *res)
+/* Where it would sleep it runs again on a thread for that, and a bind waits for such a thread
+ * before: the others read connections. */
+static void answer_verb(enum gs_verb verb, struct routes_ctx *app,
+                        const struct gs_http_request *req, struct gs_http_response *res)
 {
-    struct routes_ctx *app = ctx;
     struct gs_error err = {0};
-    close_if_standby(app, res);
-    answer(res, verb(app->service, req->body, req->body_len, &res->body, &err), &err);
+    struct gs_request request = {req->body, req->body_len, req->client_name, req->may_block, 0};
+    if (!gs_service_leads(app->service)) /* the next connection finds the leader */
+        gs_http_add_header(res, "Connection", "close");
+    const enum gs_answered result =
+        gs_service_answer(app->service, verb, &request, &res->body, &err);
+    res->wants_worker = result == GS_WOULD_SLEEP;
+    if (verb == GS_VERB_BIND)
+        res->worker_group = (uint16_t)(1 + request.ns % (GS_WORKER_GROUPS - 1));
+    answer(res, (int)result, &err);
 }
 
-/* Where it would sleep it runs again on a thread for that: the others read connections. */
 static void on_filter(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
 {
-    struct routes_ctx *app = ctx;
-    struct gs_error err = {0};
-    close_if_standby(app, res);
-    const enum gs_filtered result = gs_service_try_filter(app->service, req->may_block, req->body,
-                                                          req->body_len, &res->body, &err);
-    res->wants_worker = result == GS_FILTER_WOULD_SLEEP;
-    answer(res, (int)result, &err);
+    answer_verb(GS_VERB_FILTER, ctx, req, res);
 }
 
 static void on_prioritize(void *ctx, const struct gs_http_request *req,
                           struct gs_http_response *res)
 {
-    answer_verb(gs_service_prioritize, ctx, req, res);
+    answer_verb(GS_VERB_PRIORITIZE, ctx, req, res);
 }
 
-/* It waits for the API server, on a thread for that, and for such a thread before. */
 static void on_bind(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
 {
-    struct routes_ctx *app = ctx;
-    struct gs_error err = {0};
-    if (!req->may_block) {
-        const uint64_t ns = gs_service_queue_bind(app->service, req->body, req->body_len);
-        res->wants_worker = true;
-        res->worker_group = (uint16_t)(1 + ns % (GS_WORKER_GROUPS - 1));
-        return;
-    }
-    close_if_standby(app, res);
-    answer(
-        res,
-        gs_service_bind(app->service, req->client_name, req->body, req->body_len, &res->body, &err),
-        &err);
+    answer_verb(GS_VERB_BIND, ctx, req, res);
 }
 
 static void on_preempt(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
 {
-    answer_verb(gs_service_preempt, ctx, req, res);
+    answer_verb(GS_VERB_PREEMPT, ctx, req, res);
 }
 
 static void on_inspect(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)

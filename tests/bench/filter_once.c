@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "extender/service/service.h"
+#include "../support/service_calls.h"
 
 enum { NODES = 1000, GPUS = 8, CALLS = 10 };
 

@@ -372,19 +372,13 @@ static void queue_bind(struct gs_service *service, const struct gs_binding_args 
     gs_service_unlock(service);
 }
 
-uint64_t gs_service_queue_bind(struct gs_service *service, const char *body, size_t len)
+/* For its turn, which comes later. Never sleeps. */
+static void reserve_for_turn(struct gs_service *service, const struct gs_binding_args *args)
 {
-    uint64_t ns = 0;
-    struct gs_binding_args args = {0};
     struct gs_pod pod = {0};
-    if (gs_codec_binding_args((struct gs_slice){body, len}, &args, NULL) == 0) {
-        ns = gs_hash_text(args.ns);
-        if (!gs_service_refuses(service) && find_pod(service, &args, false, &pod, NULL) == 0)
-            queue_bind(service, &args, &pod);
-    }
+    if (!gs_service_refuses(service) && find_pod(service, args, false, &pod, NULL) == 0)
+        queue_bind(service, args, &pod);
     gs_pod_release(&pod);
-    gs_binding_args_release(&args);
-    return ns;
 }
 
 /* Whether what is reserved for the pod is what this bind reserved when it was queued. One whose
@@ -454,34 +448,42 @@ static void await_first(const struct gs_service *service)
         nanosleep(&span, NULL);
 }
 
-int gs_service_bind(struct gs_service *service, const char *client, const char *body, size_t len,
-                    struct gs_buf *answer, struct gs_error *err)
+static void bind_now(struct gs_service *service, const struct gs_binding_args *args,
+                     struct outcome *outcome)
 {
-    int64_t start_ns = gs_service_now(service);
-    struct gs_binding_args args = {0};
     struct gs_pod pod = {0};
     struct gs_bind_record record = {0};
-    struct outcome outcome = {.result = GS_BIND_DONE, .client = client};
     const char *refuses = gs_service_refuses(service);
-    int result = gs_codec_binding_args((struct gs_slice){body, len}, &args, err);
-    if (result == 0) {
-        if (refuses) {
-            outcome.queued = take_turn(service, &args);
-            say(&outcome, GS_BIND_REFUSED, "%s", refuses);
-        } else {
-            await_first(service);
-            bind_pod(service, &args, &pod, &record, &outcome);
-            log_bind(&args, &record, &outcome);
-        }
-        if (outcome.queued) /* for nothing */
-            gs_bind_undo(service, args.uid);
-        atomic_fetch_add_explicit(&service->binds[outcome.result], 1, memory_order_relaxed);
-        gs_codec_binding_result(answer, outcome.words);
-        result = gs_service_answered(answer, err);
+    if (refuses) {
+        outcome->queued = take_turn(service, args);
+        say(outcome, GS_BIND_REFUSED, "%s", refuses);
+    } else {
+        await_first(service);
+        bind_pod(service, args, &pod, &record, outcome);
+        log_bind(args, &record, outcome);
     }
+    if (outcome->queued) /* for nothing */
+        gs_bind_undo(service, args->uid);
+    atomic_fetch_add_explicit(&service->binds[outcome->result], 1, memory_order_relaxed);
     gs_pod_release(&pod);
-    gs_binding_args_release(&args);
-    gs_meter_add(&service->meters[GS_VERB_BIND], gs_service_now(service) - start_ns,
-                 result < 0 || outcome.words[0]);
-    return result;
+}
+
+enum gs_answered gs_verb_bind(struct gs_service *service, struct gs_request *request,
+                              struct gs_buf *answer, bool *ret_refused, struct gs_error *err)
+{
+    _cleanup_(gs_binding_args_release) struct gs_binding_args args = {0};
+    struct outcome outcome = {.result = GS_BIND_DONE, .client = request->client};
+    const bool known = gs_codec_binding_args(gs_request_body(request), &args, err) == 0;
+    if (!request->may_sleep) {
+        request->ns = known ? gs_hash_text(args.ns) : 0;
+        if (known)
+            reserve_for_turn(service, &args);
+        return GS_WOULD_SLEEP;
+    }
+    if (!known)
+        return GS_ANSWER_FAILED;
+    bind_now(service, &args, &outcome);
+    gs_codec_binding_result(answer, outcome.words);
+    *ret_refused = outcome.words[0];
+    return GS_ANSWERED;
 }

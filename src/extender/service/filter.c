@@ -131,7 +131,7 @@ static bool is_shown(struct gs_service *service, struct gs_pod *pod)
 
 /* kube-scheduler's watch may be ahead of ours. It stands still meanwhile: in vain for a namespace
  * only now and then, which may have more pods than are kept. */
-static enum gs_filtered await_shown(struct gs_service *service, struct gs_pod *pod, bool may_sleep,
+static enum gs_answered await_shown(struct gs_service *service, struct gs_pod *pod, bool may_sleep,
                                     bool *ret_shown)
 {
     atomic_llong *rest_until_ns = &service->unshown[gs_hash_text(pod->ns) % GS_UNSHOWN];
@@ -140,10 +140,10 @@ static enum gs_filtered await_shown(struct gs_service *service, struct gs_pod *p
     while (!(*ret_shown = is_shown(service, pod)) && tries--)
         nanosleep(&(const struct timespec){.tv_nsec = SHOWN_PAUSE_NS}, NULL);
     if (!*ret_shown && !rests && !may_sleep)
-        return GS_FILTER_WOULD_SLEEP;
+        return GS_WOULD_SLEEP;
     if (!*ret_shown && may_sleep)
         atomic_store(rest_until_ns, gs_service_now(service) + SHOWN_REST_NS);
-    return GS_FILTERED;
+    return GS_ANSWERED;
 }
 
 /* The best of the candidates that fit; GS_INDEX_NONE: it is reserved none. */
@@ -198,7 +198,7 @@ static void name_reserved(struct gs_scratch *scratch)
 
 /* Judges again, as often as memory comes free meanwhile, when others were evicted for this pod on
  * one of the nodes and kube-scheduler may have seen them go before we did. */
-static enum gs_filtered judge_after_eviction(struct gs_service *service, struct gs_ask *ask,
+static enum gs_answered judge_after_eviction(struct gs_service *service, struct gs_ask *ask,
                                              struct gs_scratch *scratch, bool may_sleep)
 {
     const struct gs_filter_args *args = &scratch->args;
@@ -208,28 +208,28 @@ static enum gs_filtered judge_after_eviction(struct gs_service *service, struct 
     struct gs_error err = {0};
     while (args->has_names && !memchr(scratch->verdicts, GS_FITS, count)) {
         if (!may_sleep && gs_eviction_waits_left_ns(service, uid, args->names, count))
-            return GS_FILTER_WOULD_SLEEP;
+            return GS_WOULD_SLEEP;
         if (!may_sleep ||
             !gs_eviction_waits_wait(service, uid, args->names, count, scratch->epoch, &left_ns))
             break;
         judge_locked(service, ask, scratch, &err); /* names cannot fail */
     }
-    return GS_FILTERED;
+    return GS_ANSWERED;
 }
 
-static enum gs_filtered filter_gpu_pod(struct gs_service *service, struct gs_ask *ask,
+static enum gs_answered filter_gpu_pod(struct gs_service *service, struct gs_ask *ask,
                                        struct gs_scratch *scratch, bool may_sleep,
                                        struct gs_error *err)
 {
     const struct gs_pod *pod = &scratch->args.pod;
     const uint32_t count = gs_filter_args_count(&scratch->args);
     if (judge_locked(service, ask, scratch, err) < 0)
-        return GS_FILTER_FAILED;
+        return GS_ANSWER_FAILED;
     const bool real = !scratch->hypothetical; /* else it is a simulation, and leaves nothing */
     if (real)
         gs_scheduler_activity_note(service->schedulers.asked, pod->scheduler_name);
-    if (judge_after_eviction(service, ask, scratch, may_sleep) == GS_FILTER_WOULD_SLEEP)
-        return GS_FILTER_WOULD_SLEEP;
+    if (judge_after_eviction(service, ask, scratch, may_sleep) == GS_WOULD_SLEEP)
+        return GS_WOULD_SLEEP;
     enum gs_reason why;
     const uint32_t fitting = count_verdicts(service, scratch, count, &why);
     if (fitting == 0 && real && count > 0) {
@@ -240,7 +240,7 @@ static enum gs_filtered filter_gpu_pod(struct gs_service *service, struct gs_ask
         gs_log(news ? GS_LOG_INFO : GS_LOG_DEBUG, "no node fits", GS_POD_FIELDS(pod),
                GS_INT("units", ask->units), GS_INT("gpus", ask->gpu_count), GS_INT("nodes", count),
                GS_STR("reason", gs_reason_text(why)));
-        return GS_FILTERED;
+        return GS_ANSWERED;
     }
     if (scratch->reserved != GS_INDEX_NONE)
         name_reserved(scratch);
@@ -252,13 +252,13 @@ static enum gs_filtered filter_gpu_pod(struct gs_service *service, struct gs_ask
     }
     gs_log(GS_LOG_DEBUG, "pod filtered", GS_POD_FIELDS(pod), GS_INT("nodes", count),
            GS_INT("fit", fitting));
-    return GS_FILTERED;
+    return GS_ANSWERED;
 }
 
-static enum gs_filtered filter(struct gs_service *service, struct gs_scratch *scratch,
+static enum gs_answered filter(struct gs_service *service, struct gs_scratch *scratch,
                                bool may_sleep, struct gs_buf *answer, struct gs_error *err)
 {
-    enum gs_filtered result = GS_FILTERED;
+    enum gs_answered result = GS_ANSWERED;
     bool shown = true;
     struct gs_pod *pod = &scratch->args.pod;
     struct gs_ask ask;
@@ -270,37 +270,28 @@ static enum gs_filtered filter(struct gs_service *service, struct gs_scratch *sc
         memset(scratch->verdicts, (int)ask.broken, gs_filter_args_count(&scratch->args));
     else if (shown)
         result = filter_gpu_pod(service, &ask, scratch, may_sleep, err);
-    if (result != GS_FILTERED)
+    if (result != GS_ANSWERED)
         return result;
     if (shown) /* who nominates answers 1.22 or newer */
         gs_codec_filter_result(answer, &scratch->args, scratch->verdicts,
                                atomic_load(&service->nominates));
     else
         gs_codec_filter_error(answer, "the watch has not shown this pod group member yet");
-    return gs_service_answered(answer, err);
+    return GS_ANSWERED;
 }
 
-enum gs_filtered gs_service_try_filter(struct gs_service *service, bool may_sleep, const char *body,
-                                       size_t len, struct gs_buf *answer, struct gs_error *err)
+enum gs_answered gs_verb_filter(struct gs_service *service, struct gs_request *request,
+                                struct gs_buf *answer, bool *ret_refused, struct gs_error *err)
 {
-    const int64_t start_ns = gs_service_now(service);
     const char *refuses = gs_service_refuses(service);
-    enum gs_filtered result = GS_FILTERED;
+    *ret_refused = refuses != NULL;
     if (refuses) {
         gs_codec_filter_error(answer, refuses);
-    } else {
-        struct gs_scratch *scratch = gs_scratch_take(service, (struct gs_slice){body, len}, err);
-        result = scratch ? filter(service, scratch, may_sleep, answer, err) : GS_FILTER_FAILED;
-        gs_scratch_give(service, scratch);
+        return GS_ANSWERED;
     }
-    if (result != GS_FILTER_WOULD_SLEEP)
-        gs_meter_add(&service->meters[GS_VERB_FILTER], gs_service_now(service) - start_ns,
-                     refuses || result == GS_FILTER_FAILED);
+    struct gs_scratch *scratch = gs_scratch_take(service, request, err);
+    const enum gs_answered result =
+        scratch ? filter(service, scratch, request->may_sleep, answer, err) : GS_ANSWER_FAILED;
+    gs_scratch_give(service, scratch);
     return result;
-}
-
-int gs_service_filter(struct gs_service *service, const char *body, size_t len,
-                      struct gs_buf *answer, struct gs_error *err)
-{
-    return gs_service_try_filter(service, true, body, len, answer, err);
 }

@@ -135,19 +135,17 @@ static int preempt(struct gs_service *service, struct gs_preemption_args *args,
     gs_log(kept ? GS_LOG_INFO : GS_LOG_DEBUG, "preemption", GS_POD_FIELDS(&args->pod),
            GS_INT("nodes", args->node_count), GS_INT("candidates", kept));
     gs_codec_preemption_result(answer, args->nodes, (uint32_t)kept);
-    return gs_service_answered(answer, err);
+    return 0;
 }
 
-int gs_service_preempt(struct gs_service *service, const char *body, size_t len,
-                       struct gs_buf *answer, struct gs_error *err)
+enum gs_answered gs_verb_preempt(struct gs_service *service, struct gs_request *request,
+                                 struct gs_buf *answer, bool *ret_refused, struct gs_error *err)
 {
-    int64_t start_ns = gs_service_now(service);
     struct gs_preemption_args args = {0};
     int result =
-        gs_codec_preemption_args(service->config.names, (struct gs_slice){body, len}, &args, err);
+        gs_codec_preemption_args(service->config.names, gs_request_body(request), &args, err);
     if (result == 0)
         result = preempt(service, &args, answer, err);
     gs_preemption_args_release(&args);
-    gs_meter_add(&service->meters[GS_VERB_PREEMPT], gs_service_now(service) - start_ns, result < 0);
-    return result;
+    return result < 0 ? GS_ANSWER_FAILED : GS_ANSWERED;
 }

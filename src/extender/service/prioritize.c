@@ -13,8 +13,7 @@ static void leave_out_least(uint8_t *scores, uint32_t count)
         scores[i] = scores[i] == least ? GS_SCORE_UNTOLD : (uint8_t)(scores[i] - least);
 }
 
-static int prioritize(struct gs_service *service, struct gs_scratch *scratch, struct gs_buf *answer,
-                      struct gs_error *err)
+static void prioritize(struct gs_service *service, struct gs_scratch *scratch)
 {
     const uint32_t count = gs_filter_args_count(&scratch->args);
     struct gs_ask ask;
@@ -30,18 +29,16 @@ static int prioritize(struct gs_service *service, struct gs_scratch *scratch, st
         gs_service_unlock(service);
     }
     leave_out_least(scratch->verdicts, count);
-    gs_codec_host_priorities(answer, &scratch->args, scratch->verdicts);
-    return gs_service_answered(answer, err);
 }
 
-int gs_service_prioritize(struct gs_service *service, const char *body, size_t len,
-                          struct gs_buf *answer, struct gs_error *err)
+enum gs_answered gs_verb_prioritize(struct gs_service *service, struct gs_request *request,
+                                    struct gs_buf *answer, bool *ret_refused, struct gs_error *err)
 {
-    const int64_t start_ns = gs_service_now(service);
-    struct gs_scratch *scratch = gs_scratch_take(service, (struct gs_slice){body, len}, err);
-    const int result = scratch ? prioritize(service, scratch, answer, err) : -1;
+    struct gs_scratch *scratch = gs_scratch_take(service, request, err);
+    if (!scratch)
+        return GS_ANSWER_FAILED;
+    prioritize(service, scratch);
+    gs_codec_host_priorities(answer, &scratch->args, scratch->verdicts);
     gs_scratch_give(service, scratch);
-    gs_meter_add(&service->meters[GS_VERB_PRIORITIZE], gs_service_now(service) - start_ns,
-                 result < 0);
-    return result;
+    return GS_ANSWERED;
 }

@@ -86,7 +86,7 @@ static bool make_room(struct gs_scratch *scratch, uint32_t count)
     return true;
 }
 
-struct gs_scratch *gs_scratch_take(struct gs_service *service, struct gs_slice body,
+struct gs_scratch *gs_scratch_take(struct gs_service *service, const struct gs_request *request,
                                    struct gs_error *err)
 {
     pthread_mutex_lock(&service->scratch_lock);
@@ -98,7 +98,8 @@ struct gs_scratch *gs_scratch_take(struct gs_service *service, struct gs_slice b
         gs_fail_nomem(err);
         return NULL;
     }
-    int result = gs_codec_filter_args(service->config.names, body, &scratch->args, err);
+    int result =
+        gs_codec_filter_args(service->config.names, gs_request_body(request), &scratch->args, err);
     if (result == 0 && !make_room(scratch, gs_filter_args_count(&scratch->args)))
         result = gs_fail_nomem(err);
     if (result == 0)
@@ -196,6 +197,23 @@ const char *gs_service_refuses(const struct gs_service *service)
     if (!gs_term_caught_up(service))
         return "gpushare-extender is on standby until it has loaded the previous leader's binds";
     return NULL;
+}
+
+enum gs_answered gs_service_answer(struct gs_service *service, enum gs_verb verb,
+                                   struct gs_request *request, struct gs_buf *answer,
+                                   struct gs_error *err)
+{
+    static gs_verb_fn *const verbs[GS_VERBS] = {gs_verb_filter, gs_verb_prioritize, gs_verb_bind,
+                                                gs_verb_preempt};
+    const int64_t start_ns = gs_service_now(service);
+    bool refused = false;
+    enum gs_answered result = verbs[verb](service, request, answer, &refused, err);
+    if (result == GS_ANSWERED && gs_service_answered(answer, err) < 0)
+        result = GS_ANSWER_FAILED;
+    if (result != GS_WOULD_SLEEP)
+        gs_meter_add(&service->meters[verb], gs_service_now(service) - start_ns,
+                     result < 0 || refused);
+    return result;
 }
 
 struct gs_place gs_service_place(const struct gs_service *service)

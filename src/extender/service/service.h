@@ -19,7 +19,7 @@
  *
  *   struct gs_service *service = gs_service_new(&config, err);
  *   struct gs_watch_sink sink = gs_service_sink(service);      hand it to kube.ops->watch
- *   gs_service_filter(service, body, len, &answer, err);       per request
+ *   gs_service_answer(service, verb, &request, &answer, err);  per request
  *   gs_service_tick_part(service, part);                       each about ten times a second
  *   gs_service_free(service);                                  after all of these have ended
  *
@@ -91,27 +91,24 @@ bool gs_service_leads(const struct gs_service *service);
 
 /*
  * The verbs: an extender/v1 request body in, the answer's body out (k8s.io/kube-scheduler
- * extender/v1). 0 with an answer also when the request fails: the reason is in its Error. -1 when
- * there is no answer to give: GS_EPROTO or GS_EINVAL (malformed: HTTP 400), GS_ETOOBIG (413),
- * GS_ENOMEM (500); *answer is then undefined.
+ * extender/v1). GS_ANSWERED also when the request fails: the reason is in the answer's Error. -1
+ * when there is no answer to give: GS_EPROTO or GS_EINVAL (malformed: HTTP 400), GS_ETOOBIG (413),
+ * GS_ENOMEM (500); *answer is then undefined, as where it would sleep and may not: filter for up to
+ * a quarter of a second (service/reservations.h), bind always. Such a bind has its GPUs reserved,
+ * if there are any, until the same request may sleep.
  */
-int gs_service_filter(struct gs_service *service, const char *body, size_t len,
-                      struct gs_buf *answer, struct gs_error *err);
-/* The same; where it may not sleep (for up to a quarter of a second, service/reservations.h) and
- * would, there is no answer. */
-enum gs_filtered { GS_FILTER_FAILED = -1, GS_FILTERED, GS_FILTER_WOULD_SLEEP };
-enum gs_filtered gs_service_try_filter(struct gs_service *service, bool may_sleep, const char *body,
-                                       size_t len, struct gs_buf *answer, struct gs_error *err);
-int gs_service_prioritize(struct gs_service *service, const char *body, size_t len,
-                          struct gs_buf *answer, struct gs_error *err);
-/* A bind was read, and its turn comes later: the following with the same body. Its GPUs are
- * reserved at once, if there are any. Never sleeps. Returns a hash of the pod's namespace. */
-uint64_t gs_service_queue_bind(struct gs_service *service, const char *body, size_t len);
-/* client: who asks, for the log; NULL: it did not show. */
-int gs_service_bind(struct gs_service *service, const char *client, const char *body, size_t len,
-                    struct gs_buf *answer, struct gs_error *err);
-int gs_service_preempt(struct gs_service *service, const char *body, size_t len,
-                       struct gs_buf *answer, struct gs_error *err);
+enum gs_verb { GS_VERB_FILTER, GS_VERB_PRIORITIZE, GS_VERB_BIND, GS_VERB_PREEMPT, GS_VERBS };
+enum gs_answered { GS_ANSWER_FAILED = -1, GS_ANSWERED, GS_WOULD_SLEEP };
+struct gs_request {
+    const char *body;
+    size_t len;
+    const char *client; /* for the log; NULL: it did not show */
+    bool may_sleep;
+    uint64_t ns; /* out: of a bind that would sleep, the hash of its pod's namespace */
+};
+enum gs_answered gs_service_answer(struct gs_service *service, enum gs_verb verb,
+                                   struct gs_request *request, struct gs_buf *answer,
+                                   struct gs_error *err);
 
 /* The original's inspect JSON of all nodes with GPUs, or of one (node not NULL); GS_ENOENT for an
  * unknown one, GS_ENOTREADY before the lists are loaded. */

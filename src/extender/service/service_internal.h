@@ -17,8 +17,6 @@
 
 /* What the verbs, the sync and the tick share. */
 
-enum gs_verb { GS_VERB_FILTER, GS_VERB_PRIORITIZE, GS_VERB_BIND, GS_VERB_PREEMPT, GS_VERBS };
-
 /* What became of an attempt to bind. */
 enum gs_bind_result {
     GS_BIND_DONE,
@@ -58,6 +56,11 @@ struct gs_meter {
 };
 
 void gs_meter_add(struct gs_meter *meter, int64_t took_ns, bool error);
+
+/* A verb, for gs_service_answer(). *ret_refused becomes true for an answer that is an error. */
+typedef enum gs_answered gs_verb_fn(struct gs_service *service, struct gs_request *request,
+                                    struct gs_buf *answer, bool *ret_refused, struct gs_error *err);
+gs_verb_fn gs_verb_filter, gs_verb_prioritize, gs_verb_bind, gs_verb_preempt;
 
 /*
  * Which schedulers (spec.schedulerName) work with this service: those of --scheduler-name, or else
@@ -275,9 +278,9 @@ struct gs_service {
     int64_t next_audit_ns;
     uint64_t dropped; /* pending pods, until the last audit */
     int64_t next_refresh_ns;
-    int64_t next_compare_ns;       /* 0: not started */
-    atomic_bool compares;          /* the next list of pods is compared with the ledger */
-    atomic_llong new_gpus_ns;      /* a node gained GPUs since pods were listed; 0: none did */
+    int64_t next_compare_ns;  /* 0: not started */
+    atomic_bool compares;     /* the next list of pods is compared with the ledger */
+    atomic_llong new_gpus_ns; /* a node gained GPUs since pods were listed; 0: none did */
     struct gs_warnings warnings;
 
     atomic_llong unshown[GS_UNSHOWN]; /* by namespace's hash: filter awaits no pod before */
@@ -327,6 +330,11 @@ typedef void gs_service_node_fn(void *ctx, const struct gs_service *service,
 void gs_service_each_node(const struct gs_service *service, gs_service_node_fn *fn, void *ctx);
 
 /* The end of an answer: GS_ENOMEM where it did not fit. */
+static inline struct gs_slice gs_request_body(const struct gs_request *request)
+{
+    return (struct gs_slice){request->body, request->len};
+}
+
 static inline int gs_service_answered(const struct gs_buf *answer, struct gs_error *err)
 {
     return gs_buf_failed(answer) ? gs_fail(err, GS_ENOMEM, "the response is too large") : 0;
@@ -352,7 +360,7 @@ const char *gs_service_refuses(const struct gs_service *service);
 
 /* A scratch with the request's arguments and room for its candidates; give it back. NULL:
  * GS_ENOMEM, or what gs_codec_filter_args() says. */
-struct gs_scratch *gs_scratch_take(struct gs_service *service, struct gs_slice body,
+struct gs_scratch *gs_scratch_take(struct gs_service *service, const struct gs_request *request,
                                    struct gs_error *err);
 /* Has slots[] name the candidates' nodes; what the last request found is found again when the names
  * and the cluster's are the same. Locked for reading. */

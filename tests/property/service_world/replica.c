@@ -379,8 +379,8 @@ unsigned sw_promises(const struct sw_replica *replica)
 static void ask_where(struct sw_replica *replica, int p, const struct gs_buf *body,
                       struct gs_buf *answer)
 {
-    if (gs_service_try_filter(replica->service, false, body->data, body->len, answer, NULL) ==
-        GS_FILTER_FAILED)
+    if (service_try(replica->service, GS_VERB_FILTER, body->data, body->len, answer) ==
+        GS_ANSWER_FAILED)
         return;
     gs_buf_putc(answer, '\0');
     const char *named = answer->len > 1 ? strstr(answer->data, "\"NodeNames\":[\"n") : NULL;
@@ -428,7 +428,7 @@ static bool fits(struct sw_replica *replica, int p, int n)
     char *json = sw_pod_json(p);
     gs_buf_printf(&body, "{\"Pod\":%s,\"NodeNames\":[\"n%d\"]}", json, n);
     free(json);
-    gs_service_try_filter(replica->service, false, body.data, body.len, &answer, NULL);
+    service_try(replica->service, GS_VERB_FILTER, body.data, body.len, &answer);
     gs_buf_putc(&answer, '\0');
     const bool named = answer.len > 1 && strstr(answer.data, "\"NodeNames\":[\"n");
     gs_buf_release(&body);

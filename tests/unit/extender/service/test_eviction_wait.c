@@ -148,21 +148,20 @@ static void where_it_fits_nobody_waits(void **state)
 static void it_may_be_asked_whether_it_would_wait(void **state)
 {
     struct gs_buf answer = GS_BUF(1 << 16);
-    struct gs_error err = {0};
     char json[2048], body[4096];
     rig_pod_json(&rig, json, sizeof(json), "p", "up", 8, NULL, NULL, "Pending");
     int len = snprintf(body, sizeof(body), "{\"Pod\":%s,\"NodeNames\":[\"n1\"]}", json);
-    assert_int_equal(gs_service_try_filter(rig.service, false, body, (size_t)len, &answer, &err),
-                     GS_FILTERED); /* nobody went for it */
+    assert_int_equal(service_try(rig.service, GS_VERB_FILTER, body, (size_t)len, &answer),
+                     GS_ANSWERED); /* nobody went for it */
     assert_non_null(strstr(answer.data, "FailedNodes"));
     gs_buf_reset(&answer);
     approve();
-    assert_int_equal(gs_service_try_filter(rig.service, false, body, (size_t)len, &answer, &err),
-                     GS_FILTER_WOULD_SLEEP);
+    assert_int_equal(service_try(rig.service, GS_VERB_FILTER, body, (size_t)len, &answer),
+                     GS_WOULD_SLEEP);
     assert_int_equal(answer.len, 0);
     rig_pod_gone(&rig, "a", "ua");
-    assert_int_equal(gs_service_try_filter(rig.service, false, body, (size_t)len, &answer, &err),
-                     GS_FILTERED);
+    assert_int_equal(service_try(rig.service, GS_VERB_FILTER, body, (size_t)len, &answer),
+                     GS_ANSWERED);
     assert_non_null(strstr(answer.data, "\"n1\""));
     assert_int_equal(waits_begun(), 0);
     gs_buf_release(&answer);

@@ -176,8 +176,7 @@ static void nothing_is_left_of_a_simulation(void **state)
                  "'status':{'phase':'Pending'%s}},'Nodes':{'items':[%s]},'NodeNames':null}",
                  r->metadata, r->spec, r->status, r->nodes);
         rig_quote(body);
-        if (gs_service_try_filter(rig.service, false, body, strlen(body), &answer, &err) !=
-            GS_FILTERED)
+        if (service_try(rig.service, GS_VERB_FILTER, body, strlen(body), &answer) != GS_ANSWERED)
             fail_msg("%s: %s", r->row, err.msg);
         if (!strstr(answer.data, "\"items\":[]") != r->fits)
             fail_msg("%s: %s", r->row, answer.data);

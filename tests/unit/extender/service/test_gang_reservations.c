@@ -97,10 +97,10 @@ static bool would_wait(const char *name)
     char body[4096];
     struct gs_buf answer = GS_BUF(1 << 16);
     snprintf(body, sizeof(body), "{\"Pod\":%s,\"NodeNames\":[\"n1\"]}", member(name, 1));
-    const enum gs_filtered result =
-        gs_service_try_filter(rig.service, false, body, strlen(body), &answer, NULL);
+    const enum gs_answered result =
+        service_try(rig.service, GS_VERB_FILTER, body, strlen(body), &answer);
     gs_buf_release(&answer);
-    return result == GS_FILTER_WOULD_SLEEP;
+    return result == GS_WOULD_SLEEP;
 }
 
 /* Its namespace may have more pods than are kept. */

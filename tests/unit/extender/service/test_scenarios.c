@@ -491,7 +491,7 @@ static void verb_arrives(struct scenario *s)
     const char *name = scenario_has(s, "named") ? scenario_word(s) : pod->name;
     const char *ns = scenario_has(s, "in") ? scenario_word(s) : "default";
     const char *body = binding_of(ns, name, uid, node);
-    gs_service_queue_bind(rig.service, body, strlen(body));
+    service_try(rig.service, GS_VERB_BIND, body, strlen(body), NULL);
 }
 
 static struct pod *binding;
