@@ -35,43 +35,31 @@ bool gs_nominations_wait(const struct gs_waiter *waiter)
 static uint64_t print_of(const struct gs_service *service, uint32_t slot)
 {
     const struct gs_node_view *view = gs_ledger_view_at(service->ledger, slot);
-    uint64_t print = gs_node_facts_hash(&service->cluster.facts, slot);
+    uint64_t print = gs_node_facts_hash(&service->cluster.facts, slot) * 31 + slot;
     for (uint32_t i = 0; i < view->gpu_count; i++)
         print = print * 31 + view->gpus[i].free_units;
     return print;
 }
 
-static bool was_tried(const struct gs_waiter *waiter, uint32_t slot, uint64_t print)
+static bool was_tried(const struct gs_waiter *waiter, uint64_t print)
 {
     for (uint32_t i = 0; i < waiter->tried_count; i++) {
-        if (waiter->tried[i].slot == slot && waiter->tried[i].print == print)
+        if (waiter->tried[i] == print)
             return true;
     }
     return false;
 }
 
-static void forget_try(struct gs_waiter *waiter, uint32_t slot)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < waiter->tried_count; i++) {
-        if (waiter->tried[i].slot != slot)
-            waiter->tried[kept++] = waiter->tried[i];
-    }
-    waiter->tried_count = kept;
-}
-
 /* The oldest makes room. */
-static bool note_try(struct gs_waiter *waiter, uint32_t slot, uint64_t print)
+static bool note_try(struct gs_waiter *waiter, uint64_t print)
 {
-    forget_try(waiter, slot);
-    if (waiter->tried_count == GS_NOMINATIONS_TRIED_MAX)
-        forget_try(waiter, waiter->tried[0].slot);
-    struct gs_tried *wider =
-        reallocarray(waiter->tried, waiter->tried_count + 1, sizeof(*waiter->tried));
-    if (!wider)
+    const bool full = waiter->tried_count == GS_NOMINATIONS_TRIED_MAX;
+    waiter->tried_count -= full;
+    if (full)
+        memmove(waiter->tried, waiter->tried + 1, waiter->tried_count * sizeof(print));
+    if (!gs_array_reach(&waiter->tried, &waiter->tried_cap, waiter->tried_count, sizeof(print)))
         return false;
-    waiter->tried = wider;
-    wider[waiter->tried_count++] = (struct gs_tried){slot, print};
+    waiter->tried[waiter->tried_count++] = print;
     return true;
 }
 
@@ -143,7 +131,7 @@ bool gs_nominations_take(const struct gs_service *service, const struct gs_waite
     const struct gs_node_facts *facts = &service->cluster.facts;
     return !is_paused(service, slot, gs_service_now(service)) &&
            gs_node_facts_eligible(facts, slot, &waiter->pod) == GS_ELIGIBLE &&
-           !was_tried(waiter, slot, print_of(service, slot));
+           !was_tried(waiter, print_of(service, slot));
 }
 
 int64_t gs_nominations_rules_work(const struct gs_pod *pod)
@@ -244,7 +232,7 @@ bool gs_nominations_decide(struct gs_service *service, struct gs_waiter *waiter,
         return false;
     const uint64_t print = print_of(service, slot);
     waiter->node = strdup(gs_ledger_node_name(service->ledger, slot));
-    if (waiter->node && note_try(waiter, slot, print) &&
+    if (waiter->node && note_try(waiter, print) &&
         gs_reservations_set(service, &waiter->pod, waiter->node, 0, NULL) == 0 &&
         GS_INVARIANT(has_reservation(service, waiter),
                      "the ledger has the reservation of a new nomination")) {
@@ -277,8 +265,7 @@ bool gs_nominations_send(struct gs_service *service, const struct gs_pod *pod, c
         waiter->awaited = stands;
     }
     if (waiter && !stands && waiter->node) {
-        if (stale)
-            forget_try(waiter, gs_ledger_hold_slot(service->ledger, waiter->uid));
+        waiter->tried_count -= stale; /* its last one: it was not tried */
         gs_reservations_end_nomination(service, waiter);
     }
     gs_pending_unlock(service->pending, waiter);

@@ -158,11 +158,8 @@ struct gs_waiter {
     int64_t question_ns;  /* … the first of them */
     uint64_t stale;       /* the revision on which a patch was decided in vain; 0: none */
     int64_t retry_ns;     /* no taking back before */
-    struct gs_tried {
-        uint32_t slot;
-        uint64_t print; /* of the node, as it was */
-    } * tried;          /* of the nodes that it was nominated to, the last ones */
-    uint32_t tried_count;
+    uint64_t *tried;      /* prints of nodes that it was nominated to, the last ones */
+    uint32_t tried_count, tried_cap;
 
     /* The table's own. */
     uint64_t seen; /* in this of the lists */
@@ -259,8 +256,8 @@ void gs_nominations_tick(struct gs_service *service, int64_t now_ns);
  *   ever for pods that are requeued in vain.
  * - A tick does the work of about GS_NODES_PER_TICK comparisons of pods and nodes, each of a pod's
  *   rules about nodes counted as one more, and a pod as 32, and goes on there in the next one. In a
- *   pass, the pods of a namespace are compared with half of so many, a quarter in searches of all
- *   nodes, a pod with GS_NOMINATIONS_WORK. The rest goes on in the next passes, before any pod has
+ *   pass, the pods of a namespace are compared with half of so many, a pod with
+ *   GS_NOMINATIONS_WORK. The rest goes on in the next passes, before any pod has
  *   another turn. A search that found none is not made again before the pod would be requeued
  *   again. When all were compared, GS_REQUEUES_PER_TICK are requeued for each tick that it took.
  */
@@ -276,15 +273,16 @@ struct gs_requeue {
     bool under_way;
     uint32_t ticks;
     struct gs_turn {
-        int64_t left, searches; /* what its pods may be compared with still */
-        uint32_t turn;          /* over when all of its pods had it */
-        bool more;              /* some had not, in this pass */
-    } turns[GS_SHARES];         /* of namespaces, by hash */
+        int64_t left;      /* what its pods may be compared with still */
+        uint32_t turn;     /* over when all of its pods had it */
+        bool more;         /* some had not, in this pass */
+        uint64_t requeued; /* the number of its last */
+    } turns[GS_SHARES];    /* of namespaces, by hash */
     struct gs_due *due;
     uint32_t due_count, due_cap;
 
     atomic_bool said_unevaluated; /* of pods that no scheduler evaluates one line is enough */
-    uint64_t last_ns;             /* hash of the namespace whose turn it was last */
+    uint64_t requeues;            /* so far */
     struct gs_arena arena;        /* of one pass: UIDs */
 };
 

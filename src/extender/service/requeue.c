@@ -12,11 +12,10 @@ enum { DOUBLINGS_MAX = 6, DOUBLINGS_AFTER_GAIN = 2 };
 /* A pod that is due, of this pass's arena. */
 struct gs_due {
     const char *uid;
-    uint64_t ns; /* hash of its namespace */
+    uint32_t share; /* of its namespace */
     uint64_t gained;
     int32_t priority;
     uint32_t requeues;
-    uint32_t rank; /* in its namespace */
     bool owed;
 };
 
@@ -57,7 +56,7 @@ static bool gained(const struct gs_gains *gains, const struct gs_waiter *waiter,
 /* The first of all nodes: of one that was refused while kube-scheduler looks at samples the next to
  * be nominated; of one that may not be nominated, so that the sample goes on. In parts. */
 static void find_anywhere(struct round *round, struct gs_waiter *waiter, const struct gs_ask *ask,
-                          int64_t *left)
+                          int64_t left)
 {
     const struct gs_service *service = round->service;
     const bool nominates = waiter->epoch && gs_nominations_may(service, waiter);
@@ -66,14 +65,13 @@ static void find_anywhere(struct round *round, struct gs_waiter *waiter, const s
     if (waiter->epoch && !nominates && !(never_nominated && atomic_load(&service->nominates))) {
         waiter->search_from = 0;
     } else if (waiter->search_from || waiter->owed || round->now_ns >= waiter->search_ns) {
-        const int64_t most = *left < round->work ? *left : round->work;
+        const int64_t most = left < round->work ? left : round->work;
         int64_t work = most;
         if (most <= 0)
             return; /* not looked at */
         waiter->slot =
             gs_nominations_find(service, waiter, ask, nominates ? gs_nominations_take : fits_now,
                                 &waiter->search_from, &work);
-        *left -= most - work;
         round->work -= most - work;
         if (waiter->slot != GS_INDEX_NONE)
             waiter->searches = 0;
@@ -107,7 +105,7 @@ static uint32_t find_gained(struct round *round, struct gs_waiter *waiter, const
 
 /* Looks for a node: among those that gained memory, or among all for a pod that need not wait for
  * memory. */
-static void find_node(struct round *round, struct gs_waiter *waiter, int64_t *searches)
+static void find_node(struct round *round, struct gs_waiter *waiter, int64_t left)
 {
     const struct gs_service *service = round->service;
     const uint64_t frees = service->gains.frees;
@@ -130,7 +128,7 @@ static void find_node(struct round *round, struct gs_waiter *waiter, int64_t *se
     if (waiter->slot != GS_INDEX_NONE && waiter->requeues > DOUBLINGS_AFTER_GAIN)
         waiter->requeues = DOUBLINGS_AFTER_GAIN;
     if (waiter->slot == GS_INDEX_NONE && waiter->anywhere)
-        find_anywhere(round, waiter, &ask, searches);
+        find_anywhere(round, waiter, &ask, left);
 }
 
 /* Of the pods of a namespace none has another before all had one. */
@@ -143,7 +141,7 @@ static void take_turn(struct round *round, struct gs_waiter *waiter, struct gs_t
         turn->more = true;
         return;
     }
-    find_node(round, waiter, &turn->searches);
+    find_node(round, waiter, turn->left);
     turn->left -= before - round->work;
     waiter->turn = turn->turn;
 }
@@ -204,7 +202,7 @@ static bool consider(void *ctx, struct gs_waiter *waiter)
         return false;
     requeue->due[requeue->due_count++] = (struct gs_due){
         .uid = uid,
-        .ns = gs_hash_text(waiter->pod.ns) - requeue->last_ns - 1,
+        .share = share,
         .gained = waiter->epoch ? gs_gains_at(&round->service->gains, waiter->slot).at : 0,
         .priority = waiter->pod.priority,
         .requeues = waiter->requeues,
@@ -212,44 +210,20 @@ static bool consider(void *ctx, struct gs_waiter *waiter)
     return round->work > 0;
 }
 
-/* A chain of comparisons: the first that is not equal decides. */
-#define LESS_FIRST(a, b)                                                                           \
-    if ((a) != (b))                                                                                \
-    return (a) < (b) ? -1 : 1
-
-static int by_least_requeues(const void *a, const void *b)
+/* Namespaces are in turn by when one of theirs was requeued last. */
+static bool goes_first(const struct gs_due *a, const struct gs_due *b, const struct gs_turn *turns,
+                       bool in_turn)
 {
-    const struct gs_due *one = a, *other = b;
-    LESS_FIRST(one->requeues, other->requeues);
-    LESS_FIRST(other->gained, one->gained);
-    LESS_FIRST(other->priority, one->priority);
-    return 0;
-}
-
-/* Of a namespace in one order while no ranks are. */
-static int by_turn(const void *a, const void *b)
-{
-    const struct gs_due *one = a, *other = b;
-    LESS_FIRST(other->owed, one->owed);
-    LESS_FIRST(other->priority, one->priority);
-    LESS_FIRST(one->rank, other->rank);
-    LESS_FIRST(one->ns, other->ns);
-    return by_least_requeues(a, b);
-}
-
-/* The order in which they are requeued, so many at its head by turns. */
-static void sort(struct gs_due *all, uint32_t count, uint32_t head)
-{
-    qsort(all, count, sizeof(*all), by_turn);
-    for (uint32_t i = 1; i < count; i++) {
-        const struct gs_due *before = &all[i - 1];
-        bool same = all[i].owed == before->owed && all[i].priority == before->priority &&
-                    all[i].ns == before->ns;
-        all[i].rank = same ? before->rank + 1 : 0;
-    }
-    qsort(all, count, sizeof(*all), by_turn);
-    if (count > head + 1)
-        qsort(all + head, count - head, sizeof(*all), by_least_requeues);
+    const uint64_t last = turns[a->share].requeued, other_last = turns[b->share].requeued;
+    if (in_turn && a->owed != b->owed)
+        return a->owed;
+    if (in_turn && a->priority != b->priority)
+        return a->priority > b->priority;
+    if (in_turn && last != other_last)
+        return last < other_last;
+    if (a->requeues != b->requeues)
+        return a->requeues < b->requeues;
+    return a->gained != b->gained ? a->gained > b->gained : a->priority > b->priority;
 }
 
 static const char unevaluated[] =
@@ -328,15 +302,14 @@ static void queue_due(struct gs_service *service)
 {
     struct gs_requeue *requeue = &service->requeue;
     const uint32_t requeues = requeue->ticks * GS_REQUEUES_PER_TICK;
-    const uint32_t head = requeues - requeues / GS_REQUEUES_PER_TICK;
-    const uint64_t first_ns = requeue->last_ns + 1;
-    if (requeue->due_count)
-        sort(requeue->due, requeue->due_count, head);
-    for (uint32_t i = 0; i < requeue->due_count && i < requeues; i++) {
-        const uint64_t ns = first_ns + requeue->due[i].ns;
-        if (i < head)
-            requeue->last_ns = ns;
-        gs_patches_add(&service->patches, GS_PATCH_REQUEUE, ns, requeue->due[i].uid, requeue_pod);
+    for (uint32_t i = 0; i < requeues && requeue->due_count; i++) {
+        const bool in_turn = i < requeues - requeue->ticks;
+        struct gs_due *next = requeue->due;
+        GS_EACH_OF (due, requeue->due, requeue->due_count)
+            next = goes_first(due, next, requeue->turns, in_turn) ? due : next;
+        requeue->turns[next->share].requeued = ++requeue->requeues;
+        gs_patches_add(&service->patches, GS_PATCH_REQUEUE, next->share, next->uid, requeue_pod);
+        *next = requeue->due[--requeue->due_count];
     }
 }
 
@@ -349,11 +322,11 @@ void gs_requeue_tick(struct gs_service *service, int64_t now_ns)
         gs_pending_first_waiter(service->pending, now_ns);
         gs_arena_reset(&requeue->arena);
         requeue->due_count = requeue->ticks = 0;
-        for (uint32_t i = 0; i < GS_SHARES; i++)
-            requeue->turns[i] =
-                (struct gs_turn){.left = GS_NODES_PER_TICK / 2,
-                                 .searches = GS_NODES_PER_TICK / 4,
-                                 .turn = requeue->turns[i].turn + !requeue->turns[i].more};
+        GS_EACH_OF (turn, requeue->turns, GS_SHARES) {
+            turn->left = GS_NODES_PER_TICK / 2;
+            turn->turn += !turn->more;
+            turn->more = false;
+        }
     }
     requeue->under_way = true;
     requeue->ticks++;
