@@ -38,18 +38,20 @@ static int query_u64(struct gs_sim_call *call, const char *name, uint64_t *ret)
 
 /* ---- answers ---- */
 
-static void reply_object(struct gs_sim_call *call, int http, struct gs_sim_object *object)
+/* rc: of the call that made the object; that is returned. */
+static int reply_object(struct gs_sim_call *call, int rc, struct gs_sim_object *object)
 {
-    call->ret->status = http;
-    gs_sim_object_put(object, &call->ret->body);
-    gs_sim_object_unref(object);
+    if (rc == 0) {
+        gs_sim_object_put(object, &call->ret->body);
+        gs_sim_object_unref(object);
+    }
+    return rc;
 }
 
 static void reply_list(struct gs_sim_call *call, const struct gs_sim_list *list)
 {
     const struct gs_sim_resource *res = gs_sim_resource(call->kind);
     struct gs_buf *out = &call->ret->body;
-    call->ret->status = 200;
     gs_buf_printf(out, "{\"kind\":\"%sList\",\"apiVersion\":\"%s%s%s\",\"metadata\":{", res->kind,
                   res->group, res->group[0] ? "/" : "", res->version);
     gs_buf_printf(out, "\"resourceVersion\":\"%llu\"", (unsigned long long)list->version);
@@ -101,7 +103,6 @@ static int do_watch(struct gs_sim_call *call)
         return -1;
     spec.timeout_ns =
         seconds && seconds < 1000000 ? (int64_t)seconds * GS_NS_PER_S : WATCH_NS_DEFAULT;
-    call->ret->status = 200;
     return gs_sim_stream_open(call->api, &spec, &call->ret->stream, &call->err);
 }
 
@@ -131,10 +132,8 @@ int gs_sim_do_get(struct gs_sim_call *call)
         return do_watch(call);
     if (!call->name[0])
         return do_list(call);
-    if (gs_sim_get(call->api->cluster, call->kind, call->ns, call->name, &object, &call->err) < 0)
-        return -1;
-    reply_object(call, 200, object);
-    return 0;
+    int rc = gs_sim_get(call->api->cluster, call->kind, call->ns, call->name, &object, &call->err);
+    return reply_object(call, rc, object);
 }
 
 static int do_bind(struct gs_sim_call *call)
@@ -157,22 +156,19 @@ int gs_sim_do_post(struct gs_sim_call *call)
                                  "the server does not allow this method on the requested resource");
         return 0;
     }
-    if (gs_sim_create(call->api->cluster, call->kind, call->ns, call->req->body, &object,
-                      &call->err) < 0)
-        return -1;
-    reply_object(call, 201, object);
-    return 0;
+    call->ret->status = 201;
+    int rc = gs_sim_create(call->api->cluster, call->kind, call->ns, call->req->body, &object,
+                           &call->err);
+    return reply_object(call, rc, object);
 }
 
 int gs_sim_do_put(struct gs_sim_call *call)
 {
     struct gs_sim_object *object;
     enum gs_sim_part part = call->sub[0] ? GS_SIM_STATUS : GS_SIM_MAIN;
-    if (gs_sim_update(call->api->cluster, call->kind, part, call->ns, call->name, call->req->body,
-                      &object, &call->err) < 0)
-        return -1;
-    reply_object(call, 200, object);
-    return 0;
+    int rc = gs_sim_update(call->api->cluster, call->kind, part, call->ns, call->name,
+                           call->req->body, &object, &call->err);
+    return reply_object(call, rc, object);
 }
 
 int gs_sim_do_patch(struct gs_sim_call *call)
@@ -189,20 +185,17 @@ int gs_sim_do_patch(struct gs_sim_call *call)
             "application/strategic-merge-patch+json");
         return 0;
     }
-    if (gs_sim_patch(call->api->cluster, call->kind, call->sub[0] ? GS_SIM_STATUS : GS_SIM_MAIN,
+    int rc =
+        gs_sim_patch(call->api->cluster, call->kind, call->sub[0] ? GS_SIM_STATUS : GS_SIM_MAIN,
                      merge ? GS_SIM_PATCH_MERGE : GS_SIM_PATCH_STRATEGIC, call->ns, call->name,
-                     call->req->body, &object, &call->err) < 0)
-        return -1;
-    reply_object(call, 200, object);
-    return 0;
+                     call->req->body, &object, &call->err);
+    return reply_object(call, rc, object);
 }
 
 int gs_sim_do_delete(struct gs_sim_call *call)
 {
     struct gs_sim_object *object;
-    if (gs_sim_delete(call->api->cluster, call->kind, call->ns, call->name, call->req->body,
-                      &object, &call->err) < 0)
-        return -1;
-    reply_object(call, 200, object);
-    return 0;
+    int rc = gs_sim_delete(call->api->cluster, call->kind, call->ns, call->name, call->req->body,
+                           &object, &call->err);
+    return reply_object(call, rc, object);
 }

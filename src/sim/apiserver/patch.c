@@ -5,29 +5,6 @@
 
 #include "tree.h"
 
-int gs_sim_patch_merge(json_t *target, json_t *patch, struct gs_error *err)
-{
-    const char *key;
-    json_t *value;
-    json_object_foreach(patch, key, value)
-    {
-        int rc = 0;
-        if (json_is_null(value)) {
-            json_object_del(target, key);
-        } else if (!json_is_object(value)) {
-            rc = json_object_set(target, key, value);
-        } else {
-            if (!gs_sim_tree_object(target, key))
-                rc = json_object_set_new(target, key, json_object());
-            if (rc == 0 && gs_sim_patch_merge(json_object_get(target, key), value, err) < 0)
-                return -1;
-        }
-        if (rc < 0)
-            return gs_fail_nomem(err);
-    }
-    return 0;
-}
-
 /* patchMergeKey of the lists in k8s.io/api/core/v1/types.go that have patchStrategy merge; lists
  * that are not here are replaced. */
 static const char *merge_key(const char *list)
@@ -99,10 +76,6 @@ static int merge_member(json_t *target, const char *key, json_t *value, struct g
 {
     if (key[0] == '$') /* $setElementOrder/… and $patch */
         return 0;
-    if (json_is_null(value)) {
-        json_object_del(target, key);
-        return 0;
-    }
     const char *by = json_is_array(value) ? merge_key(key) : NULL;
     if (by)
         return merge_list(target, key, by, value, err);

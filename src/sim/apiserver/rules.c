@@ -192,5 +192,9 @@ int gs_sim_pod_assign(json_t *pod, const json_t *binding, int64_t now_ns, struct
         "{s:{s:O*},s:{s:O},s:{s:[{s:s,s:s,s:n,s:n,s:s}]}}", "metadata", "annotations", extra,
         "spec", "nodeName", node, "status", "conditions", "type", "PodScheduled", "status", "True",
         "reason", "message", "lastTransitionTime", gs_rfc3339_format(now_ns, 0, now));
-    return patch ? gs_sim_patch_strategic(pod, patch, err) : gs_fail_nomem(err);
+    if (!patch)
+        return gs_fail_nomem(err);
+    int rc = gs_sim_patch_strategic(pod, patch, err);
+    gs_sim_tree_strip_nulls(pod);
+    return rc;
 }

@@ -106,40 +106,29 @@ static void log_change(struct gs_sim_cluster *cluster, struct gs_sim_table *tabl
     pthread_cond_broadcast(&cluster->changed);
 }
 
-static int create_locked(struct gs_sim_cluster *cluster, struct gs_sim_table *table,
-                         const struct gs_sim_draft *draft, struct gs_sim_object **ret,
-                         struct gs_error *err)
+/* slot: the object's; GS_INDEX_NONE: it is new. */
+static int put_locked(struct gs_sim_cluster *cluster, struct gs_sim_table *table, uint32_t slot,
+                      const struct gs_sim_draft *draft, struct gs_sim_object **ret,
+                      struct gs_error *err)
 {
     if (gs_index_reserve(&table->index) < 0 ||
         gs_pool_reserve(&table->slots, &table->pool, sizeof(void *)) < 0 ||
         log_reserve(&table->log, cluster->log_max) < 0)
         return gs_fail_nomem(err);
-    struct gs_sim_object *now = gs_sim_object_of_draft(draft, cluster->version + 1);
+    struct gs_sim_object *now = gs_sim_object_of_draft(draft, cluster->version + 1), *before = NULL;
     if (!now)
         return gs_fail_nomem(err);
-    uint32_t slot = gs_pool_take(&table->pool);
-    table->slots[slot] = now;
-    gs_index_insert(&table->index, hash_key(now->ns, now->name), slot);
-    if (ret)
-        *ret = gs_sim_object_ref(now);
-    log_change(cluster, table, GS_SIM_ADDED, gs_sim_object_ref(now), NULL);
-    return 0;
-}
-
-static int replace_locked(struct gs_sim_cluster *cluster, struct gs_sim_table *table, uint32_t slot,
-                          const struct gs_sim_draft *draft, struct gs_sim_object **ret,
-                          struct gs_error *err)
-{
-    if (log_reserve(&table->log, cluster->log_max) < 0)
-        return gs_fail_nomem(err);
-    struct gs_sim_object *now = gs_sim_object_of_draft(draft, cluster->version + 1);
-    if (!now)
-        return gs_fail_nomem(err);
-    struct gs_sim_object *before = table->slots[slot];
+    if (slot != GS_INDEX_NONE) {
+        before = table->slots[slot];
+    } else {
+        slot = gs_pool_take(&table->pool);
+        gs_index_insert(&table->index, hash_key(now->ns, now->name), slot);
+    }
     table->slots[slot] = now;
     if (ret)
         *ret = gs_sim_object_ref(now);
-    log_change(cluster, table, GS_SIM_MODIFIED, gs_sim_object_ref(now), before);
+    log_change(cluster, table, before ? GS_SIM_MODIFIED : GS_SIM_ADDED, gs_sim_object_ref(now),
+               before);
     return 0;
 }
 
@@ -150,13 +139,8 @@ int gs_sim_store_put(struct gs_sim_cluster *cluster, const struct gs_sim_object 
     struct gs_sim_table *table = &cluster->tables[draft->kind];
     pthread_mutex_lock(&cluster->lock);
     uint32_t slot = find_slot(table, draft->ns, draft->name);
-    int rc;
-    if ((slot == GS_INDEX_NONE ? NULL : table->slots[slot]) != expected)
-        rc = 1;
-    else if (expected)
-        rc = replace_locked(cluster, table, slot, draft, ret, err);
-    else
-        rc = create_locked(cluster, table, draft, ret, err);
+    bool met = (slot == GS_INDEX_NONE ? NULL : table->slots[slot]) == expected;
+    int rc = met ? put_locked(cluster, table, slot, draft, ret, err) : 1;
     pthread_mutex_unlock(&cluster->lock);
     return rc;
 }

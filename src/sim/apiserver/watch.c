@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "selector.h"
 #include "store.h"
@@ -92,16 +91,6 @@ static bool next_initial(struct gs_sim_watch *watch, struct gs_sim_event *ret)
     return true;
 }
 
-static struct timespec deadline_after(int64_t wait_ns)
-{
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    int64_t nanos = at.tv_nsec + wait_ns % GS_NS_PER_S;
-    at.tv_sec += (time_t)(wait_ns / GS_NS_PER_S + nanos / GS_NS_PER_S);
-    at.tv_nsec = (long)(nanos % GS_NS_PER_S);
-    return at;
-}
-
 /* Lock held. 1: *ret is the next entry, referenced; 0: none came; -1: over. */
 static int next_entry(struct gs_sim_watch *watch, const struct timespec *until,
                       struct gs_sim_log_entry *ret, struct gs_error *err)
@@ -162,7 +151,7 @@ int gs_sim_watch_next(struct gs_sim_watch *watch, int64_t wait_ns, struct gs_sim
 {
     if (watch->initial && next_initial(watch, ret))
         return 1;
-    struct timespec until = deadline_after(wait_ns);
+    struct timespec until = gs_clock_wait_until(gs_clock_now_ns(gs_clock_system()) + wait_ns);
     for (;;) {
         struct gs_sim_log_entry entry = {0};
         pthread_mutex_lock(&watch->cluster->lock);

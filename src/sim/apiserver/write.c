@@ -45,6 +45,15 @@ static int check_type(enum gs_sim_kind kind, const json_t *root, struct gs_error
     return 0;
 }
 
+/* An object of a request's body. *ret: decref. */
+static int parse(enum gs_sim_kind kind, struct gs_slice body, json_t **ret, struct gs_error *err)
+{
+    if (gs_sim_tree_parse(body, ret, err) < 0)
+        return -1;
+    gs_sim_tree_strip_nulls(*ret);
+    return check_type(kind, *ret, err);
+}
+
 static int add(struct gs_sim_cluster *cluster, enum gs_sim_kind kind, const char *ns, json_t *root,
                bool trusted, struct gs_sim_object **ret_object, struct gs_error *err)
 {
@@ -80,9 +89,8 @@ int gs_sim_create(struct gs_sim_cluster *cluster, enum gs_sim_kind kind, const c
                   struct gs_slice body, struct gs_sim_object **ret_object, struct gs_error *err)
 {
     json_auto_t *root = NULL;
-    if (gs_sim_tree_parse(body, &root, err) < 0 || check_type(kind, root, err) < 0)
+    if (parse(kind, body, &root, err) < 0)
         return -1;
-    gs_sim_tree_strip_nulls(root);
     const json_t *meta = gs_sim_tree_object(root, "metadata");
     const char *given = gs_sim_tree_str(meta, "namespace");
     if (given[0] && gs_sim_resource(kind)->namespaced && strcmp(given, ns) != 0)
@@ -99,9 +107,8 @@ int gs_sim_load(struct gs_sim_cluster *cluster, enum gs_sim_kind kind, struct gs
                 struct gs_sim_object **ret_object, struct gs_error *err)
 {
     json_auto_t *root = NULL;
-    if (gs_sim_tree_parse(body, &root, err) < 0 || check_type(kind, root, err) < 0)
+    if (parse(kind, body, &root, err) < 0)
         return -1;
-    gs_sim_tree_strip_nulls(root);
     const char *ns = "";
     if (gs_sim_resource(kind)->namespaced) {
         ns = gs_sim_tree_str(gs_sim_tree_object(root, "metadata"), "namespace");
@@ -239,8 +246,7 @@ static int update_once(struct gs_sim_cluster *cluster, struct gs_sim_object *bef
     if (gs_sim_resource(kind)->needs_version && !gs_sim_tree_str(meta, "resourceVersion")[0])
         return gs_sim_fail_invalid(kind, before->name, "metadata.resourceVersion",
                                    "Invalid value: 0x0: must be specified for an update", err);
-    if (check_type(kind, root, err) < 0 || check_names(before, root, err) < 0 ||
-        check_preconditions(before, meta, err) < 0 ||
+    if (check_names(before, root, err) < 0 || check_preconditions(before, meta, err) < 0 ||
         keep_other_part(before, old, root, request->part, err) < 0)
         return -1;
     return commit(cluster, before, old, root, ret_object, err);
@@ -255,9 +261,8 @@ int gs_sim_update(struct gs_sim_cluster *cluster, enum gs_sim_kind kind, enum gs
     gs_sim_object_unref(there);
     if (!there && gs_sim_resource(kind)->create_on_update && part == GS_SIM_MAIN)
         return gs_sim_create(cluster, kind, ns, body, ret_object, err);
-    if (gs_sim_tree_parse(body, &root, err) < 0)
+    if (parse(kind, body, &root, err) < 0)
         return -1;
-    gs_sim_tree_strip_nulls(root);
     const struct request request = {.once = update_once, .part = part, .body = root};
     return change(cluster, kind, ns, name, &request, ret_object, err);
 }
@@ -273,11 +278,15 @@ static int patch_once(struct gs_sim_cluster *cluster, struct gs_sim_object *befo
     const json_t *meta = gs_sim_tree_object(patch, "metadata");
     if (check_preconditions(before, meta, err) < 0 || check_names(before, patch, err) < 0)
         return -1;
-    int rc = request->type == GS_SIM_PATCH_MERGE ? gs_sim_patch_merge(root, patch, err)
-                                                 : gs_sim_patch_strategic(root, patch, err);
-    if (rc < 0 || check_type((enum gs_sim_kind)before->kind, root, err) < 0)
+    if (request->type == GS_SIM_PATCH_STRATEGIC) {
+        if (gs_sim_patch_strategic(root, patch, err) < 0)
+            return -1;
+    } else if (json_object_update_recursive(root, patch) < 0) {
+        return gs_fail_nomem(err);
+    }
+    gs_sim_tree_strip_nulls(root); /* RFC 7386: a null removes the member */
+    if (check_type((enum gs_sim_kind)before->kind, root, err) < 0)
         return -1;
-    gs_sim_tree_strip_nulls(root);
     if (keep_other_part(before, old, root, request->part, err) < 0)
         return -1;
     return commit(cluster, before, old, root, ret_object, err);
