@@ -4,9 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device_plugin/answer.h"
 #include "device_plugin/device_nodes.h"
 
-enum { ENVS_MAX = 6, NAME_BYTES = GS_UUID_BYTES + 16 };
+enum { NAME_BYTES = GS_UUID_BYTES + 16 };
 
 /* As NVIDIA's device plugin names them: their container runtime looks there (internal/config/image
  * of github.com/NVIDIA/nvidia-container-toolkit). */
@@ -58,51 +59,38 @@ static const char *visible_devices(unsigned lists, const char *gpus)
 
 /* The last names the GPUs where the first does not: the next plugin finds them in the kubelet's
  * checkpoint whatever the container runtime was told. */
-static int add_envs(const struct plugin *plugin, const struct gs_allocate_answer *answer,
-                    struct gs_arena *arena, struct gs_dp_container *ret)
+static bool add_envs(const struct plugin *plugin, const struct gs_allocate_answer *answer,
+                     struct gs_arena *arena, struct gs_dp_container *ret)
 {
     const struct gs_names *names = &plugin->names;
     const char *gpus = names_of(plugin, answer->gpus, "", arena);
     const char *visible = visible_devices(plugin->settings.device_lists, gpus);
-    const struct gs_dp_pair envs[ENVS_MAX] = {
-        {"NVIDIA_VISIBLE_DEVICES", visible},
-        {names->idx, gs_arena_strdup(arena, answer->idx)},
-        {names->pod, gs_arena_printf(arena, "%u", answer->pod_units)},
-        {names->container, gs_arena_printf(arena, "%u", answer->units)},
-        {names->dev, gs_arena_printf(arena, "%u", answer->dev_units)},
-        {names->gpus, gpus},
-    };
-    struct gs_dp_pair *copy = gs_arena_calloc(arena, ENVS_MAX, sizeof(*copy));
-    ret->envs = copy;
-    ret->env_count = visible == gpus ? ENVS_MAX - 1 : ENVS_MAX;
-    for (size_t i = 0; i < ret->env_count; i++) {
-        if (!copy || !envs[i].value)
-            return -1;
-        copy[i] = envs[i];
-    }
-    return 0;
+    return answer_add_env(ret, arena, "NVIDIA_VISIBLE_DEVICES", visible) &&
+           answer_add_env(ret, arena, names->idx, gs_arena_strdup(arena, answer->idx)) &&
+           answer_add_env(ret, arena, names->pod,
+                          gs_arena_printf(arena, "%u", answer->pod_units)) &&
+           answer_add_env(ret, arena, names->container,
+                          gs_arena_printf(arena, "%u", answer->units)) &&
+           answer_add_env(ret, arena, names->dev,
+                          gs_arena_printf(arena, "%u", answer->dev_units)) &&
+           (visible == gpus || answer_add_env(ret, arena, names->gpus, gpus));
 }
 
 /* ---- other lists ---- */
 
-static int add_mounts(const struct plugin *plugin, gs_gpu_mask gpus, struct gs_arena *arena,
-                      struct gs_dp_container *ret)
+static bool add_mounts(const struct plugin *plugin, gs_gpu_mask gpus, struct gs_arena *arena,
+                       struct gs_dp_container *ret)
 {
-    struct gs_dp_path *mounts = gs_arena_calloc(arena, GS_GPUS_MAX, sizeof(*mounts));
     char name[NAME_BYTES];
     uint32_t idx;
-    if (!mounts)
-        return -1;
+    bool whole = true;
     GS_FOR_EACH_GPU (idx, gpus) {
-        struct gs_dp_path *mount = &mounts[ret->mount_count++];
         gpu_name(plugin, idx, name);
-        mount->host = "/dev/null";
-        mount->container = gs_arena_printf(arena, "%s/%s", MOUNTS_ROOT, name);
-        if (!mount->container)
-            return -1;
+        whole &= answer_add_mount(
+            ret, arena,
+            (struct gs_dp_path){"/dev/null", gs_arena_printf(arena, "%s/%s", MOUNTS_ROOT, name)});
     }
-    ret->mounts = mounts;
-    return 0;
+    return whole;
 }
 
 static int add_cdi_devices(const struct plugin *plugin, gs_gpu_mask gpus, struct gs_arena *arena,
@@ -146,9 +134,9 @@ int container_env_build(const struct plugin *plugin, const struct gs_allocate_an
 {
     unsigned lists = plugin->settings.device_lists;
     *ret = (struct gs_dp_container){0};
-    if (add_envs(plugin, answer, arena, ret) < 0)
+    if (!add_envs(plugin, answer, arena, ret))
         return -1;
-    if (lists & DEVICE_LIST_VOLUME_MOUNTS && add_mounts(plugin, answer->gpus, arena, ret) < 0)
+    if (lists & DEVICE_LIST_VOLUME_MOUNTS && !add_mounts(plugin, answer->gpus, arena, ret))
         return -1;
     if (lists & DEVICE_LIST_CDI_CRI && add_cdi_devices(plugin, answer->gpus, arena, ret) < 0)
         return -1;

@@ -9,8 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "device_plugin/answer.h"
 #include "device_plugin/plugin.h"
 #include "gpushare/base/cleanup.h"
+#include "gpushare/base/file.h"
 #include "gpushare/base/log.h"
 
 #define LOOK_NS (10 * GS_NS_PER_S)
@@ -22,7 +24,6 @@ enum {
     HOOK_PATH_BYTES = 512,
     SHA256_BYTES = 32,
     SHA256_DIGITS = 2 * SHA256_BYTES,
-    MOUNTS = 4,
 };
 /* Where HAMi-core looks; the first is compiled into it. */
 #define INSIDE  "/usr/local/vgpu"
@@ -55,22 +56,14 @@ static const char *wrong_about(const struct stat *st)
     return st->st_size > LIBRARY_BYTES_MAX ? "it is larger than 16 MiB" : NULL;
 }
 
-static bool write_file(const char *path, const void *bytes, size_t len)
-{
-    char draft[HOOK_PATH_BYTES + 8];
-    snprintf(draft, sizeof(draft), "%s.new", path);
-    FILE *file = fopen(draft, "we");
-    if (!file)
-        return false;
-    bool whole = fwrite(bytes, 1, len, file) == len;
-    whole = fchmod(fileno(file), 0644) == 0 && whole;
-    whole = fclose(file) == 0 && whole;
-    return whole && rename(draft, path) == 0;
-}
-
 static bool make_folder(const char *path, mode_t mode)
 {
     return (mkdir(path, mode) == 0 || errno == EEXIST) && chmod(path, mode) == 0;
+}
+
+static bool write_file(const char *path, const char *bytes, size_t len)
+{
+    return gs_file_replace(path, bytes, len, 0644, false, NULL) == 0;
 }
 
 /* As sha256sum prints it. */
@@ -86,15 +79,12 @@ static bool has_sha256(const void *bytes, size_t len, const char *pinned)
 }
 
 /* The copy is made of the bytes that were compared. */
-static const char *take_library(const struct settings *settings, int fd, size_t len)
+static const char *take_library(const struct settings *settings, int fd)
 {
     char path[HOOK_PATH_BYTES];
-    _cleanup_free_ char *bytes = malloc(len + 1);
-    size_t at = 0;
-    ssize_t got = 1;
-    for (; bytes && at < len && got > 0; at += got > 0 ? (size_t)got : 0)
-        got = read(fd, bytes + at, len - at);
-    if (!bytes || at < len)
+    _cleanup_free_ char *bytes = NULL;
+    size_t len;
+    if (gs_file_read_fd(fd, settings->hook_library, LIBRARY_BYTES_MAX, &bytes, &len, NULL) < 0)
         return "it cannot be read";
     if (!has_sha256(bytes, len, settings->hook_sha256))
         return "its SHA-256 is not --hook-sha256";
@@ -104,11 +94,10 @@ static const char *take_library(const struct settings *settings, int fd, size_t 
                : "it cannot be copied to --hook-root";
 }
 
+/* Owner, mode and content do not change without the time of the change. */
 static bool same(const struct stat *a, const struct stat *b)
 {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-           a->st_mode == b->st_mode && a->st_uid == b->st_uid &&
-           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
            a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
@@ -132,7 +121,7 @@ static void look(struct plugin *plugin)
         return;
     const char *wrong = there ? wrong_about(&st) : "it cannot be opened";
     if (!wrong)
-        wrong = take_library(settings, fd, (size_t)st.st_size);
+        wrong = take_library(settings, fd);
     hook->looked = true;
     hook->seen = st;
     hook->ready = !wrong;
@@ -198,25 +187,16 @@ static bool add_envs(const struct plugin *plugin, const struct gs_allocate_answe
 {
     uint32_t gpus = gs_gpu_mask_count(answer->gpus);
     uint64_t mib = (uint64_t)answer->units / gpus * gs_unit_mib(plugin->devices.unit);
-    size_t at = container->env_count, count = at + gpus + 1 + (answer->cores_pct > 0);
-    struct gs_dp_pair *envs =
-        gs_arena_extend(arena, container->envs, at, count - at, sizeof(*envs));
-    if (!envs)
-        return false;
+    bool whole = true;
     for (uint32_t i = 0; i < gpus; i++) /* as it counts those that the container sees */
-        envs[at++] = (struct gs_dp_pair){gs_arena_printf(arena, "CUDA_DEVICE_MEMORY_LIMIT_%u", i),
-                                         gs_arena_printf(arena, "%llum", (unsigned long long)mib)};
-    envs[at++] = (struct gs_dp_pair){"CUDA_DEVICE_MEMORY_SHARED_CACHE",
-                                     gs_arena_printf(arena, INSIDE "/%s.cache", id)};
-    if (answer->cores_pct)
-        envs[at] = (struct gs_dp_pair){"CUDA_DEVICE_SM_LIMIT",
-                                       gs_arena_printf(arena, "%u", answer->cores_pct)};
-    for (size_t i = container->env_count; i < count; i++)
-        if (!envs[i].key || !envs[i].value)
-            return false;
-    container->envs = envs;
-    container->env_count = count;
-    return true;
+        whole &= answer_add_env(container, arena,
+                                gs_arena_printf(arena, "CUDA_DEVICE_MEMORY_LIMIT_%u", i),
+                                gs_arena_printf(arena, "%llum", (unsigned long long)mib));
+    whole &= answer_add_env(container, arena, "CUDA_DEVICE_MEMORY_SHARED_CACHE",
+                            gs_arena_printf(arena, INSIDE "/%s.cache", id));
+    return whole &&
+           (!answer->cores_pct || answer_add_env(container, arena, "CUDA_DEVICE_SM_LIMIT",
+                                                 gs_arena_printf(arena, "%u", answer->cores_pct)));
 }
 
 /* The folder first: the library is mounted into it. */
@@ -224,25 +204,16 @@ static bool add_mounts(const struct plugin *plugin, const char *id, struct gs_ar
                        struct gs_dp_container *container)
 {
     const char *root = plugin->settings.hook_root;
-    size_t at = container->mount_count;
-    const struct gs_dp_path own[MOUNTS] = {
+    const struct gs_dp_path own[] = {
         {gs_arena_printf(arena, "%s/%s/cache", root, id), INSIDE, false},
         {gs_arena_printf(arena, "%s/libvgpu.so", root), LIBRARY, true},
         {gs_arena_printf(arena, "%s/%s/ld.so.preload", root, id), PRELOAD, true},
         {gs_arena_printf(arena, "%s/lock", root), LOCK, false},
     };
-    struct gs_dp_path *mounts =
-        gs_arena_extend(arena, container->mounts, at, MOUNTS, sizeof(*mounts));
-    if (!mounts)
-        return false;
-    for (size_t i = 0; i < MOUNTS; i++) {
-        if (!own[i].host)
-            return false;
-        mounts[at++] = own[i];
-    }
-    container->mounts = mounts;
-    container->mount_count = at;
-    return true;
+    bool whole = true;
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+        whole &= answer_add_mount(container, arena, own[i]);
+    return whole;
 }
 
 int hook_add(const struct plugin *plugin, const struct gs_allocate_answer *answer,

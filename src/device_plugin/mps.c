@@ -5,12 +5,13 @@
 #include <string.h>
 
 #include "common/mps_state.h"
+#include "device_plugin/answer.h"
 #include "device_plugin/plugin.h"
 #include "gpushare/base/log.h"
 
 #define LOOK_NS (2 * GS_NS_PER_S)
 /* Of an MPS server on Volta or newer, where the driver does not say. */
-enum { CLIENTS = 48, ENVS_MAX = 3, MOUNTS = 2 };
+enum { CLIENTS = 48 };
 /* What CUDA looks for unless told otherwise, and told all the same: the image may say otherwise. */
 #define PIPE_IN_CONTAINER "/tmp/nvidia-mps"
 
@@ -121,7 +122,6 @@ int mps_add(const struct plugin *plugin, const struct gs_allocate_answer *answer
             const struct gs_dp_ids *ids, struct gs_arena *arena, struct gs_dp_container *container,
             struct gs_error *err)
 {
-    const size_t env_count = container->env_count, mount_count = container->mount_count;
     if (!plugin->settings.mps_root)
         return 0;
     if (gs_gpu_mask_count(answer->gpus) != 1)
@@ -130,33 +130,23 @@ int mps_add(const struct plugin *plugin, const struct gs_allocate_answer *answer
                        "pod, or schedule it to a node without MPS");
     const struct gs_gpu *gpu = gs_gpu_find(plugin->devices.set.gpus, plugin->devices.set.count,
                                            (uint32_t)__builtin_ctzll(answer->gpus));
-    struct gs_dp_pair *envs =
-        gs_arena_extend(arena, container->envs, env_count, ENVS_MAX, sizeof(*envs));
-    struct gs_dp_path *mounts =
-        gs_arena_extend(arena, container->mounts, mount_count, MOUNTS, sizeof(*mounts));
     uint64_t mib = (uint64_t)answer->units * gs_unit_mib(plugin->devices.unit);
-    if (!gpu || !envs || !mounts)
-        return gs_fail_nomem(err);
-    envs[env_count] = (struct gs_dp_pair){"CUDA_MPS_PIPE_DIRECTORY", PIPE_IN_CONTAINER};
-    envs[env_count + 1] =
-        (struct gs_dp_pair){"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
-                            gs_arena_printf(arena, "0=%lluM", (unsigned long long)mib)};
-    mounts[mount_count] = (struct gs_dp_path){host_path(plugin, gpu->uuid, "pipe", arena),
-                                              PIPE_IN_CONTAINER, .read_only = true};
-    mounts[mount_count + 1] =
-        (struct gs_dp_path){host_path(plugin, NULL, "shm", arena), "/dev/shm"};
     /* A ceiling: the part of the GPU's multiprocessors that its kernels run on, rounded down. Of
      * who asks for none the daemon's own default, which is all of them. */
-    envs[env_count + 2] = (struct gs_dp_pair){"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
-                                              gs_arena_printf(arena, "%u", answer->cores_pct)};
-    if (!envs[env_count + 1].value || !envs[env_count + 2].value || !mounts[mount_count].host ||
-        !mounts[mount_count + 1].host)
-        return gs_fail_nomem(err);
-    container->envs = envs;
-    container->env_count = env_count + (answer->cores_pct ? ENVS_MAX : ENVS_MAX - 1);
-    container->mounts = mounts;
-    container->mount_count = mount_count + (answer->own_shm ? 1 : MOUNTS);
-    return 0;
+    bool whole =
+        gpu && answer_add_env(container, arena, "CUDA_MPS_PIPE_DIRECTORY", PIPE_IN_CONTAINER) &&
+        answer_add_env(container, arena, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
+                       gs_arena_printf(arena, "0=%lluM", (unsigned long long)mib)) &&
+        (!answer->cores_pct || answer_add_env(container, arena, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+                                              gs_arena_printf(arena, "%u", answer->cores_pct))) &&
+        answer_add_mount(container, arena,
+                         (struct gs_dp_path){host_path(plugin, gpu->uuid, "pipe", arena),
+                                             PIPE_IN_CONTAINER, true}) &&
+        (answer->own_shm ||
+         answer_add_mount(
+             container, arena,
+             (struct gs_dp_path){host_path(plugin, NULL, "shm", arena), "/dev/shm", false}));
+    return whole ? 0 : gs_fail_nomem(err);
 }
 
 /* ---- a start ---- */

@@ -17,18 +17,13 @@ void pages_init(struct pages *pages, struct gs_kube_client *client)
 {
     pthread_mutex_init(&pages->lock, NULL);
     pages->client = client;
-    pages->pod_info = (struct gs_buf)GS_BUF(256 << 10);
     pages->state.beat_ns = gs_clock_now_ns(gs_clock_system());
-    for (int i = 0; i < USAGE_TEXTS; i++)
-        pages->usage[i] = (struct gs_buf)GS_BUF(0);
     pages_set_gpu_error(pages, "the GPUs have not been read yet");
 }
 
 void pages_release(struct pages *pages)
 {
-    gs_buf_release(&pages->pod_info);
-    for (int i = 0; i < USAGE_TEXTS; i++)
-        gs_buf_release(&pages->usage[i]);
+    usage_release(&pages->state.usage);
 }
 
 void pages_set_gpu_error(struct pages *pages, const char *why)
@@ -54,74 +49,25 @@ void pages_set_used(struct pages *pages, const struct gs_gpu_set *set)
     pthread_mutex_unlock(&pages->lock);
 }
 
-#define POD_INFO "gpushare_device_plugin_pod_gpu_info"
-
-void pages_add_pod(void *ctx, const struct gs_placed *pod)
-{
-    struct pages_pod_list *list = ctx;
-    for (uint32_t i = 0; i < list->set->count && list->count < PAGES_POD_SERIES_MAX; i++) {
-        const struct gs_gpu *gpu = &list->set->gpus[i];
-        if (!(pod->gpus & GS_GPU_BIT(gpu->idx)))
-            continue;
-        gs_buf_puts(&list->text, POD_INFO "{");
-        gs_metric_label(&list->text, "namespace", pod->ns);
-        gs_buf_putc(&list->text, ',');
-        gs_metric_label(&list->text, "pod", pod->name);
-        gs_buf_printf(&list->text, ",gpu=\"%u\",", gpu->idx);
-        gs_metric_label(&list->text, "UUID", gpu->uuid);
-        gs_buf_puts(&list->text, "} 1\n");
-        list->count++;
-    }
-}
-
-void pages_set_pods(struct pages *pages, const struct gs_allocator *alloc,
-                    const struct gs_gpu_set *set)
-{
-    struct pages_pod_list list = {.set = set, .text = GS_BUF(256 << 10)};
-    gs_allocator_each_placed(alloc, pages_add_pod, &list);
-    pthread_mutex_lock(&pages->lock);
-    struct gs_buf old = pages->pod_info;
-    pages->pod_info = list.text;
-    pthread_mutex_unlock(&pages->lock);
-    gs_buf_release(&old);
-}
-
 static void append(struct gs_buf *out, const struct gs_buf *text)
 {
     if (!gs_buf_failed(text))
         gs_buf_append(out, text->data, text->len);
 }
 
-static void print_pods(const struct pages *pages, struct gs_buf *out)
+void pages_set_usage(struct pages *pages, const struct usage *usage)
 {
-    gs_metric_family(out, POD_INFO, "gauge",
-                     "Constant 1 for each GPU of a pod, at most 256 per node. The label UUID has "
-                     "the same value as in DCGM exporter.");
-    append(out, &pages->pod_info);
+    usage_release(&pages->state.usage);
+    pages->state.usage = *usage;
 }
 
-void pages_set_usage(struct pages *pages, struct usage *usage)
+/* Without --pod-usage=on the others are empty, and are not named either. */
+static void print_pods(const struct usage *usage, struct gs_buf *out)
 {
-    struct pages_state *state = &pages->state;
-    state->names_pods = usage->names_pods;
-    state->counted = usage->counted;
-    state->over_by_driver = usage->over;
-    memcpy(state->used_by_pods, usage->used_on, sizeof(usage->used_on));
-    for (int i = 0; i < USAGE_TEXTS; i++) {
-        struct gs_buf old = pages->usage[i];
-        pages->usage[i] = usage->text[i];
-        usage->text[i] = old;
-    }
-    usage_release(usage);
-}
-
-/* Without --pod-usage=on they are empty, and are not named either. */
-static void print_pod_usage(const struct pages *pages, struct gs_buf *out)
-{
-    for (int i = 0; i < USAGE_FAMILIES && pages->state.names_pods; i++) {
+    for (int i = 0; i < (usage->names_pods ? USAGE_FAMILIES : USAGE_GIVEN); i++) {
         const char *help, *name = usage_family((enum usage_text)i, &help);
         gs_metric_family(out, name, "gauge", help);
-        append(out, &pages->usage[i]);
+        append(out, &usage->text[i]);
     }
 }
 
@@ -217,8 +163,8 @@ static bool is_measured(const struct pages_state *state, uint32_t idx, uint64_t 
 /* The two are not measured at the same moment. */
 static bool is_others(const struct pages_state *state, uint32_t idx, uint64_t *ret_bytes)
 {
-    uint64_t bytes, by_pods = state->used_by_pods[idx];
-    if (!(state->counted & GS_GPU_BIT(idx)) || !is_measured(state, idx, &bytes))
+    uint64_t bytes, by_pods = state->usage.used_on[idx];
+    if (!(state->usage.counted & GS_GPU_BIT(idx)) || !is_measured(state, idx, &bytes))
         return false;
     *ret_bytes = bytes > by_pods ? bytes - by_pods : 0;
     return true;
@@ -226,8 +172,8 @@ static bool is_others(const struct pages_state *state, uint32_t idx, uint64_t *r
 
 static bool is_pods(const struct pages_state *state, uint32_t idx, uint64_t *ret_bytes)
 {
-    *ret_bytes = state->used_by_pods[idx];
-    return (state->counted & GS_GPU_BIT(idx)) != 0;
+    *ret_bytes = state->usage.used_on[idx];
+    return (state->usage.counted & GS_GPU_BIT(idx)) != 0;
 }
 
 static void print_used(const struct pages_state *state, struct gs_buf *out)
@@ -296,7 +242,7 @@ static void print_limits(const struct pages_state *state, struct gs_buf *out)
         "expected but not set; over_request: using more than requested, whether limited or not.");
     gs_metric_sample(out, name, "state", "limited", state->kept.held);
     gs_metric_sample(out, name, "state", "not_limited", state->kept.unheld);
-    gs_metric_sample(out, name, "state", "over_request", state->kept.over + state->over_by_driver);
+    gs_metric_sample(out, name, "state", "over_request", state->kept.over + state->usage.over);
     gs_metric_counter(out, PREFIX "limits_written_total",
                       "Limits written for the first time, per pod and GPU.", state->kept.writes);
     gs_metric_counter(
@@ -353,36 +299,34 @@ static void on_metrics(void *ctx, const struct gs_http_request *req, struct gs_h
     res->content_type = "text/plain; version=0.0.4; charset=utf-8";
     pthread_mutex_lock(&pages->lock); /* GPUs and what pods use there are of one moment */
     pages_metrics(&pages->state, &res->body);
-    print_pods(pages, &res->body);
-    print_pod_usage(pages, &res->body);
+    print_pods(&pages->state.usage, &res->body);
     pthread_mutex_unlock(&pages->lock);
     metrics_kube(pages->client, &res->body);
     metrics_process(&res->body);
 }
 
 /* For people and the CLI; docs/operate.md describes it. */
-void pages_usage(const struct pages *pages, struct gs_buf *out)
+void pages_usage(const struct pages_state *state, struct gs_buf *out)
 {
-    const struct pages_state *state = &pages->state;
     gs_buf_printf(out,
                   "{\"v\":1,\"enforceMode\":\"%s\",\"overRequestPodCount\":%" PRIu32 ",\"gpus\":[",
-                  gs_enforce_name(state->enforce), state->kept.over + state->over_by_driver);
+                  gs_enforce_name(state->enforce), state->kept.over + state->usage.over);
     for (uint32_t i = 0; i < state->set.count; i++) {
         uint32_t idx = state->set.gpus[i].idx;
         uint64_t bytes;
         gs_buf_printf(out, "%s{\"id\":%" PRIu32, i ? "," : "", idx);
         if (is_measured(state, idx, &bytes))
             gs_buf_printf(out, ",\"usedBytes\":%" PRIu64, bytes);
-        if (state->counted & GS_GPU_BIT(idx))
-            gs_buf_printf(out, ",\"usedByPodsBytes\":%" PRIu64, state->used_by_pods[idx]);
+        if (state->usage.counted & GS_GPU_BIT(idx))
+            gs_buf_printf(out, ",\"usedByPodsBytes\":%" PRIu64, state->usage.used_on[idx]);
         if (is_others(state, idx, &bytes))
             gs_buf_printf(out, ",\"usedByOthersBytes\":%" PRIu64, bytes);
         gs_buf_putc(out, '}');
     }
     gs_buf_putc(out, ']');
-    if (state->names_pods) {
+    if (state->usage.names_pods) {
         gs_buf_puts(out, ",\"pods\":[");
-        append(out, &pages->usage[USAGE_JSON]);
+        append(out, &state->usage.text[USAGE_JSON]);
         out->len -= out->len && out->data[out->len - 1] == ',';
         gs_buf_putc(out, ']');
     }
@@ -393,7 +337,7 @@ static void on_usage(void *ctx, const struct gs_http_request *req, struct gs_htt
 {
     struct pages *pages = ctx;
     pthread_mutex_lock(&pages->lock);
-    pages_usage(pages, &res->body);
+    pages_usage(&pages->state, &res->body);
     pthread_mutex_unlock(&pages->lock);
 }
 

@@ -40,18 +40,13 @@ struct pages_state {
     enum gs_enforce enforce;
     struct gs_keeper_stats kept;
     uint32_t hook_trash; /* folders */
-    bool names_pods;
-    uint32_t over_by_driver;            /* pods; beside kept.over */
-    gs_gpu_mask counted;                /* of these GPUs used_by_pods is known */
-    uint64_t used_by_pods[GS_GPUS_MAX]; /* bytes, by idx */
+    struct usage usage;  /* of pods */
 };
 
 struct pages {
     pthread_mutex_t lock;
-    struct pages_state state;         /* guarded by lock */
-    struct gs_buf pod_info;           /* guarded by lock; samples of the family of that name */
-    struct gs_buf usage[USAGE_TEXTS]; /* guarded by lock; by enum usage_text */
-    struct gs_kube_client *client;    /* borrowed; for its counters */
+    struct pages_state state;      /* guarded by lock */
+    struct gs_kube_client *client; /* borrowed; for its counters */
 };
 
 void pages_init(struct pages *pages, struct gs_kube_client *client);
@@ -59,22 +54,9 @@ void pages_release(struct pages *pages);
 void pages_set_gpu_error(struct pages *pages, const char *why);
 void pages_set_node_error(struct pages *pages, const char *why);
 
-/* On the loop's thread: which pod has which GPU. A node has PAGES_POD_SERIES_MAX series of it at
- * most. */
-enum { PAGES_POD_SERIES_MAX = 256 };
-void pages_set_pods(struct pages *pages, const struct gs_allocator *alloc,
-                    const struct gs_gpu_set *set);
-/* One pod's samples; ctx is the list that is made. For pages_set_pods(), and its test. */
-struct pages_pod_list {
-    const struct gs_gpu_set *set;
-    uint32_t count;
-    struct gs_buf text;
-};
-void pages_add_pod(void *ctx, const struct gs_placed *pod);
-
 /* On the loop's thread, *with the lock held*, as what else the loop knows by then is put here: what
- * pods use. Its texts are *taken*. */
-void pages_set_usage(struct pages *pages, struct usage *usage);
+ * pods use. *Taken*. */
+void pages_set_usage(struct pages *pages, const struct usage *usage);
 
 /* Any thread: how much of the GPUs' memory is in use; NULL: not known any more. */
 void pages_set_used(struct pages *pages, const struct gs_gpu_set *set);
@@ -89,4 +71,4 @@ int pages_serve(struct pages *pages, const char *listen, struct gs_http_server *
 /* For tests: 200 or 503, and the words. */
 unsigned pages_ready(const struct pages_state *state, const char **ret_why);
 void pages_metrics(const struct pages_state *state, struct gs_buf *out);
-void pages_usage(const struct pages *pages, struct gs_buf *out); /* with the lock held */
+void pages_usage(const struct pages_state *state, struct gs_buf *out);

@@ -123,7 +123,6 @@ static void look_around(struct plugin *plugin)
     devices_read_ids_soon(plugin);
     gs_allocator_put_right(plugin->alloc);
     plugin->enforce.pass_due = plugin->round.usage_due = true;
-    pages_set_pods(&plugin->pages, plugin->alloc, &plugin->devices.set);
     if (plugin->round.ticks % TICKS_PER_LOOK != 0)
         return;
     plugin->node.due = plugin->devices.have_gpus;

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/file.h"
@@ -14,7 +13,7 @@
 enum { PATH_BYTES = 512, FILE_BYTES_MAX = 256 << 10 };
 
 struct record {
-    char folder[PATH_BYTES], path[PATH_BYTES + 16], draft[PATH_BYTES + 16];
+    char folder[PATH_BYTES], path[PATH_BYTES + 16];
     const char *node;
     struct gs_arena arena; /* of what follows */
     struct gs_inventory now;
@@ -24,17 +23,12 @@ struct record {
 
 static int read_file(struct record *record, struct gs_inventory *ret, struct gs_error *err)
 {
-    _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(FILE_BYTES_MAX);
-    FILE *file = fopen(record->path, "re");
-    if (!file)
-        return gs_fail_errno(err, errno == ENOENT ? GS_ENOENT : GS_EIO, errno, "open");
-    bool read = gs_buf_read_stream(&text, file);
-    fclose(file);
-    if (!read || gs_buf_failed(&text))
-        return gs_fail(err, GS_EIO, "it cannot be read, or is too large");
+    _cleanup_free_ char *text = NULL;
+    size_t len;
+    if (gs_file_read(record->path, FILE_BYTES_MAX, &text, &len, err) < 0)
+        return -1;
     struct gs_inventory found;
-    if (gs_codec_inventory_decode((struct gs_slice){text.data, text.len}, &record->arena, &found,
-                                  err) < 0)
+    if (gs_codec_inventory_decode((struct gs_slice){text, len}, &record->arena, &found, err) < 0)
         return -1;
     if (!found.node || strcmp(found.node, record->node) != 0)
         return gs_fail(err, GS_EPROTO, "it is of another node");
@@ -53,7 +47,6 @@ struct record *record_open(const char *dir, const char *domain, const char *node
     record->node = node;
     snprintf(record->folder, sizeof(record->folder), "%.320s/gpushare-%.160s", dir, domain);
     snprintf(record->path, sizeof(record->path), "%s/record.json", record->folder);
-    snprintf(record->draft, sizeof(record->draft), "%s/record.new", record->folder);
     record->on_host = read_file(record, &record->now, &err) == 0;
     if (!record->on_host && err.code != GS_ENOENT)
         gs_log(GS_LOG_WARN, "the node's record on the host is ignored",
@@ -154,15 +147,7 @@ static int write_file(const struct record *record, struct gs_error *err)
         return gs_fail_nomem(err);
     if (mkdir(record->folder, 0700) < 0 && errno != EEXIST)
         return gs_fail_errno(err, GS_EIO, errno, "%.160s", record->folder);
-    FILE *file = fopen(record->draft, "we");
-    if (!file)
-        return gs_fail_errno(err, GS_EIO, errno, "%.160s", record->draft);
-    bool written = fwrite(text.data, 1, text.len, file) == text.len && fflush(file) == 0 &&
-                   fsync(fileno(file)) == 0;
-    bool closed = fclose(file) == 0;
-    if (!written || !closed || rename(record->draft, record->path) < 0)
-        return gs_fail_errno(err, GS_EIO, errno, "%.160s", record->path);
-    return 0;
+    return gs_file_replace(record->path, text.data, text.len, 0600, true, err);
 }
 
 int64_t record_keep(struct record *record, const struct gs_inventory *now)

@@ -14,6 +14,9 @@ enum { TEXT_BYTES_MAX = 768 << 10 };
 static const struct {
     const char *name, *help;
 } families[USAGE_FAMILIES] = {
+    [USAGE_INFO] = {"gpushare_device_plugin_pod_gpu_info",
+                    "Constant 1 for each GPU of a pod, at most 256 per node. The label UUID has "
+                    "the same value as in DCGM exporter."},
     [USAGE_GIVEN] = {"gpushare_device_plugin_pod_gpu_memory_allocated_bytes",
                      "Memory of a GPU that is allocated to a pod. Requires --pod-usage=on; at most "
                      "256 series per node."},
@@ -46,9 +49,9 @@ const char *usage_family(enum usage_text text, const char **ret_help)
     return families[text].name;
 }
 
-/* gpu: its index; negative: of the pod as a whole. */
-static void put_sample(struct usage *usage, enum usage_text text, const struct gs_placed *pod,
-                       int gpu, uint64_t value)
+/* gpu: its index; negative: of the pod as a whole. label: beside the pod's name. */
+static void put_labeled(struct usage *usage, enum usage_text text, const struct gs_placed *pod,
+                        const char *label, const char *named, int gpu, uint64_t value)
 {
     struct gs_buf *out = &usage->text[text];
     gs_buf_printf(out, "%s{", families[text].name);
@@ -56,10 +59,26 @@ static void put_sample(struct usage *usage, enum usage_text text, const struct g
     gs_buf_putc(out, ',');
     gs_metric_label(out, "pod", pod->name);
     gs_buf_putc(out, ',');
-    gs_metric_label(out, "owner", pod->owner);
+    gs_metric_label(out, label, named);
     if (gpu >= 0)
         gs_buf_printf(out, ",gpu=\"%d\"", gpu);
     gs_buf_printf(out, "} %" PRIu64 "\n", value);
+}
+
+static void put_sample(struct usage *usage, enum usage_text text, const struct gs_placed *pod,
+                       int gpu, uint64_t value)
+{
+    put_labeled(usage, text, pod, "owner", pod->owner, gpu, value);
+}
+
+/* Of those that are there. */
+static void put_info(struct usage *usage, const struct gs_placed *pod)
+{
+    for (uint32_t i = 0; usage->set && i < usage->set->count; i++) {
+        const struct gs_gpu *gpu = &usage->set->gpus[i];
+        if (pod->gpus & GS_GPU_BIT(gpu->idx))
+            put_labeled(usage, USAGE_INFO, pod, "UUID", gpu->uuid, (int)gpu->idx, 1);
+    }
 }
 
 static void put_member(struct gs_buf *out, const char *name, const char *value)
@@ -193,10 +212,12 @@ void usage_add_pod(void *ctx, const struct gs_placed *pod)
         usage->used_on[gpu] += use.used_on[gpu];
     usage->counted |= use.counted;
     usage->over += is_over(usage, pod, &kept, &use);
-    if (!usage->names_pods || pairs > USAGE_PAIRS_MAX)
+    if (pairs > USAGE_PAIRS_MAX)
         return;
     usage->pairs = pairs;
-    name_pod(usage, pod, &kept, &use);
+    put_info(usage, pod);
+    if (usage->names_pods)
+        name_pod(usage, pod, &kept, &use);
 }
 
 gs_gpu_mask usage_charged_elsewhere(const struct gs_gpu_set *set)

@@ -15,7 +15,8 @@
 enum { USAGE_PAIRS_MAX = 256 };
 
 enum usage_text {
-    USAGE_GIVEN, /* samples of a family each, usage_family() */
+    USAGE_INFO, /* samples of a family each, usage_family(); this one always */
+    USAGE_GIVEN,
     USAGE_USED,
     USAGE_PEAK,
     USAGE_HELD,
@@ -31,7 +32,7 @@ struct usage {
     int64_t now_ns;
     uint64_t unit_bytes;
     bool names_pods;
-    const struct gs_gpu_set *set;  /* their words; borrowed */
+    const struct gs_gpu_set *set;  /* borrowed */
     gs_gpu_mask charged_elsewhere; /* GPUs whose pods' memory the kernel charges to an MPS daemon */
     uint32_t pairs;
     uint32_t over;       /* pods that use more than their request, and only the driver says so */

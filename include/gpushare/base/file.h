@@ -3,7 +3,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <sys/stat.h>
 
 #include "gpushare/base/buf.h"
@@ -18,9 +17,10 @@ int gs_file_read(const char *path, size_t max, char **ret, size_t *ret_len, stru
 int gs_file_read_fd(int fd, const char *name, size_t max, char **ret, size_t *ret_len,
                     struct gs_error *err);
 
-/* Appends what the stream still has; it stays open, and its place is undefined once the buffer has
- * failed (its ceiling, or memory: see gs_buf_failed()). False: the stream cannot be read. */
-bool gs_buf_read_stream(struct gs_buf *buf, FILE *file);
+/* Writes the whole file, or leaves the old one, by way of PATH.new beside it. lasting: also when
+ * the power goes. GS_EIO, and errno. */
+int gs_file_replace(const char *path, const void *bytes, size_t len, mode_t mode, bool lasting,
+                    struct gs_error *err);
 
 /* What tells one state of a file from the next; zeroed: never seen. */
 struct gs_file_mark {

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -51,15 +53,20 @@ int gs_file_read(const char *path, size_t max, char **ret, size_t *ret_len, stru
     return gs_file_read_fd(fd, path, max, ret, ret_len, err);
 }
 
-bool gs_buf_read_stream(struct gs_buf *buf, FILE *file)
+int gs_file_replace(const char *path, const void *bytes, size_t len, mode_t mode, bool lasting,
+                    struct gs_error *err)
 {
-    char *to;
-    size_t got = 1;
-    while (got && (to = gs_buf_reserve(buf, CHUNK_BYTES))) {
-        got = fread(to, 1, CHUNK_BYTES, file);
-        gs_buf_advance(buf, got);
-    }
-    return !ferror(file);
+    char draft[PATH_MAX];
+    snprintf(draft, sizeof(draft), "%.4000s.new", path);
+    FILE *file = fopen(draft, "we");
+    if (!file)
+        return gs_fail_errno(err, GS_EIO, errno, "%.160s", draft);
+    bool written = fwrite(bytes, 1, len, file) == len && fchmod(fileno(file), mode) == 0 &&
+                   fflush(file) == 0 && (!lasting || fsync(fileno(file)) == 0);
+    bool closed = fclose(file) == 0;
+    if (!written || !closed || rename(draft, path) < 0)
+        return gs_fail_errno(err, GS_EIO, errno, "%.160s", path);
+    return 0;
 }
 
 bool gs_file_mark(const char *path, struct gs_file_mark *ret)

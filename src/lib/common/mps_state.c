@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "gpushare/base/clock.h"
+#include "gpushare/base/file.h"
 #include "gpushare/base/num.h"
 
 bool mps_path(const char *root, const char *uuid, const char *leaf, char ret[MPS_PATH_BYTES])
@@ -21,17 +21,12 @@ bool mps_path(const char *root, const char *uuid, const char *leaf, char ret[MPS
 bool mps_state_write(const char *root, const char *uuid, const struct mps_state *state,
                      int64_t now_ns)
 {
-    char path[MPS_PATH_BYTES], draft[MPS_PATH_BYTES];
-    if (!mps_path(root, uuid, "state", path) || !mps_path(root, uuid, "state.new", draft))
-        return false;
-    FILE *file = fopen(draft, "we");
-    if (!file)
-        return false;
-    int written =
-        fprintf(file, "%s %" PRId64 "%s%s\n", state->ready ? "ready" : "away", now_ns / GS_NS_PER_S,
-                state->ready ? "" : " ", state->ready ? "" : state->why);
-    bool closed = fclose(file) == 0;
-    return written > 0 && closed && rename(draft, path) == 0;
+    char path[MPS_PATH_BYTES], line[MPS_WHY_BYTES * 2];
+    int len =
+        snprintf(line, sizeof(line), "%s %" PRId64 "%s%s\n", state->ready ? "ready" : "away",
+                 now_ns / GS_NS_PER_S, state->ready ? "" : " ", state->ready ? "" : state->why);
+    return mps_path(root, uuid, "state", path) &&
+           gs_file_replace(path, line, (size_t)len, 0644, false, NULL) == 0;
 }
 
 static void set_away(struct mps_state *state, const char *why, size_t len)

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/nvml/listed.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
+#include "gpushare/base/cleanup.h"
 #include "gpushare/base/clock.h"
 #include "gpushare/base/file.h"
 #include "gpushare/base/num.h"
@@ -106,33 +105,21 @@ enum { FILE_MAX_BYTES = 1 << 20 };
 
 struct listed_file {
     char *path;
-    struct stat seen; /* of the file that was read last */
+    struct gs_file_mark seen; /* of the file that was read last */
 };
-
-static int load(const char *path, struct gs_buf *out, struct stat *ret_stat, struct gs_error *err)
-{
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return gs_fail_errno(err, errno == ENOENT ? GS_ENOENT : GS_EIO, errno, "%.160s", path);
-    int failed = !gs_buf_read_stream(out, file) || fstat(fileno(file), ret_stat) < 0;
-    fclose(file);
-    if (gs_buf_failed(out))
-        return gs_fail(err, GS_ETOOBIG, "%.160s is larger than %d bytes", path, FILE_MAX_BYTES);
-    return failed ? gs_fail(err, GS_EIO, "%.160s cannot be read", path) : 0;
-}
 
 static int read_file(void *ctx, struct gs_gpu_set *ret, struct gs_error *err)
 {
     struct listed_file *file = ctx;
-    struct gs_buf text = GS_BUF(FILE_MAX_BYTES);
+    _cleanup_free_ char *text = NULL;
+    size_t len;
     struct gs_arena arena = {0};
     struct gs_inventory inventory;
-    struct stat seen;
-    int result = load(file->path, &text, &seen, err);
+    /* before it is read, so that a change meanwhile is one; a broken file waits for the next */
+    gs_file_mark(file->path, &file->seen);
+    int result = gs_file_read(file->path, FILE_MAX_BYTES, &text, &len, err);
     if (result == 0) {
-        file->seen = seen; /* a broken file is not read again until it changes */
-        result = gs_codec_inventory_decode((struct gs_slice){text.data, text.len}, &arena,
-                                           &inventory, err);
+        result = gs_codec_inventory_decode((struct gs_slice){text, len}, &arena, &inventory, err);
         if (result < 0)
             gs_error_prefix(err, "%.160s", file->path);
     }
@@ -147,18 +134,14 @@ static int read_file(void *ctx, struct gs_gpu_set *ret, struct gs_error *err)
         *ret = set;
     }
     gs_arena_release(&arena);
-    gs_buf_release(&text);
     return result;
 }
 
+/* Not while it is being replaced; a file that stays away keeps what was known. */
 static bool changed(const struct listed_file *file)
 {
-    struct stat now;
-    if (stat(file->path, &now) < 0)
-        return false; /* being replaced; a file that stays away keeps what was known */
-    return now.st_ino != file->seen.st_ino || now.st_size != file->seen.st_size ||
-           now.st_mtim.tv_sec != file->seen.st_mtim.tv_sec ||
-           now.st_mtim.tv_nsec != file->seen.st_mtim.tv_nsec;
+    struct gs_file_mark now;
+    return gs_file_mark(file->path, &now) && !gs_file_mark_eq(&now, &file->seen);
 }
 
 static int wait_file(void *ctx, int64_t timeout_ns, struct gs_error *err)

@@ -794,7 +794,7 @@ static void check_usage_of(const char *entry, const char *end, const char *name)
 static void check_usage(void)
 {
     struct gs_buf page = GS_BUF(1 << 20);
-    pages_usage(&plugin.pages, &page);
+    pages_usage(&plugin.pages.state, &page);
     for (const char *entry = strstr(page.data, "{\"namespace\""); entry;
          entry = strstr(entry + 1, "{\"namespace\"")) {
         char name[40];

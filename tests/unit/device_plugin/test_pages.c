@@ -273,21 +273,29 @@ static void every_figure_is_on_the_page(void **state)
 static void every_gpu_of_a_pod_is_told_with_its_uuid(void **state)
 {
     static struct gs_gpu_set set;
-    struct pages_pod_list list = {.set = &set, .text = GS_BUF(256 << 10)};
-    const struct gs_placed pod = {
-        .ns = "team", .name = "train-0", .gpus = GS_GPU_BIT(0) | GS_GPU_BIT(4) | GS_GPU_BIT(9)};
+    struct usage usage;
+    const struct gs_placed pod = {.ns = "team",
+                                  .name = "train-0",
+                                  .cgroup_uid = "hash",
+                                  .gpus = GS_GPU_BIT(0) | GS_GPU_BIT(4) | GS_GPU_BIT(9)};
     gpus(&set);
     snprintf(set.gpus[0].uuid, sizeof(set.gpus[0].uuid), "GPU-a");
-    pages_add_pod(&list, &pod);
-    assert_non_null(strstr(list.text.data, "gpushare_device_plugin_pod_gpu_info{namespace=\"team\","
-                                           "pod=\"train-0\",gpu=\"0\",UUID=\"GPU-a\"} 1\n"));
-    assert_non_null(strstr(list.text.data, "gpu=\"4\""));
-    assert_int_equal(list.count, 2);
+    usage_init(&usage);
+    usage.set = &set;
     for (int i = 0; i < 200; i++)
-        pages_add_pod(&list, &pod);
-    assert_int_equal(list.count, PAGES_POD_SERIES_MAX);
-    assert_int_equal(gs_buf_failed(&list.text), 0);
-    gs_buf_release(&list.text);
+        usage_add_pod(&usage, &pod);
+    static const char first[] = "gpushare_device_plugin_pod_gpu_info{namespace=\"team\","
+                                "pod=\"train-0\",UUID=\"GPU-a\",gpu=\"0\"} 1\n"
+                                "gpushare_device_plugin_pod_gpu_info{namespace=\"team\","
+                                "pod=\"train-0\",UUID=\"\",gpu=\"4\"} 1\n"
+                                "gpushare_device_plugin_pod_gpu_info{namespace=\"team\",";
+    const char *info = usage.text[USAGE_INFO].data;
+    assert_memory_equal(info, first, sizeof(first) - 1);
+    assert_null(strstr(info, "gpu=\"9\""));
+    assert_true(usage.pairs > USAGE_PAIRS_MAX - 3 && usage.pairs <= USAGE_PAIRS_MAX);
+    assert_int_equal(gs_buf_failed(&usage.text[USAGE_INFO]), 0);
+    assert_int_equal(usage.text[USAGE_GIVEN].len, 0);
+    usage_release(&usage);
 }
 
 static void limits_are_told_without_naming_pods(void **state)
@@ -396,7 +404,7 @@ static void use_is_told_beside_what_was_given(void **state)
             row_true(samples[i][s], strstr(usage.text[i].data, samples[i][s]) != NULL);
     row_true("not counted", !strstr(usage.text[USAGE_USED].data, "gpu=\"4\""));
     pages_set_usage(&pages, &usage);
-    pages_usage(&pages, &page);
+    pages_usage(&pages.state, &page);
     assert_string_equal(page.data + page.len - 5, "]}]}\n");
     page.data[sizeof(pod_entry) - 1] = '\0';
     assert_string_equal(page.data, pod_entry);
@@ -439,7 +447,7 @@ static void as_many_pods_as_are_named_fit_with_the_longest_names(void **state)
         for (int i = 0; i < USAGE_TEXTS; i++)
             row_true(*word, !gs_buf_failed(&usage.text[i]));
         pages_set_usage(&pages, &usage);
-        pages_usage(&pages, &page);
+        pages_usage(&pages.state, &page);
         row_true(*word, page.len > USAGE_PAIRS_MAX * (NS + NAME + OWNER) && page.len < CLI_READS);
         pages_release(&pages);
     }
@@ -456,10 +464,10 @@ static void nobody_is_named_unless_it_was_switched_on(void **state)
     pages.state.enforce = GS_ENFORCE_OBSERVE;
     pages.state.kept.over = 3;
     a_used_pod(&usage, &(struct usage){0}, &tree);
-    for (int i = 0; i < USAGE_TEXTS; i++)
+    for (int i = USAGE_GIVEN; i < USAGE_TEXTS; i++)
         assert_int_equal(usage.text[i].len, 0);
     pages_set_usage(&pages, &usage);
-    pages_usage(&pages, &page);
+    pages_usage(&pages.state, &page);
     assert_string_equal(
         page.data,
         "{\"v\":1,\"enforceMode\":\"observe\",\"overRequestPodCount\":3,\"gpus\":[{\"id\":0,"
@@ -557,7 +565,7 @@ static void the_driver_counts_where_the_kernel_does_not(void **state)
         }
         row_equal(r->row, usage.over, r->over);
         pages_set_usage(&pages, &usage);
-        pages_usage(&pages, &page);
+        pages_usage(&pages.state, &page);
         snprintf(over, sizeof(over), "\"overRequestPodCount\":%u", r->over);
         row_true(r->row, strstr(page.data, over) != NULL);
         char entry[128] = "{\"id\":0,\"usedBytes\":10737418240}";
