@@ -12,12 +12,15 @@
 #define REFILL_NS (60 * GS_NS_PER_S)
 enum { PODS_BYTES = 1024 }; /* three names of pods */
 
-static bool allowed(struct node_events *events, int64_t now_ns)
+static bool allowed(struct plugin *plugin)
 {
-    int64_t refills = (now_ns - events->refilled_ns) / REFILL_NS;
+    struct node_events *events = &plugin->node_events;
+    struct gs_allocator_stats stats;
+    int64_t refills = (plugin_now_ns(plugin) - events->refilled_ns) / REFILL_NS;
+    gs_allocator_stats(plugin->alloc, &stats);
     events->refilled_ns += refills * REFILL_NS;
     events->burst_used -= refills < events->burst_used ? (uint32_t)refills : events->burst_used;
-    if (events->count == NODE_EVENTS || events->burst_used == NODE_EVENTS)
+    if (stats.node_events >= NODE_EVENTS || events->burst_used == NODE_EVENTS)
         return false;
     events->burst_used++;
     return true;
@@ -25,25 +28,15 @@ static bool allowed(struct node_events *events, int64_t now_ns)
 
 void node_events_add(struct plugin *plugin, bool warning, const char *reason, const char *fmt, ...)
 {
-    struct node_events *events = &plugin->node_events;
-    struct node_event event = {.warning = warning, .reason = reason};
+    char message[NODE_EVENT_BYTES];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(event.message, sizeof(event.message), fmt, ap);
+    vsnprintf(message, sizeof(message), fmt, ap);
     va_end(ap);
     gs_log(warning ? GS_LOG_WARN : GS_LOG_INFO, "node event", GS_STR("reason", reason),
-           GS_STR("message", event.message));
-    if (!allowed(events, plugin_now_ns(plugin)))
-        return;
-    events->queue[events->count++] = event;
-}
-
-void node_events_shift(struct node_events *events)
-{
-    if (!events->count)
-        return;
-    events->count--;
-    memmove(&events->queue[0], &events->queue[1], events->count * sizeof(events->queue[0]));
+           GS_STR("message", message));
+    if (allowed(plugin))
+        gs_allocator_tell_node(plugin->alloc, warning, reason, message);
 }
 
 /* The pods' containers ask for it by its UUID, and cannot start again without it. */

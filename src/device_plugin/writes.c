@@ -14,7 +14,7 @@
 #define FIRST_PAUSE_NS (500 * GS_NS_PER_MS)
 #define LAST_PAUSE_NS  (32 * GS_NS_PER_S)
 
-enum job { JOB_READ_NODE, JOB_WRITE_NODE, JOB_NODE_EVENT, JOB_POD };
+enum job { JOB_READ_NODE, JOB_WRITE_NODE, JOB_QUEUED };
 
 /* One write on its way; a copy, so that the loop may go on. */
 struct writing {
@@ -25,21 +25,14 @@ struct writing {
     struct gs_buf moved;   /* the same */
     uint64_t moved_state;
     struct gs_node node;             /* as it was read */
-    struct node_event event;         /* of the node */
     struct gs_allocator_write write; /* lent by the allocator until it is done */
     bool changed;
     int result;
     struct gs_error err;
 };
 
-static int send_event(const struct plugin *plugin, struct gs_event event, struct gs_error *err)
-{
-    event.component = "gpushare-device-plugin";
-    return plugin->kube.ops->create_event(plugin->kube.ctx, &event, err);
-}
-
-static int send_pod_event(const struct plugin *plugin, const struct gs_allocator_write *write,
-                          struct gs_error *err)
+static int send_event(const struct plugin *plugin, const struct gs_allocator_write *write,
+                      struct gs_error *err)
 {
     const struct gs_event event = {
         .api = write->about.api,
@@ -50,8 +43,9 @@ static int send_pod_event(const struct plugin *plugin, const struct gs_allocator
         .warning = write->warning,
         .reason = write->reason,
         .message = write->message,
+        .component = "gpushare-device-plugin",
     };
-    return send_event(plugin, event, err);
+    return plugin->kube.ops->create_event(plugin->kube.ctx, &event, err);
 }
 
 static int send_patch(const struct plugin *plugin, const struct gs_allocator_write *write,
@@ -67,21 +61,6 @@ static int send_patch(const struct plugin *plugin, const struct gs_allocator_wri
     return plugin->kube.ops->patch_pod(plugin->kube.ctx, &patch, err);
 }
 
-/* `kubectl describe node` looks for events whose UID is the node's name, as the kubelet's are. */
-static int send_node_event(const struct plugin *plugin, const struct node_event *about,
-                           struct gs_error *err)
-{
-    const struct gs_event event = {
-        .kind = "Node",
-        .name = plugin->settings.node_name,
-        .uid = plugin->settings.node_name,
-        .warning = about->warning,
-        .reason = about->reason,
-        .message = about->message,
-    };
-    return send_event(plugin, event, err);
-}
-
 static int do_job(struct writing *writing, struct gs_error *err)
 {
     const struct plugin *plugin = writing->plugin;
@@ -92,12 +71,10 @@ static int do_job(struct writing *writing, struct gs_error *err)
     case JOB_WRITE_NODE:
         return node_object_write(&plugin->kube, &plugin->names, node, &writing->desired,
                                  &writing->changed, &writing->node, err);
-    case JOB_NODE_EVENT:
-        return send_node_event(plugin, &writing->event, err);
-    case JOB_POD:
+    case JOB_QUEUED:
         break;
     }
-    return writing->write.event ? send_pod_event(plugin, &writing->write, err)
+    return writing->write.event ? send_event(plugin, &writing->write, err)
                                 : send_patch(plugin, &writing->write, err);
 }
 
@@ -111,7 +88,7 @@ static void work(void *ctx)
 /* About the node's object; its failures are not those of pods. */
 static bool is_node(const struct writing *writing)
 {
-    return writing->job == JOB_READ_NODE || writing->job == JOB_WRITE_NODE;
+    return writing->job != JOB_QUEUED;
 }
 
 /* The pod is gone, or its name another's now, or the API refuses these words for good. Who has no
@@ -119,24 +96,21 @@ static bool is_node(const struct writing *writing)
 static bool is_final(const struct writing *writing)
 {
     enum gs_code code = writing->err.code;
-    bool event = writing->job == JOB_NODE_EVENT || writing->write.event;
     return code == GS_ENOENT || code == GS_ECONFLICT || code == GS_EINVAL ||
-           (event && code == GS_EDENIED);
+           (writing->write.event && code == GS_EDENIED);
 }
 
 static void log_failure(const struct writing *writing)
 {
     const struct gs_allocator_write *write = &writing->write;
-    if (writing->job != JOB_POD)
+    if (is_node(writing))
         gs_log(GS_LOG_WARN,
-               writing->job == JOB_WRITE_NODE  ? "Node not updated"
-               : writing->job == JOB_READ_NODE ? "cannot read the Node"
-                                               : "Event of the Node not written",
+               writing->job == JOB_WRITE_NODE ? "Node not updated" : "cannot read the Node",
                GS_STR("node", writing->plugin->settings.node_name),
                GS_STR("error", writing->err.msg));
     else
         gs_log(GS_LOG_WARN, "not written to the API server", GS_STR("namespace", write->ns),
-               GS_STR("pod", write->name),
+               GS_STR("name", write->name),
                GS_STR("what", write->event ? write->reason : "annotations"),
                GS_STR("error", writing->err.msg));
 }
@@ -146,29 +120,20 @@ static void log_end(const struct writing *writing)
     const struct gs_allocator_write *write = &writing->write;
     if (writing->result < 0)
         log_failure(writing);
-    else if (writing->job == JOB_POD)
+    else if (!is_node(writing))
         gs_log(GS_LOG_INFO, "written to the API server", GS_STR("namespace", write->ns),
-               GS_STR("pod", write->name),
+               GS_STR("name", write->name),
                GS_STR("what", write->event ? write->reason : "annotations"));
     else if (writing->changed)
         gs_log(GS_LOG_INFO, "Node updated", GS_STR("node", writing->plugin->settings.node_name));
 }
 
-static int64_t pause_ns(uint32_t failures)
-{
-    return gs_pause_ns(failures, FIRST_PAUSE_NS, LAST_PAUSE_NS);
-}
-
-/* A new attempt after a pause that doubles with every failure in a row. The node's object, its
- * events and every write of a pod pause by themselves. */
+/* A new attempt after a pause that doubles with every failure in a row. */
 static void pause_node(struct plugin *plugin)
 {
-    plugin->writes.node_again_ns = plugin_now_ns(plugin) + pause_ns(plugin->writes.node_failures++);
-}
-
-static void pause_node_events(struct plugin *plugin)
-{
-    plugin->writes.event_due_ns = plugin_now_ns(plugin) + pause_ns(plugin->writes.event_failures++);
+    plugin->writes.node_again_ns =
+        plugin_now_ns(plugin) +
+        gs_pause_ns(plugin->writes.node_failures++, FIRST_PAUSE_NS, LAST_PAUSE_NS);
 }
 
 /* A name that no node has is found before anything is served under it. Where the API server was too
@@ -261,15 +226,9 @@ static void done(void *ctx)
     bool again = writing->result < 0 && !is_final(writing);
     log_end(writing);
     plugin->writes.writing = false;
-    if (writing->job == JOB_POD)
+    if (!is_node(writing))
         gs_allocator_write_done(plugin->alloc, writing->write.number, !again);
-    if (writing->job == JOB_NODE_EVENT && !again)
-        node_events_shift(&plugin->node_events);
-    if (writing->job == JOB_NODE_EVENT && again)
-        pause_node_events(plugin);
-    else if (writing->job == JOB_NODE_EVENT)
-        plugin->writes.event_failures = 0;
-    if (is_node(writing) && !plugin->round.stopping)
+    else if (!plugin->round.stopping)
         node_done(plugin, writing);
     writing_free(writing);
 }
@@ -280,22 +239,6 @@ static bool must_wait(const struct plugin *plugin)
 {
     bool ready = plugin->restored && (plugin->node.written || gs_dp_streams(plugin->dp) > 0);
     return plugin->devices.node_read && !ready;
-}
-
-static bool next_node_event(const struct plugin *plugin, struct writing *writing)
-{
-    if (!plugin->node_events.count || plugin->writes.event_due_ns > plugin_now_ns(plugin))
-        return false;
-    writing->job = JOB_NODE_EVENT;
-    writing->event = plugin->node_events.queue[0];
-    return true;
-}
-
-/* Not before it is known where all pods are. */
-static bool next_of_pods(const struct plugin *plugin, struct writing *writing)
-{
-    writing->job = JOB_POD;
-    return plugin->restored && gs_allocator_next_write(plugin->alloc, &writing->write);
 }
 
 static bool next_of_node(struct plugin *plugin, struct writing *writing)
@@ -325,17 +268,14 @@ static bool next_of_node(struct plugin *plugin, struct writing *writing)
     return !gs_buf_failed(&writing->moved);
 }
 
-/* The next thing to send, or false. The node's events and the pods' writes take turns: what cannot
- * be sent of one must not stop the other. */
+/* The next thing to send, or false. */
 static bool next(struct plugin *plugin, struct writing *writing)
 {
     writing->plugin = plugin;
     if (next_of_node(plugin, writing))
         return true;
-    plugin->writes.pods_turn = !plugin->writes.pods_turn;
-    return plugin->writes.pods_turn
-               ? next_of_pods(plugin, writing) || next_node_event(plugin, writing)
-               : next_node_event(plugin, writing) || next_of_pods(plugin, writing);
+    writing->job = JOB_QUEUED;
+    return gs_allocator_next_write(plugin->alloc, !plugin->restored, &writing->write);
 }
 
 static void wake_when_due(struct plugin *plugin)
@@ -343,8 +283,6 @@ static void wake_when_due(struct plugin *plugin)
     plugin_wake_at(plugin, gs_allocator_write_due_ns(plugin->alloc));
     if (plugin->writes.node_again_ns)
         plugin_wake_at(plugin, plugin->writes.node_again_ns);
-    if (plugin->node_events.count)
-        plugin_wake_at(plugin, plugin->writes.event_due_ns);
 }
 
 void writes_round(struct plugin *plugin)

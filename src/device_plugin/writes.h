@@ -18,11 +18,9 @@ enum node_outcome { NODE_NOT_TRIED, NODE_WRITTEN, NODE_NOT_WRITTEN };
 struct writes {
     struct worker *writer;
     bool writing;
-    bool pods_turn;                         /* the next is a pod's, if there is one */
-    uint32_t node_failures, event_failures; /* in a row */
-    int64_t node_again_ns;                  /* when the node is looked at again; 0: not put off */
-    int64_t event_due_ns;                   /* the node's next event is put off until then */
-    enum node_outcome outcome;              /* of the node's object since the last round */
+    uint32_t node_failures;    /* in a row */
+    int64_t node_again_ns;     /* when the node is looked at again; 0: not put off */
+    enum node_outcome outcome; /* of the node's object since the last round */
 };
 
 /* Sends the next thing, if there is one and none is under way. */

@@ -373,7 +373,7 @@ void gs_allocator_stats(const struct gs_allocator *alloc, struct gs_allocator_st
     }
     for (const struct call *call = alloc->calls; call; call = call->next)
         stats.placed += gs_call_counts(call) && !call->owner; /* of a pod that is not known yet */
-    stats.writes_queued = gs_writes_count(alloc, &stats.writes_untried);
+    gs_writes_count(alloc, &stats);
     const struct gs_node_view *view = gs_allocator_view(alloc);
     for (uint32_t i = 0; view && i < view->gpu_count; i++)
         stats.used_units[view->gpus[i].idx] = view->gpus[i].used_units;

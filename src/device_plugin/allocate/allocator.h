@@ -30,7 +30,7 @@
  *   gs_allocator_set_gpus(alloc, gpus, count, err);
  *   gs_allocator_pod(alloc, &pod, err);                           from the watch, and pod_gone
  *   switch (gs_allocator_allocate(alloc, &request, &answer, err)) ...
- *   while (gs_allocator_next_write(alloc, &write)) ...            patches and events to send
+ *   while (gs_allocator_next_write(alloc, false, &write)) ...            patches and events to send
  */
 struct gs_allocator;
 
@@ -190,7 +190,8 @@ struct gs_event_object {
  */
 struct gs_allocator_write {
     uint64_t number;
-    const char *ns, *name, *uid; /* the pod's; borrowed until gs_allocator_write_done() */
+    const char *ns, *name, *uid; /* the pod's, or the node's in no namespace; borrowed until
+                                    gs_allocator_write_done() */
     bool event;
     /* event */
     struct gs_event_object about; /* in the same namespace */
@@ -201,8 +202,10 @@ struct gs_allocator_write {
     size_t annotation_count;
 };
 
-/* The first write that is not under way; false when there is none. Marks it as under way. */
-bool gs_allocator_next_write(struct gs_allocator *alloc, struct gs_allocator_write *ret);
+/* The first write that is not under way; false when there is none. Marks it as under way.
+ * events_only: it is not known yet where all pods are. */
+bool gs_allocator_next_write(struct gs_allocator *alloc, bool events_only,
+                             struct gs_allocator_write *ret);
 /* sent: it is done, or can never be (404, UID differs). Otherwise it is offered again after a pause
  * of its own, that doubles with every failure: what one pod is refused delays no other's. */
 void gs_allocator_write_done(struct gs_allocator *alloc, uint64_t number, bool sent);
@@ -215,6 +218,7 @@ struct gs_allocator_stats {
     uint32_t waiting; /* of these, not (fully) allocated */
     uint32_t writes_queued;
     uint32_t writes_untried; /* of these, not refused yet */
+    uint32_t node_events;    /* of the queued */
     uint64_t allocated;      /* containers answered */
     uint64_t unclaimed;      /* of these, claimed by no pod at that time */
     uint64_t no_room;
@@ -253,6 +257,9 @@ void gs_allocator_each_placed(const struct gs_allocator *alloc,
  * was GS_START_OK, with the same request. */
 bool gs_allocator_starting(const struct gs_allocator *alloc, const struct gs_start_request *request,
                            size_t number, struct gs_placed *ret);
+/* Queues an Event about this node; reason: constant. */
+void gs_allocator_tell_node(struct gs_allocator *alloc, bool warning, const char *reason,
+                            const char *message);
 /* Queues an Event about the pod with that cgroup; reason: constant. Nothing when it is gone. */
 void gs_allocator_tell(struct gs_allocator *alloc, const char *cgroup_uid, bool warning,
                        const char *reason, const char *message);

@@ -192,5 +192,4 @@ bool gs_event_is_queued(const struct gs_allocator *alloc, const char *uid, const
 bool gs_record_is_queued(const struct gs_allocator *alloc, const char *uid);
 int64_t gs_allocator_now_ns(const struct gs_allocator *alloc);
 void gs_writes_free(struct gs_allocator *alloc);
-/* *ret_untried: of these, not refused yet. */
-uint32_t gs_writes_count(const struct gs_allocator *alloc, uint32_t *ret_untried);
+void gs_writes_count(const struct gs_allocator *alloc, struct gs_allocator_stats *stats);

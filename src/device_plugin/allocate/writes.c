@@ -34,15 +34,13 @@ void gs_writes_free(struct gs_allocator *alloc)
     }
 }
 
-uint32_t gs_writes_count(const struct gs_allocator *alloc, uint32_t *ret_untried)
+void gs_writes_count(const struct gs_allocator *alloc, struct gs_allocator_stats *stats)
 {
-    uint32_t count = 0, untried = 0;
     for (const struct queued_write *at = alloc->writes; at; at = at->next) {
-        count++;
-        untried += !at->failures;
+        stats->writes_queued++;
+        stats->writes_untried += !at->failures;
+        stats->node_events += !at->ns[0];
     }
-    *ret_untried = untried;
-    return count;
 }
 
 int64_t gs_allocator_now_ns(const struct gs_allocator *alloc)
@@ -60,16 +58,16 @@ static void append(struct gs_allocator *alloc, struct queued_write *write)
 }
 
 /* A new write that is not in the queue yet, or NULL when out of memory. */
-static struct queued_write *new_write(struct gs_allocator *alloc, const struct claimant *claimant,
+static struct queued_write *new_write(struct gs_allocator *alloc, const struct gs_pod *pod,
                                       enum write_kind kind)
 {
     struct queued_write *write = calloc(1, sizeof(*write));
     if (!write)
         return NULL;
     write->kind = kind;
-    write->ns = strdup(claimant->pod.ns);
-    write->name = strdup(claimant->pod.name);
-    write->uid = strdup(claimant->pod.uid);
+    write->ns = strdup(pod->ns);
+    write->name = strdup(pod->name);
+    write->uid = strdup(pod->uid);
     if (!write->ns || !write->name || !write->uid) {
         free_write(write);
         return NULL;
@@ -94,7 +92,7 @@ static uint64_t queue(struct gs_allocator *alloc, const struct claimant *claiman
 {
     struct queued_write *write = find_write(alloc, claimant->pod.uid, kind, false);
     if (!write) {
-        write = new_write(alloc, claimant, kind);
+        write = new_write(alloc, &claimant->pod, kind);
         if (!write)
             return 0;
         append(alloc, write);
@@ -129,11 +127,11 @@ static int keep_about(struct queued_write *write, const struct gs_event_object *
     return to->api && to->kind && to->name && to->uid ? 0 : -1;
 }
 
-static void write_event(struct gs_allocator *alloc, const struct claimant *claimant,
+static void write_event(struct gs_allocator *alloc, const struct gs_pod *of,
                         const struct gs_event_object *about, uint64_t after, bool warning,
                         const char *reason, const char *message)
 {
-    struct queued_write *write = new_write(alloc, claimant, WRITE_EVENT);
+    struct queued_write *write = new_write(alloc, of, WRITE_EVENT);
     if (!write)
         return;
     write->after = after;
@@ -150,7 +148,7 @@ void gs_write_event(struct gs_allocator *alloc, const struct claimant *claimant,
                     bool warning, const char *reason, const char *message)
 {
     const struct gs_event_object pod = {"v1", "Pod", claimant->pod.name, claimant->pod.uid};
-    write_event(alloc, claimant, &pod, after, warning, reason, message);
+    write_event(alloc, &claimant->pod, &pod, after, warning, reason, message);
 }
 
 void gs_write_owner_event(struct gs_allocator *alloc, const struct claimant *claimant, bool warning,
@@ -163,7 +161,17 @@ void gs_write_owner_event(struct gs_allocator *alloc, const struct claimant *cla
     if (!pod->owner_uid[0] || !pod->owner_name[0] || pod->static_uid[0])
         return;
     snprintf(words, sizeof(words), "pod %s %s", pod->name, message);
-    write_event(alloc, claimant, &owner, 0, warning, reason, words);
+    write_event(alloc, pod, &owner, 0, warning, reason, words);
+}
+
+/* `kubectl describe node` looks for events whose UID is the node's name, as the kubelet's are. */
+void gs_allocator_tell_node(struct gs_allocator *alloc, bool warning, const char *reason,
+                            const char *message)
+{
+    const char *name = alloc->config.node;
+    const struct gs_pod node = {.ns = "", .name = name, .uid = name};
+    const struct gs_event_object about = {"v1", "Node", name, name};
+    write_event(alloc, &node, &about, 0, warning, reason, message);
 }
 
 bool gs_event_is_queued(const struct gs_allocator *alloc, const char *uid, const char *reason)
@@ -238,9 +246,10 @@ static void drop(struct gs_allocator *alloc, struct queued_write *write)
 
 /* The pod's own annotations are for those who read nothing else: the node's word comes first. */
 static bool comes_too_early(const struct gs_allocator *alloc, const struct queued_write *write,
-                            const struct claimant *claimant)
+                            const struct claimant *claimant, bool events_only)
 {
-    return write->not_before_ns > gs_allocator_now_ns(alloc) || still_waits(alloc, write->after) ||
+    return (events_only && write->kind != WRITE_EVENT) ||
+           write->not_before_ns > gs_allocator_now_ns(alloc) || still_waits(alloc, write->after) ||
            (write->kind == WRITE_RECORD && !gs_claimant_move_is_written(alloc, claimant));
 }
 
@@ -280,7 +289,8 @@ int64_t gs_allocator_write_due_ns(const struct gs_allocator *alloc)
     return due_ns;
 }
 
-bool gs_allocator_next_write(struct gs_allocator *alloc, struct gs_allocator_write *ret)
+bool gs_allocator_next_write(struct gs_allocator *alloc, bool events_only,
+                             struct gs_allocator_write *ret)
 {
     struct queued_write *next;
     for (struct queued_write *write = alloc->writes; write; write = next) {
@@ -291,7 +301,7 @@ bool gs_allocator_next_write(struct gs_allocator *alloc, struct gs_allocator_wri
                 drop(alloc, write);
             continue;
         }
-        if (write->under_way || comes_too_early(alloc, write, claimant))
+        if (write->under_way || comes_too_early(alloc, write, claimant, events_only))
             continue;
         *ret = (struct gs_allocator_write){.number = write->number,
                                            .ns = write->ns,

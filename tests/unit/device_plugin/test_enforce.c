@@ -252,7 +252,7 @@ static int says(struct rig *rig, const char *reason)
 {
     struct gs_allocator_write write;
     int found = 0;
-    while (gs_allocator_next_write(rig->alloc, &write)) {
+    while (gs_allocator_next_write(rig->alloc, false, &write)) {
         found += write.event && strcmp(write.reason, reason) == 0;
         gs_allocator_write_done(rig->alloc, write.number, true);
     }

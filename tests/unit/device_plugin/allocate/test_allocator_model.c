@@ -524,7 +524,7 @@ static bool write_one(struct world *w, bool may_fail)
     struct gs_allocator_write write;
     if (!may_fail || draw(w, 4))
         write_moved(w);
-    if (!gs_allocator_next_write(w->alloc, &write))
+    if (!gs_allocator_next_write(w->alloc, false, &write))
         return false;
     bool sent = !may_fail || draw(w, 4);
     struct model_pod *p = find(w, write.uid);

@@ -183,7 +183,7 @@ static void an_owner_is_told_too(void **state)
         gs_allocator_tell_owner_too(rig.alloc, r->cgroup_uid, true, "Why", "again");
         gs_allocator_pod_gone(rig.alloc, "p"); /* they are told all the same */
         for (int i = 0; i < r->told; i++) {
-            row_true(r->row, gs_allocator_next_write(rig.alloc, &write));
+            row_true(r->row, gs_allocator_next_write(rig.alloc, false, &write));
             row_true(r->row, write.event && write.warning);
             row_text(r->row, write.ns, "ns");
             row_text(r->row, write.name, "p");
@@ -195,9 +195,35 @@ static void an_owner_is_told_too(void **state)
             row_text(r->row, write.about.uid, i ? "web-7f" : "p");
             gs_allocator_write_done(rig.alloc, write.number, true);
         }
-        row_true(r->row, !gs_allocator_next_write(rig.alloc, &write));
+        row_true(r->row, !gs_allocator_next_write(rig.alloc, false, &write));
         gs_allocator_free(rig.alloc);
     }
+}
+
+/* Also before it is known where the pods are; one that is refused keeps no pod's waiting. */
+static void a_node_is_told(void **state)
+{
+    struct rig rig;
+    struct gs_allocator_write write;
+    struct gs_allocator_stats stats;
+    rig_up(&rig);
+    give_pod(&rig, &(struct given_pod){"p", {8}, 0});
+    gs_allocator_tell_node(rig.alloc, true, "Why", "because");
+    gs_allocator_tell(rig.alloc, "p", true, "Why", "too");
+    gs_allocator_stats(rig.alloc, &stats);
+    assert_int_equal(stats.node_events, 1);
+    assert_int_equal(stats.writes_queued, 2);
+    assert_true(gs_allocator_next_write(rig.alloc, true, &write));
+    assert_true(write.event && write.warning);
+    assert_string_equal(write.ns, "");
+    assert_string_equal(write.message, "because");
+    assert_string_equal(write.about.kind, "Node");
+    assert_string_equal(write.about.name, "n1");
+    assert_string_equal(write.about.uid, "n1");
+    gs_allocator_write_done(rig.alloc, write.number, false);
+    assert_true(gs_allocator_next_write(rig.alloc, true, &write));
+    assert_string_equal(write.message, "too");
+    gs_allocator_free(rig.alloc);
 }
 
 static void a_pod_is_placed_once_it_has_units_of_a_gpu(void **state)
@@ -258,6 +284,7 @@ int main(void)
         cmocka_unit_test(a_start_names_its_pod),
         cmocka_unit_test(a_static_pod_has_one_share),
         cmocka_unit_test(an_owner_is_told_too),
+        cmocka_unit_test(a_node_is_told),
         cmocka_unit_test(a_pod_is_placed_once_it_has_units_of_a_gpu),
         cmocka_unit_test(of_many_placed_pods_some_are_named),
     };

@@ -367,7 +367,7 @@ static const char *value_of(const struct gs_allocator_write *write, const char *
 static void verb_write(struct scenario *s)
 {
     struct gs_allocator_write write;
-    if (!gs_allocator_next_write(rig.alloc, &write))
+    if (!gs_allocator_next_write(rig.alloc, false, &write))
         scenario_fail(s, "nothing is to be written");
     scenario_is_text(s, "its pod", write.name, scenario_word(s));
     if (scenario_has(s, "idx"))
@@ -401,7 +401,7 @@ static void verb_writes(struct scenario *s)
             gs_allocator_write_done(rig.alloc, *number, true);
         return;
     }
-    while (gs_allocator_next_write(rig.alloc, &write))
+    while (gs_allocator_next_write(rig.alloc, false, &write))
         gs_allocator_write_done(rig.alloc, write.number, true);
 }
 
@@ -410,7 +410,7 @@ static void verb_no(struct scenario *s)
     struct gs_allocator_write write;
     if (!scenario_has(s, "write"))
         scenario_fail(s, "no what?");
-    if (gs_allocator_next_write(rig.alloc, &write))
+    if (gs_allocator_next_write(rig.alloc, false, &write))
         scenario_fail(s, "%s of %s is to be written", write.event ? write.reason : "the record",
                       write.name);
     s->checked++;
