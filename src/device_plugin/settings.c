@@ -21,47 +21,6 @@ static bool set_lists(void *to, const char *text)
     return device_lists_parse(text, to);
 }
 
-static bool set_enforce(void *to, const char *text)
-{
-    return gs_enforce_parse(text, strlen(text), to);
-}
-
-static bool set_switch(void *to, const char *text)
-{
-    bool on = strcmp(text, "on") == 0;
-    if (!on && strcmp(text, "off") != 0)
-        return false;
-    *(bool *)to = on;
-    return true;
-}
-
-static bool set_word(const char *const *words, unsigned *to, const char *text)
-{
-    for (unsigned i = 0; words[i]; i++) {
-        if (strcmp(text, words[i]) != 0)
-            continue;
-        *to = i;
-        return true;
-    }
-    return false;
-}
-
-static bool set_from(void *to, const char *text)
-{
-    static const char *const words[] = {
-        [POD_USAGE_DMEM] = "dmem", [POD_USAGE_NVML] = "nvml", [POD_USAGE_AUTO] = "auto", NULL};
-    return set_word(words, to, text);
-}
-
-static bool set_enforce_by(void *to, const char *text)
-{
-    static const char *const words[] = {[ENFORCE_BY_AUTO] = "auto",
-                                        [ENFORCE_BY_DRIVER] = "driver",
-                                        [ENFORCE_BY_DMEM] = "dmem",
-                                        NULL};
-    return set_word(words, to, text);
-}
-
 /* A node's name is its host's name, unless somebody says otherwise. */
 static const char *host_name(void)
 {
@@ -174,16 +133,15 @@ void settings_read(struct settings *settings, int argc, char **argv)
         OPT_FLAG("allow-shared-devices", &settings->share_with_others,
                  "also advertise GPUs of NVIDIA's device plugin or DRA driver; both may then "
                  "allocate the same GPU"),
-        OPT_CUSTOM("enforce", &settings->enforce, set_enforce, "off|observe|preferred|required",
-                   "limit on the GPU memory of each pod, by the driver or the kernel. "
-                   "off: none; observe: only report pods above their request; preferred: set where "
-                   "possible; required: containers do not start before it is set (default observe)",
-                   .env = "ENFORCE"),
-        OPT_CUSTOM(
-            "enforce-by", &settings->enforce_by, set_enforce_by, "auto|driver|dmem",
-            "driver (615 or newer, with CAP_SYS_ADMIN), dmem (Linux 6.14 or newer), or auto, "
-            "the first that works (default auto)",
-            .env = "ENFORCE_BY"),
+        OPT_WORD("enforce", &settings->enforce, "off|observe|preferred|required",
+                 "limit on the GPU memory of each pod, by the driver or the kernel. "
+                 "off: none; observe: only report pods above their request; preferred: set where "
+                 "possible; required: containers do not start before it is set (default observe)",
+                 .env = "ENFORCE"),
+        OPT_WORD("enforce-by", &settings->enforce_by, "auto|driver|dmem",
+                 "driver (615 or newer, CAP_SYS_ADMIN), dmem (Linux 6.14 or newer), or auto, the "
+                 "first that works (default auto)",
+                 .env = "ENFORCE_BY"),
         OPT_STRING("cgroup-root", &settings->cgroup_root, "DIR",
                    "where the host's cgroup file system is mounted (default /sys/fs/cgroup)"),
         OPT_FLAG("deny-unallocated-gpus", &settings->deny_foreign_gpus,
@@ -218,15 +176,14 @@ void settings_read(struct settings *settings, int argc, char **argv)
                    .env = "HOOK_ROOT"),
         OPT_STRING("health-listen", &settings->http_listen, "ADDR:PORT",
                    "serve healthz, readyz, metrics and usage at this address (no authentication)"),
-        OPT_CUSTOM("pod-usage", &settings->pod_usage, set_switch, "off|on",
-                   "on: metrics and usage at --health-listen name each pod and what it uses, for "
-                   "every client; off: only totals of each GPU (default off)",
-                   .env = "POD_USAGE"),
-        OPT_CUSTOM(
-            "pod-usage-from", &settings->pod_usage_from, set_from, "dmem|nvml|auto",
-            "source of what pods use. dmem: the kernel; nvml: the driver's list of processes, "
-            "which needs the host's PID namespace; auto: dmem, else nvml (default dmem)",
-            .env = "POD_USAGE_FROM"),
+        OPT_WORD("pod-usage", &settings->pod_usage, "off|on",
+                 "on: metrics and usage at --health-listen name each pod and what it uses, for "
+                 "every client; off: only totals of each GPU (default off)",
+                 .env = "POD_USAGE"),
+        OPT_WORD("pod-usage-from", &settings->pod_usage_from, "dmem|nvml|auto",
+                 "source of what pods use. dmem: the kernel; nvml: the driver's list of processes, "
+                 "which needs the host's PID namespace; auto: dmem, else nvml (default dmem)",
+                 .env = "POD_USAGE_FROM"),
         OPT_FLAG("print-inventory", &settings->print_inventory,
                  "print the GPUs and the resources to advertise, and exit"),
     };

@@ -35,7 +35,7 @@ struct settings {
     uint32_t overhead_slots; /* for so many of them on each GPU */
     /* of each GPU; with overhead_mib times overhead_slots it fits 32 bits */
     uint32_t gpu_reserve_mib;
-    bool pod_usage; /* the pages name pods and what each uses */
+    unsigned pod_usage; /* not 0: the pages name pods and what each uses */
     enum pod_usage_from pod_usage_from;
     const char *mps_root;     /* gpushare-mps's --root; NULL: no MPS */
     const char *hook_library; /* preloaded into containers; NULL: none */

@@ -39,7 +39,6 @@ bool gs_log_enabled(enum gs_log_level level);
 
 /* "error", "warn" (or "warning"), "info", "debug", any case; the original's "LOG_LEVEL" words. */
 bool gs_log_level_parse(const char *text, enum gs_log_level *ret);
-bool gs_log_format_parse(const char *text, enum gs_log_format *ret);
 
 void gs_log_fields(enum gs_log_level level, const char *msg, const struct gs_log_field *fields,
                    int count);

@@ -42,9 +42,8 @@ enum gs_enforce {
     GS_ENFORCE_REQUIRED,  /* its containers are blocked */
 };
 
-/* "off", "observe", "preferred", "required". Parsing: the exact words; false leaves *ret alone. */
+/* "off", "observe", "preferred", "required". */
 const char *gs_enforce_name(enum gs_enforce mode);
-bool gs_enforce_parse(const char *text, size_t len, enum gs_enforce *ret);
 
 struct gs_keeper_options {
     struct gs_limiter *limiter; /* borrowed */

@@ -45,14 +45,6 @@ bool gs_log_level_parse(const char *text, enum gs_log_level *ret)
     return false;
 }
 
-bool gs_log_format_parse(const char *text, enum gs_log_format *ret)
-{
-    if (strcasecmp(text, "text") != 0 && strcasecmp(text, "json") != 0)
-        return false;
-    *ret = strcasecmp(text, "json") == 0 ? GS_LOG_JSON : GS_LOG_TEXT;
-    return true;
-}
-
 static void put_time(struct gs_buf *line)
 {
     struct timespec now;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/wrap.h"
 #include "gpushare/base/arena.h"
@@ -83,11 +84,6 @@ static bool set_level(void *to, const char *text)
     return gs_log_level_parse(text, to);
 }
 
-static bool set_format(void *to, const char *text)
-{
-    return gs_log_format_parse(text, to);
-}
-
 /* The program's rows, then these. */
 struct parse {
     const struct gs_command *command;
@@ -112,6 +108,22 @@ static size_t row_count(const struct parse *parse)
     return parse->command->option_count + sizeof(parse->own) / sizeof(parse->own[0]);
 }
 
+/* The place of the text among words like "off|on"; any case. */
+static bool read_word(const char *words, const char *text, unsigned *ret)
+{
+    const size_t len = strlen(text);
+    for (unsigned at = 0;; at++) {
+        const size_t word = strcspn(words, "|");
+        if (word == len && strncasecmp(words, text, len) == 0) {
+            *ret = at;
+            return true;
+        }
+        if (!words[word])
+            return false;
+        words += word + 1;
+    }
+}
+
 static int set_option(const struct gs_option *option, const char *text, struct gs_error *err)
 {
     size_t len = strlen(text);
@@ -133,29 +145,22 @@ static int set_option(const struct gs_option *option, const char *text, struct g
     case GS_OPT_DURATION:
         good = gs_parse_duration_ns(text, len, option->to);
         break;
+    case GS_OPT_WORD:
+        good = read_word(option->arg, text, option->to);
+        break;
     case GS_OPT_CUSTOM:
         good = option->set(option->to, text);
         break;
     }
     if (good)
         return 0;
-    if (option->type == GS_OPT_CUSTOM && strchr(option->arg, '|'))
+    if (option->type >= GS_OPT_WORD && strchr(option->arg, '|'))
         return gs_fail(err, GS_EINVAL, "%s: invalid value \"%.80s\", must be one of %.100s",
                        option->name, text, option->arg);
     return gs_fail(err, GS_EINVAL, "%s: invalid value \"%.80s\"", option->name, text);
 }
 
 /* --- the file --- */
-
-static const struct gs_option *find_row(const struct gs_option *rows, size_t count,
-                                        const char *name)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(rows[i].name, name) == 0)
-            return &rows[i];
-    }
-    return NULL;
-}
 
 /* "a", or "a,b" of a list; *caller frees*; NULL for what is neither. */
 static char *value_text(const json_t *value)
@@ -179,24 +184,23 @@ static char *value_text(const json_t *value)
     return text;
 }
 
-static int read_option(const struct gs_command *command, const struct gs_option *own,
-                       size_t own_count, const char *name, const json_t *value,
+static int read_option(const struct parse *parse, const char *name, const json_t *value,
                        struct gs_error *err)
 {
-    const struct gs_option *option = find_row(command->options, command->option_count, name);
-    if (!option)
-        option = find_row(own, own_count, name);
-    if (!option)
+    size_t i = 0;
+    while (i < row_count(parse) && strcmp(row(parse, i)->name, name) != 0)
+        i++;
+    if (i == row_count(parse))
         return gs_fail(err, GS_EINVAL, "unknown option %.80s", name);
     char *text = value_text(value); /* strings live on in the options */
-    if (!text || (option->repeats && json_is_array(value)))
+    bool repeats = row(parse, i)->repeats;
+    if (!text || (repeats && json_is_array(value)))
         return gs_fail(err, GS_EINVAL, "%.80s must have a plain value%s", name,
-                       option->repeats ? "" : " or a list");
-    return set_option(option, text, err);
+                       repeats ? "" : " or a list");
+    return set_option(row(parse, i), text, err);
 }
 
-static int read_options(const struct gs_command *command, const struct gs_option *own,
-                        size_t own_count, json_t *root, struct gs_error *err)
+static int read_options(const struct parse *parse, json_t *root, struct gs_error *err)
 {
     const char *name;
     json_t *value;
@@ -204,15 +208,15 @@ static int read_options(const struct gs_command *command, const struct gs_option
         return gs_fail(err, GS_EINVAL, "the file must be a mapping of option names to values");
     json_object_foreach(root, name, value)
     {
-        if (read_option(command, own, own_count, name, value, err) < 0)
+        if (read_option(parse, name, value, err) < 0)
             return -1;
     }
     return 0;
 }
 
-static int read_file(const struct gs_command *command, const struct gs_option *own,
-                     size_t own_count, const char *path, struct gs_error *err)
+static int read_file(const struct parse *parse, struct gs_error *err)
 {
+    const char *path = parse->config;
     _cleanup_free_ char *text = NULL;
     size_t len;
     if (gs_file_read(path, CONFIG_BYTES_MAX, &text, &len, err) < 0)
@@ -220,7 +224,7 @@ static int read_file(const struct gs_command *command, const struct gs_option *o
     json_t *root = gs_yaml_load((struct gs_slice){text, len}, path, err);
     if (!root)
         return -1;
-    int result = read_options(command, own, own_count, root, err);
+    int result = read_options(parse, root, err);
     gs_yaml_free(root);
     return result < 0 ? gs_error_prefix(err, "%.160s", path) : 0;
 }
@@ -270,12 +274,8 @@ static const char *describe(const struct gs_option *option, struct gs_arena *are
 {
     if (!option->env)
         return option->doc;
-    size_t len = strlen(option->doc) + strlen(option->env) + sizeof(" [$]");
-    char *text = gs_arena_alloc(arena, len);
-    if (!text)
-        return "";
-    snprintf(text, len, "%s [$%s]", option->doc, option->env);
-    return text;
+    const char *text = gs_arena_printf(arena, "%s [$%s]", option->doc, option->env);
+    return text ? text : "";
 }
 
 /* A command for people at a terminal has nothing worth a log line: such rows work, and are not
@@ -327,7 +327,7 @@ static void apply(struct parse *parse)
 {
     const struct gs_command *command = parse->command;
     struct gs_error err = {0};
-    if (parse->config && read_file(command, parse->own, 2, parse->config, &err) < 0)
+    if (parse->config && read_file(parse, &err) < 0)
         refuse(command, "--config", &err);
     for (size_t i = 0; i < row_count(parse); i++) {
         const struct gs_option *option = row(parse, i);
@@ -351,8 +351,8 @@ int gs_options_parse(const struct gs_command *command, int argc, char **argv)
         "log-level", &parse.level, set_level, "error|warn|info|debug",
         "minimum severity of log lines (default info)", .env = "LOG_LEVEL");
     parse.own[1] =
-        (struct gs_option)OPT_CUSTOM("log-format", &parse.format, set_format, "text|json",
-                                     "format of log lines on standard error (default text)");
+        (struct gs_option)OPT_WORD("log-format", &parse.format, "text|json",
+                                   "format of log lines on standard error (default text)");
     _cleanup_free_ struct argp_option *table =
         calloc(command->option_count + ROWS_BESIDE + 1, sizeof(*table));
     _cleanup_free_ const char **given = calloc(row_count(&parse), sizeof(*given));

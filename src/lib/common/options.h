@@ -32,6 +32,7 @@ enum gs_option_type {
     GS_OPT_U32,      /* uint32_t */
     GS_OPT_U64,      /* uint64_t */
     GS_OPT_DURATION, /* int64_t nanoseconds: "5s", "1m30s" */
+    GS_OPT_WORD,     /* an enum of the places of arg's words, which "|" parts; any case */
     GS_OPT_CUSTOM,   /* set() judges */
 };
 
@@ -65,6 +66,7 @@ struct gs_option {
     OPT_ROW(GS_OPT_U64, name, OPT_IS(uint64_t, to), arg, doc, __VA_ARGS__)
 #define OPT_DURATION(name, to, arg, doc, ...)                                                      \
     OPT_ROW(GS_OPT_DURATION, name, OPT_IS(int64_t, to), arg, doc, __VA_ARGS__)
+#define OPT_WORD(name, to, words, doc, ...) OPT_ROW(GS_OPT_WORD, name, to, words, doc, __VA_ARGS__)
 #define OPT_CUSTOM(name, to, judge, arg, doc, ...)                                                 \
     OPT_ROW(GS_OPT_CUSTOM, name, to, arg, doc, .set = (judge), __VA_ARGS__)
 

@@ -54,16 +54,6 @@ const char *gs_enforce_name(enum gs_enforce mode)
     return modes[mode];
 }
 
-bool gs_enforce_parse(const char *text, size_t len, enum gs_enforce *ret)
-{
-    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
-        if (gs_slice_eq((struct gs_slice){text, len}, gs_slice_of(modes[i]))) {
-            *ret = (enum gs_enforce)i;
-            return true;
-        }
-    return false;
-}
-
 struct gs_keeper *gs_keeper_new(const struct gs_keeper_options *options)
 {
     struct gs_keeper *keeper = calloc(1, sizeof(*keeper));

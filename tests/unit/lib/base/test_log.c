@@ -136,7 +136,7 @@ static void long_values_are_cut_and_the_line_survives(void **state)
     assert_non_null(strstr(line, "\\n\",\"n\":-7}\n"));
 }
 
-static void levels_and_formats_have_names(void **state)
+static void levels_have_names(void **state)
 {
     static const struct {
         const char *row;
@@ -154,14 +154,6 @@ static void levels_and_formats_have_names(void **state)
         row_equal(r->row, gs_log_level_parse(r->text, &level), r->ok);
         row_equal(r->row, level, r->ok ? r->level : 77);
     }
-    enum gs_log_format format = (enum gs_log_format)77;
-    assert_false(gs_log_format_parse("xml", &format));
-    assert_false(gs_log_format_parse("", &format));
-    assert_int_equal(format, 77);
-    assert_true(gs_log_format_parse("JSON", &format));
-    assert_int_equal(format, GS_LOG_JSON);
-    assert_true(gs_log_format_parse("text", &format));
-    assert_int_equal(format, GS_LOG_TEXT);
 }
 
 enum { FLOOD = 20000 };
@@ -238,7 +230,7 @@ int main(void)
         cmocka_unit_test(values_are_quoted_when_needed),
         cmocka_unit_test(lines_below_the_level_are_not_even_made),
         cmocka_unit_test(long_values_are_cut_and_the_line_survives),
-        cmocka_unit_test(levels_and_formats_have_names),
+        cmocka_unit_test(levels_have_names),
         cmocka_unit_test(a_flood_of_one_message_is_held_back),
     };
     return GS_RUN(tests);
