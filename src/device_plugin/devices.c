@@ -186,13 +186,14 @@ static void tell_gpus(struct plugin *plugin)
 }
 
 /* A cordon is the node's, not the driver's: the inventory does not name it. */
-static int tell_allocator(struct plugin *plugin, const struct gs_gpu_set *set, struct gs_error *err)
+static int tell_allocator(struct plugin *plugin, const struct gs_gpu_set *set,
+                          enum unit_state state, struct gs_error *err)
 {
     struct gs_gpu gpus[GS_GPUS_MAX];
     memcpy(gpus, set->gpus, set->count * sizeof(*gpus));
     for (uint32_t i = 0; i < set->count; i++)
-        gpus[i].schedulable &= !(plugin->devices.cordoned & GS_GPU_BIT(gpus[i].idx)) &&
-                               plugin->devices.unit_state != UNIT_DOUBTED;
+        gpus[i].schedulable &=
+            !(plugin->devices.cordoned & GS_GPU_BIT(gpus[i].idx)) && state != UNIT_DOUBTED;
     return gs_allocator_set_gpus(plugin->alloc, gpus, set->count, set->gone, err);
 }
 
@@ -227,18 +228,12 @@ static int apply(struct plugin *plugin, struct unit_choice choice, struct gs_err
     if (advertise_devices(&set, choice.unit, &devices->in_use, &made, err) < 0)
         return -1;
     keep_record(plugin, &set, choice);
-    const struct unit_choice before = {devices->unit, devices->unit_state};
-    devices->unit = choice.unit;
-    devices->unit_state = choice.state;
     int result = gs_dp_set_devices(plugin->dp, made.devices, made.count, err);
     free(made.devices);
-    if (result == 0)
-        result = tell_allocator(plugin, &set, err);
-    if (result < 0) {
-        devices->unit = before.unit;
-        devices->unit_state = before.state;
+    if (result < 0 || tell_allocator(plugin, &set, choice.state, err) < 0)
         return -1;
-    }
+    devices->unit = choice.unit;
+    devices->unit_state = choice.state;
     tell_foreign(devices, &made);
     devices->foreign = made.foreign;
     devices->dropped = made.dropped;

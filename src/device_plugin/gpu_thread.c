@@ -11,8 +11,6 @@
 
 #include "gpushare/base/backoff.h"
 #include "gpushare/base/log.h"
-#include "gpushare/nvml/driver.h"
-#include "gpushare/nvml/listed.h"
 
 #define LOOK_NS        GS_NS_PER_S /* also how fast the thread stops */
 #define FIRST_PAUSE_NS GS_NS_PER_S
@@ -50,18 +48,6 @@ struct news {
     struct gs_gpu_set set;
     struct gs_error err; /* code OK: set is valid */
 };
-
-int gpu_source_open(const struct settings *settings, struct gs_gpu_source *ret,
-                    struct gs_error *err)
-{
-    if (settings->fake_gpus)
-        return gs_gpus_from_spec(settings->fake_gpus, ret, err);
-    if (settings->gpu_file)
-        return gs_gpus_from_file(settings->gpu_file, ret, err);
-    const struct gs_nvml_config config = {.library = settings->nvml_library,
-                                          .clock = gs_clock_system()};
-    return gs_gpus_from_driver(&config, ret, err);
-}
 
 /* ---- on the loop ---- */
 
@@ -121,7 +107,7 @@ static void end_if_for_long(struct plugin *plugin, enum gs_code code)
     int64_t limit_ns = (code == GS_ECONFLICT ? MISMATCH_S : FAILING_S) * GS_NS_PER_S;
     struct gpu_thread *thread = plugin->gpu_thread;
     int64_t now_ns = plugin_now_ns(plugin);
-    if (plugin->settings.gpu_file)
+    if (plugin->settings.gpus.gpu_file)
         return;
     if (!thread->failing)
         thread->failing_since_ns = now_ns;
@@ -311,20 +297,13 @@ static bool hold_on(struct gpu_thread *thread, bool *posted)
     return false;
 }
 
-static bool same_gpu(const struct gs_gpu *a, const struct gs_gpu *b)
-{
-    return a->idx == b->idx && a->mem_mib == b->mem_mib && a->numa == b->numa &&
-           a->node == b->node && a->healthy == b->healthy && a->schedulable == b->schedulable &&
-           a->xid == b->xid && strcmp(a->pci, b->pci) == 0 && strcmp(a->uuid, b->uuid) == 0 &&
-           strcmp(a->model, b->model) == 0;
-}
-
 static bool same_set(const struct gs_gpu_set *a, const struct gs_gpu_set *b)
 {
     bool same = a->count == b->count && strcmp(a->refused, b->refused) == 0 && a->deaf == b->deaf &&
                 a->fresh == b->fresh;
     for (uint32_t i = 0; same && i < a->count; i++)
-        same = same_gpu(&a->gpus[i], &b->gpus[i]);
+        same = gs_gpu_same(&a->gpus[i], &b->gpus[i]) && a->gpus[i].node == b->gpus[i].node &&
+               a->gpus[i].schedulable == b->gpus[i].schedulable;
     return same;
 }
 

@@ -3,10 +3,6 @@
 
 #include "device_plugin/plugin.h"
 
-/* The source that the settings name; nothing is read yet. */
-int gpu_source_open(const struct settings *settings, struct gs_gpu_source *ret,
-                    struct gs_error *err);
-
 /*
  * A thread that reads the source, again after every sign of news and every few seconds, with
  * growing pauses while it fails, and brings changes to the loop: to the kubelet's list, the

@@ -33,7 +33,7 @@ static int print_inventory(const struct settings *settings, struct gs_error *err
     _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(256 << 10);
     struct gs_gpu_source source;
     struct gs_gpu_set set;
-    if (gpu_source_open(settings, &source, err) < 0)
+    if (gs_gpus_open(&settings->gpus, &source, err) < 0)
         return -1;
     int result = source.ops->read(source.ctx, &set, err);
     source.ops->close(source.ctx);
@@ -98,7 +98,7 @@ static int start_threads(struct plugin *plugin, struct ends *ends, struct gs_err
     if (worker_start(plugin->loop, &plugin->writes.writer, err) < 0 ||
         worker_start(plugin->loop, &plugin->calls.lister, err) < 0 ||
         pod_watch_start(plugin, err) < 0 || slice_watch_start(plugin, err) < 0 ||
-        gpu_source_open(&plugin->settings, &source, err) < 0)
+        gs_gpus_open(&plugin->settings.gpus, &source, err) < 0)
         return -1;
     return gpu_thread_start(plugin, &source, err);
 }
@@ -161,6 +161,15 @@ static void tear_down(struct plugin *plugin, struct ends *ends)
         close(ends->signal_fd);
 }
 
+static int start(struct plugin *plugin, struct ends *ends, struct gs_error *err)
+{
+    plugin->kube = gs_kube_client_port(plugin->client);
+    if (devices_open_record(plugin, err) < 0 || mps_choose(plugin, err) < 0 ||
+        build(plugin, err) < 0 || watch_signals(plugin, ends, err) < 0)
+        return -1;
+    return start_threads(plugin, ends, err);
+}
+
 static int serve(struct plugin *plugin, struct gs_error *err)
 {
     struct ends ends = {.plugin = plugin, .signal_fd = -1};
@@ -169,19 +178,8 @@ static int serve(struct plugin *plugin, struct gs_error *err)
                                             .page_max_bytes = PAGE_BYTES_MAX,
                                             .page_limit = PAGE_LIMIT};
     int result = api_connect(plugin->settings.kubeconfig, &options, &plugin->client, err);
-    if (result == 0) {
-        plugin->kube = gs_kube_client_port(plugin->client);
-        result = devices_open_record(plugin, err);
-    }
     if (result == 0)
-        result = mps_choose(plugin, err);
-    if (result == 0) {
-        result = build(plugin, err);
-    }
-    if (result == 0)
-        result = watch_signals(plugin, &ends, err);
-    if (result == 0)
-        result = start_threads(plugin, &ends, err);
+        result = start(plugin, &ends, err);
     if (result == 0) {
         gs_log(GS_LOG_INFO, "serving", GS_STR("version", GS_VERSION),
                GS_STR("node", plugin->settings.node_name),

@@ -12,15 +12,6 @@ enum { INVENTORY_BYTES_MAX = 64 << 10 };
 
 /* schedulable is not compared: a cordon changes it while the node is read. That an earlier plugin
  * left the node unschedulable is why the first write looks at nothing. */
-static bool same_gpu(const struct gs_gpu *a, const struct gs_gpu *b)
-{
-    return a->idx == b->idx && a->mem_units == b->mem_units && a->mem_mib == b->mem_mib &&
-           a->numa == b->numa && a->healthy == b->healthy && a->xid == b->xid &&
-           a->xid_boot == b->xid_boot && a->enforced == b->enforced &&
-           strcmp(a->uuid, b->uuid) == 0 && strcmp(a->model, b->model) == 0 &&
-           strcmp(a->pci, b->pci) == 0;
-}
-
 static bool inventory_matches(const struct gs_node *node, const struct node_object *desired)
 {
     if (!desired->written || desired->leaving || desired->upgrading)
@@ -30,7 +21,7 @@ static bool inventory_matches(const struct gs_node *node, const struct node_obje
         node->gpu_count != desired->set->count)
         return false;
     for (uint32_t i = 0; i < node->gpu_count; i++) {
-        if (!same_gpu(&node->gpus[i], &desired->set->gpus[i]))
+        if (!gs_gpu_same(&node->gpus[i], &desired->set->gpus[i]))
             return false;
     }
     return true;

@@ -47,7 +47,7 @@ static bool pods_are_read_only(const char *cgroup_root)
 static const char *what_is_wrong(const struct settings *settings)
 {
     uint32_t reserved;
-    if (settings->fake_gpus && settings->gpu_file)
+    if (settings->gpus.fake_gpus && settings->gpus.gpu_file)
         return "--fake-gpus and --gpu-file are mutually exclusive";
     if (!settings->node_name[0])
         return "--node-name is required: this host has no name";
@@ -110,11 +110,11 @@ void settings_read(struct settings *settings, int argc, char **argv)
         OPT_CUSTOM(
             "memory-unit", &settings->unit, set_unit, "MiB|64MiB|256MiB|GiB",
             "amount of memory that gpu-mem: 1 means; must be the same on every node (default GiB)"),
-        OPT_STRING("fake-gpus", &settings->fake_gpus, "SPEC",
+        OPT_STRING("fake-gpus", &settings->gpus.fake_gpus, "SPEC",
                    "simulate GPUs, such as 2x16384MiB,1x80GiB"),
-        OPT_STRING("gpu-file", &settings->gpu_file, "FILE",
+        OPT_STRING("gpu-file", &settings->gpus.gpu_file, "FILE",
                    "JSON file of the GPUs, as in the annotation gpu-inventory; reread on change"),
-        OPT_STRING("nvml-library", &settings->nvml_library, "FILE",
+        OPT_STRING("nvml-library", &settings->gpus.nvml_library, "FILE",
                    "the NVIDIA driver's library (default libnvidia-ml.so.1)"),
         OPT_STRING("device-plugin-dir", &settings->device_plugin_dir, "DIR",
                    "directory of kubelet.sock (default /var/lib/kubelet/device-plugins)"),

@@ -6,6 +6,7 @@
 #include "device_plugin/device_lists.h"
 #include "gpushare/limit/keeper.h"
 #include "gpushare/model/gpu.h"
+#include "gpushare/nvml/listed.h"
 
 /* Where it is known from what pods use: limit/keeper.h, driver_usage.h. */
 enum pod_usage_from { POD_USAGE_DMEM, POD_USAGE_NVML, POD_USAGE_AUTO };
@@ -18,9 +19,7 @@ struct settings {
     const char *node_name;
     const char *domain;
     enum gs_unit unit;
-    const char *fake_gpus;
-    const char *gpu_file;
-    const char *nvml_library;
+    struct gs_gpu_options gpus;
     const char *device_plugin_dir;
     unsigned device_lists; /* of enum device_list */
     bool pass_device_specs;

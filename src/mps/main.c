@@ -10,7 +10,6 @@
 #include "common/process.h"
 #include "gpushare/base/invariant.h"
 #include "gpushare/base/log.h"
-#include "gpushare/nvml/driver.h"
 #include "gpushare/nvml/listed.h"
 #include "mps/pipes.h"
 #include "mps/supervise.h"
@@ -21,9 +20,7 @@ enum { AGAIN_S = 5 };
 struct settings {
     const char *root;
     const char *driver_root; /* NULL: looked for */
-    const char *fake_gpus;
-    const char *gpu_file;
-    const char *nvml_library;
+    struct gs_gpu_options gpus;
     bool mount_shm;
 };
 
@@ -38,11 +35,11 @@ static void read_settings(struct settings *settings, int argc, char **argv)
         OPT_STRING("driver-root", &settings->driver_root, "DIR",
                    "root of the driver's installation, in which nvidia-cuda-mps-control runs by "
                    "chroot (default /driver-root if it exists, else /)"),
-        OPT_STRING("fake-gpus", &settings->fake_gpus, "SPEC",
+        OPT_STRING("fake-gpus", &settings->gpus.fake_gpus, "SPEC",
                    "simulate GPUs, such as 2x16384MiB,1x80GiB"),
-        OPT_STRING("gpu-file", &settings->gpu_file, "FILE",
+        OPT_STRING("gpu-file", &settings->gpus.gpu_file, "FILE",
                    "JSON file of the GPUs, as in the annotation gpu-inventory"),
-        OPT_STRING("nvml-library", &settings->nvml_library, "FILE",
+        OPT_STRING("nvml-library", &settings->gpus.nvml_library, "FILE",
                    "the NVIDIA driver's library (default libnvidia-ml.so.1)"),
         OPT_FLAG("mount-shm", &settings->mount_shm,
                  "mount a tmpfs of 1 GiB at DIR/shm, unless something is mounted there, and exit"),
@@ -55,22 +52,10 @@ static void read_settings(struct settings *settings, int argc, char **argv)
         .option_count = sizeof(table) / sizeof(table[0]),
     };
     gs_options_parse(&command, argc, argv);
-    if (settings->fake_gpus && settings->gpu_file) {
+    if (settings->gpus.fake_gpus && settings->gpus.gpu_file) {
         fputs("gpushare-mps: --fake-gpus and --gpu-file are mutually exclusive\n", stderr);
         exit(2);
     }
-}
-
-static int open_source(const struct settings *settings, struct gs_gpu_source *ret,
-                       struct gs_error *err)
-{
-    const struct gs_nvml_config config = {.library = settings->nvml_library,
-                                          .clock = gs_clock_system()};
-    if (settings->fake_gpus)
-        return gs_gpus_from_spec(settings->fake_gpus, ret, err);
-    if (settings->gpu_file)
-        return gs_gpus_from_file(settings->gpu_file, ret, err);
-    return gs_gpus_from_driver(&config, ret, err);
 }
 
 /* Waits for the signal that ends the program; false: it has not come meanwhile. */
@@ -90,7 +75,7 @@ static bool find_gpus(const struct settings *settings, struct control *control,
         struct gs_gpu_source source;
         struct gs_error err = {0};
         int result = control_find(settings->driver_root, control, &err);
-        if (result == 0 && (result = open_source(settings, &source, &err)) == 0) {
+        if (result == 0 && (result = gs_gpus_open(&settings->gpus, &source, &err)) == 0) {
             result = source.ops->read(source.ctx, ret, &err);
             source.ops->close(source.ctx);
         }

@@ -104,23 +104,18 @@ void gs_keeper_pass(struct gs_keeper *keeper);
 
 /* What is known of a pod since the last call about it, or pass. */
 struct gs_kept {
-    const char *uid; /* *borrowed* until the keeper is changed */
-    gs_gpu_mask gpus;
-    bool has_cgroup;
+    const char *uid;               /* *borrowed* until the keeper is changed */
     enum gs_limit_outcome outcome; /* of the last look at its cgroup */
     enum gs_enforced by;           /* what limits its GPUs */
     bool held;           /* all its limits were read back, and it uses no more than they allow */
     const char *reason;  /* why not; "" when held */
     uint64_t bytes;      /* its share on each GPU */
     uint64_t used_bytes; /* the most that it uses on one of them */
-    uint64_t peak_bytes; /* the most that was ever seen here */
     gs_gpu_mask counted; /* of the GPUs: the kernel counts what the pod uses there */
     /* By GPU index, of those: now, and the most ever. *Borrowed* likewise */
     const uint64_t *used_on, *peak_on;
 };
 
-/* The pod of that number, 0 … ; false behind the last. */
-bool gs_keeper_pod(const struct gs_keeper *keeper, size_t number, struct gs_kept *ret);
 /* The one with that UID; false: it has no share. */
 bool gs_keeper_find(const struct gs_keeper *keeper, const char *uid, struct gs_kept *ret);
 
@@ -136,11 +131,10 @@ bool gs_keeper_next_news(struct gs_keeper *keeper, struct gs_kept *ret,
                          enum gs_verdict *ret_verdict);
 
 struct gs_keeper_stats {
-    uint32_t pods;    /* that have a cgroup */
-    uint32_t held;    /* of these */
-    uint32_t over;    /* of the pods, use more than their request: would be refused, or are */
+    uint32_t held;    /* pods */
+    uint32_t over;    /* pods that use more than their request: would be refused, or are */
     uint64_t repairs; /* limits that were found lost and written again */
     uint64_t writes;  /* limits written for the first time */
-    uint32_t unheld;  /* of the pods: should be held and are not */
+    uint32_t unheld;  /* pods that should be held and are not */
 };
 void gs_keeper_stats(const struct gs_keeper *keeper, struct gs_keeper_stats *ret);

@@ -69,6 +69,9 @@ static inline bool gs_gpu_is_instance(const struct gs_gpu *gpu)
     return strncmp(gpu->uuid, "MIG-", 4) == 0;
 }
 
+/* All that an inventory says of them is the same, but for schedulable. */
+bool gs_gpu_same(const struct gs_gpu *a, const struct gs_gpu *b);
+
 /* By ascending index. */
 void gs_gpus_sort(struct gs_gpu *gpus, uint32_t count);
 

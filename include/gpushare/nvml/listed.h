@@ -21,3 +21,14 @@ int gs_gpus_from_spec(const char *spec, struct gs_gpu_source *ret, struct gs_err
  * read(), and what was known before stays the caller's to keep.
  */
 int gs_gpus_from_file(const char *path, struct gs_gpu_source *ret, struct gs_error *err);
+
+/* What programs say of the GPUs; all may be NULL: those of the driver. */
+struct gs_gpu_options {
+    const char *fake_gpus, *gpu_file; /* not both */
+    const char *nvml_library;
+};
+
+/* The source that these name; nothing is read yet. Borrowed for its life. Errors as above, and as
+ * gs_gpus_from_driver(). */
+int gs_gpus_open(const struct gs_gpu_options *options, struct gs_gpu_source *ret,
+                 struct gs_error *err);

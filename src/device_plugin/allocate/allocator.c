@@ -365,11 +365,6 @@ void gs_allocator_stats(const struct gs_allocator *alloc, struct gs_allocator_st
         stats.pods++;
         stats.waiting += at->done < at->request_count;
         stats.placed += is_placed(at);
-        if (!gs_claimant_runs(at))
-            continue;
-        stats.running++;
-        if (at->charge.units > stats.largest_share)
-            stats.largest_share = at->charge.units;
     }
     for (const struct call *call = alloc->calls; call; call = call->next)
         stats.placed += gs_call_counts(call) && !call->owner; /* of a pod that is not known yet */

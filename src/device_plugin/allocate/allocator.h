@@ -225,10 +225,8 @@ struct gs_allocator_stats {
     uint64_t swaps;
     uint64_t held;
     uint64_t used_units[GS_GPUS_MAX]; /* by GPU index, from this node's pods */
-    uint32_t running;                 /* of the pods */
     /* pods that were given GPUs, or have some recorded, and calls of pods that are not known */
     uint32_t placed;
-    uint32_t largest_share; /* units on one GPU of the largest pod that runs */
 };
 void gs_allocator_stats(const struct gs_allocator *alloc, struct gs_allocator_stats *ret);
 

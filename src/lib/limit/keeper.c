@@ -25,7 +25,7 @@ struct pod {
     enum gs_limit_outcome outcome;
     enum gs_verdict verdict;
     const char *reason;
-    uint64_t used_bytes, peak_bytes;
+    uint64_t used_bytes;
     gs_gpu_mask counted;
     uint64_t used_on[GS_GPUS_MAX], peak_on[GS_GPUS_MAX]; /* by GPU index */
     uint64_t
@@ -165,7 +165,6 @@ static void note_use(struct pod *pod, uint32_t gpu, uint64_t used, const uint64_
     if (peak)
         raise(&pod->peak_on[gpu], *peak);
     raise(&pod->used_bytes, used);
-    raise(&pod->peak_bytes, pod->peak_on[gpu]);
 }
 
 /* What it uses of its GPUs, and whether it has a cgroup at all. */
@@ -446,15 +445,12 @@ static struct gs_kept describe(const struct gs_keeper *keeper, const struct pod 
 {
     const uint32_t first = pod->gpus ? (uint32_t)__builtin_ctzll(pod->gpus) : 0;
     return (struct gs_kept){.uid = pod->uid,
-                            .gpus = pod->gpus,
-                            .has_cgroup = pod->has_cgroup,
                             .outcome = pod->outcome,
                             .by = allowed_on(keeper, first),
                             .held = pod->held,
                             .reason = pod->reason,
                             .bytes = pod->bytes,
                             .used_bytes = pod->used_bytes,
-                            .peak_bytes = pod->peak_bytes,
                             .counted = pod->counted,
                             .used_on = pod->used_on,
                             .peak_on = pod->peak_on};
@@ -466,14 +462,6 @@ bool gs_keeper_find(const struct gs_keeper *keeper, const char *uid, struct gs_k
     if (pod)
         *ret = describe(keeper, pod);
     return pod != NULL;
-}
-
-bool gs_keeper_pod(const struct gs_keeper *keeper, size_t number, struct gs_kept *ret)
-{
-    if (number >= keeper->pod_count)
-        return false;
-    *ret = describe(keeper, &keeper->pods[number]);
-    return true;
 }
 
 bool gs_keeper_next_news(struct gs_keeper *keeper, struct gs_kept *ret,
@@ -497,7 +485,6 @@ void gs_keeper_stats(const struct gs_keeper *keeper, struct gs_keeper_stats *ret
     *ret = (struct gs_keeper_stats){.repairs = keeper->repairs, .writes = keeper->writes};
     for (size_t i = 0; i < keeper->pod_count; i++) {
         const struct pod *pod = &keeper->pods[i];
-        ret->pods += pod->has_cgroup;
         ret->held += pod->held;
         ret->unheld += pod->verdict == GS_VERDICT_NOT_HELD;
         ret->over += pod->has_cgroup && pod->used_bytes > pod->bytes;

@@ -34,6 +34,15 @@ uint32_t gs_unit_mib(enum gs_unit unit)
     return units[unit].mib;
 }
 
+bool gs_gpu_same(const struct gs_gpu *a, const struct gs_gpu *b)
+{
+    return a->idx == b->idx && a->mem_units == b->mem_units && a->mem_mib == b->mem_mib &&
+           a->numa == b->numa && a->healthy == b->healthy && a->xid == b->xid &&
+           a->xid_boot == b->xid_boot && a->enforced == b->enforced &&
+           strcmp(a->uuid, b->uuid) == 0 && strcmp(a->model, b->model) == 0 &&
+           strcmp(a->pci, b->pci) == 0;
+}
+
 const struct gs_gpu *gs_gpu_find(const struct gs_gpu *gpus, uint32_t count, uint32_t idx)
 {
     for (uint32_t i = 0; i < count; i++) {

@@ -11,6 +11,7 @@
 #include "gpushare/base/file.h"
 #include "gpushare/base/num.h"
 #include "gpushare/codec/inventory.h"
+#include "gpushare/nvml/driver.h"
 
 /* ---- from a flag ---- */
 
@@ -175,4 +176,15 @@ int gs_gpus_from_file(const char *path, struct gs_gpu_source *ret, struct gs_err
     }
     *ret = (struct gs_gpu_source){&ops, file};
     return 0;
+}
+
+int gs_gpus_open(const struct gs_gpu_options *options, struct gs_gpu_source *ret,
+                 struct gs_error *err)
+{
+    const struct gs_nvml_config config = {.library = options->nvml_library,
+                                          .clock = gs_clock_system()};
+    if (options->fake_gpus)
+        return gs_gpus_from_spec(options->fake_gpus, ret, err);
+    return options->gpu_file ? gs_gpus_from_file(options->gpu_file, ret, err)
+                             : gs_gpus_from_driver(&config, ret, err);
 }

@@ -86,14 +86,9 @@ static uint32_t pick(uint32_t below)
     return (uint32_t)(w.random >> 33) % below;
 }
 
-/* What is known of each pod, on both sides. */
+/* What is known of each pod. */
 static void print_pods(void)
 {
-    struct gs_kept kept;
-    for (size_t i = 0; plugin.enforce.keeper && gs_keeper_pod(plugin.enforce.keeper, i, &kept); i++)
-        printf("  keeper: %s of %llu MiB on %llx %s%s%s\n", kept.uid,
-               (unsigned long long)kept.bytes >> 20, (unsigned long long)kept.gpus,
-               kept.has_cgroup ? "cgroup " : "", kept.held ? "held" : "", kept.reason);
     for (uint32_t i = 0; i < w.node.pod_count; i++) {
         const struct guest *guest = &w.guests[i];
         const struct node_pod *pod = guest->pod;

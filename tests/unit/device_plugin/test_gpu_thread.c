@@ -288,7 +288,7 @@ static void a_driver_that_fails_for_long_ends_the_program(void **state)
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_clock clock;
-        rig = (struct rig){.plugin.settings.gpu_file = r->file ? "gpus.json" : NULL};
+        rig = (struct rig){.plugin.settings.gpus.gpu_file = r->file ? "gpus.json" : NULL};
         atomic_store(&rig.fails, !r->had_gpus);
         rig_up(&rig, &clock);
         if (r->had_gpus)

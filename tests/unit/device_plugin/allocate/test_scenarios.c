@@ -428,10 +428,20 @@ static void verb_put(struct scenario *s)
         gs_allocator_put_right(rig.alloc);
 }
 
+/* Units on one GPU of the largest pod that runs. */
+static void find_largest(void *ctx, const struct gs_placed *pod)
+{
+    uint32_t *largest = ctx;
+    if (pod->runs && pod->units > *largest)
+        *largest = pod->units;
+}
+
 static void verb_expect(struct scenario *s)
 {
+    uint32_t largest = 0;
     struct gs_allocator_stats stats;
     gs_allocator_stats(rig.alloc, &stats);
+    gs_allocator_each_placed(rig.alloc, find_largest, &largest);
     const int64_t due_ns = gs_allocator_write_due_ns(rig.alloc);
     const struct {
         const char *word;
@@ -439,7 +449,7 @@ static void verb_expect(struct scenario *s)
     } numbers[] = {{"pods", stats.pods},
                    {"waiting", stats.waiting},
                    {"no-room", stats.no_room},
-                   {"largest", stats.largest_share},
+                   {"largest", largest},
                    {"queued", stats.writes_queued},
                    {"untried", stats.writes_untried},
                    {"due", gs_allocator_moved_due(rig.alloc)},

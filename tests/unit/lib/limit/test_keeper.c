@@ -57,7 +57,7 @@ static const struct gs_share four = {"a", 1, 4 * GIB};
 static struct gs_kept kept(struct fixture *f)
 {
     struct gs_kept pod = {0};
-    assert_true(gs_keeper_pod(f->keeper, 0, &pod));
+    assert_true(gs_keeper_find(f->keeper, "a", &pod));
     return pod;
 }
 
@@ -514,7 +514,7 @@ static void a_pass_repairs_what_was_lost_and_counts_it(void **state)
     gs_keeper_share(f.keeper, &four, NULL);
     gs_keeper_pass(f.keeper);
     gs_keeper_stats(f.keeper, &stats);
-    assert_true(stats.pods == 0 && stats.unheld == 0);
+    assert_true(stats.held == 0 && stats.unheld == 0);
     make_pod(&f, 0);
     gs_keeper_appeared(f.keeper, "a");
     tree_put(&f.tree, POD, "dmem.max", REGION_1 " max\n" REGION_0 " max\n");
@@ -526,7 +526,7 @@ static void a_pass_repairs_what_was_lost_and_counts_it(void **state)
     tree_rmdir(&f.tree, POD);
     gs_keeper_pass(f.keeper);
     gs_keeper_stats(f.keeper, &stats);
-    assert_true(stats.pods == 0 && stats.held == 0);
+    assert_true(stats.held == 0);
     make_pod(&f, 0);
     gs_keeper_appeared(f.keeper, "a");
     gs_keeper_stats(f.keeper, &stats);
@@ -597,7 +597,7 @@ static void use_has_a_peak(void **state)
     assert_true(kept(&f).used_bytes == 3 * GIB);
     make_pod_use_less(&f);
     gs_keeper_pass(f.keeper);
-    assert_true(kept(&f).used_bytes == 4096 && kept(&f).peak_bytes == 3 * GIB);
+    assert_true(kept(&f).used_bytes == 4096 && kept(&f).peak_on[0] == 3 * GIB);
     assert_int_equal(f.tree.writes, 0);
     close_keeper(&f);
 }
@@ -609,10 +609,10 @@ static void the_kernel_remembers_a_better_peak_than_looks_find(void **state)
     make_pod(&f, 3 * GIB);
     tree_put(&f.tree, POD, "dmem.peak", REGION_0 " 5368709120\n" REGION_1 " 0\n");
     gs_keeper_share(f.keeper, &four, NULL);
-    assert_true(kept(&f).used_bytes == 3 * GIB && kept(&f).peak_bytes == 5 * GIB);
+    assert_true(kept(&f).used_bytes == 3 * GIB && kept(&f).peak_on[0] == 5 * GIB);
     tree_put(&f.tree, POD, "dmem.peak", REGION_0 " 0\n" REGION_1 " 0\n"); /* registered anew */
     gs_keeper_pass(f.keeper);
-    assert_true(kept(&f).peak_bytes == 5 * GIB);
+    assert_true(kept(&f).peak_on[0] == 5 * GIB);
     close_keeper(&f);
 }
 
@@ -821,8 +821,11 @@ static void pods_come_and_go_up_to_a_ceiling(void **state)
         assert_int_equal(gs_keeper_share(f.keeper, &share, NULL), 0);
     }
     gs_keeper_list_end(f.keeper);
-    assert_true(gs_keeper_pod(f.keeper, GS_KEEPER_PODS_MAX - 2, &pod));
-    assert_false(gs_keeper_pod(f.keeper, GS_KEEPER_PODS_MAX - 1, &pod));
+    assert_false(gs_keeper_find(f.keeper, "p0", &pod));
+    for (int i = 1; i < GS_KEEPER_PODS_MAX; i++) {
+        snprintf(uid, sizeof(uid), "p%d", i);
+        assert_true(gs_keeper_find(f.keeper, uid, &pod));
+    }
     assert_true(gs_keeper_may_start(f.keeper, "p0", &reason)); /* not ours */
     assert_false(gs_keeper_may_start(f.keeper, "p1", &reason));
     assert_string_equal(reason, "the pod has no cgroup on this node");
