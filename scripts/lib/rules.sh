@@ -67,12 +67,12 @@ rule_layers() {
 }
 
 # Programs may also use the headers that programs share and those of their own layers, and protobuf-c
-# puts its own beside the build; tools/packing reads those of src/lib/core.
+# puts its own beside the build.
 private_header_exists() {
     local dir
     dir=$(dirname "$1")
     [[ -f $dir/$2 || $2 == *.pb-c.h ]] || [[ $2 == common/* && $dir != src/lib/[!c]* && -f src/lib/$2 ]] ||
-        [[ $dir == src/${2%%/*} && -f src/$2 ]] || [[ $dir == tools/packing && $2 == core/* && -f src/lib/$2 ]]
+        [[ $dir == src/${2%%/*} && -f src/$2 ]]
 }
 
 # Foreign headers and the layers where they may appear (docs/architecture.md); "programs": beside a main.c, or in

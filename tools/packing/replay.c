@@ -38,8 +38,6 @@ static int run(struct replay *replay, const struct gs_trace_sequence *sequence,
     for (uint32_t i = 0; i < sequence->arrivals; i++) {
         if (arrive(replay, metrics, sequence->pods[i], err) < 0)
             return -1;
-        if (replay->spec->progress)
-            replay->spec->progress(replay->spec->ctx, i + 1, sequence->arrivals);
     }
     return 0;
 }

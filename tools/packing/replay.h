@@ -21,19 +21,18 @@
  *   if (gs_replay(&trace, &sequence, &spec, &result, err) < 0) ...
  *   result.curve[130] is the allocation at 130 % arrived
  *
- * Policies of gpushare: binpack, spread, rollout. To compare with: fgd, bestfit, packing, dotprod,
- * cluster, random (the paper's), and orig: a scheduler extender without prioritize, that is
+ * Policies: binpack, spread, rollout, and orig: a scheduler extender without prioritize, that is
  * kube-scheduler's own LeastAllocated and BalancedAllocation and the tightest GPU.
  */
 enum { GS_REPLAY_BUCKETS = 301 };
 
-struct gs_replay_policy; /* opaque, static */
+struct gs_replay_policy {
+    const char *name;
+    enum gs_placement placement; /* DEFAULT: orig */
+};
 
 /* By name; NULL when there is none. */
 const struct gs_replay_policy *gs_replay_policy_find(const char *name);
-const char *gs_replay_policy_name(const struct gs_replay_policy *policy);
-/* "binpack, spread, …" */
-const char *gs_replay_policy_names(void);
 
 struct gs_replay_arrival {
     uint32_t number; /* from 0 */
@@ -46,30 +45,23 @@ struct gs_replay_spec {
     const struct gs_replay_policy *policy;
     const struct gs_clock *clock; /* for decision times */
     bool learn;                   /* from the pods as they arrive; else the whole trace is known */
-    /* 0: the least loss wins, ties go to the node of the smallest rank. Else kube-scheduler adds up
-     * its own two scores and 10 × weight × the extender's 0..10; ties are drawn. */
-    uint32_t extender_weight;
-    bool all_pods; /* the extender is asked about pods without GPU, too */
-    uint64_t seed; /* of what is drawn */
+    uint64_t seed;                /* of what is drawn: orig's choice among equal nodes */
 
     void (*arrival)(void *ctx, const struct gs_replay_arrival *arrival); /* may be NULL */
-    void (*progress)(void *ctx, uint32_t done, uint32_t arrivals);       /* may be NULL */
     void *ctx;
 };
 
 struct gs_replay_result {
-    uint32_t arrivals;
     uint32_t failed;
     uint64_t capacity_milli;
     uint64_t used_milli; /* at the end */
-    double final_pct;
     /* By arrived demand in percent of the capacity, rounded: the mean allocation in percent,
      * rounded to 2 decimals; negative where there was no arrival. */
     double curve[GS_REPLAY_BUCKETS];
     int64_t mean_ns, p99_ns, max_ns; /* of a decision: filter and score all nodes, choose */
 };
 
-/* *ret is untouched on failure. GS_ENOMEM. */
+/* *ret is untouched on failure. GS_ENOMEM, GS_EINVAL (two nodes of one name). */
 int gs_replay(const struct gs_trace *trace, const struct gs_trace_sequence *sequence,
               const struct gs_replay_spec *spec, struct gs_replay_result *ret,
               struct gs_error *err);

@@ -8,7 +8,22 @@
 #include "gpushare/core/ledger.h"
 #include "replay_internal.h"
 
-enum { LIST_BYTES = 512, UID_BYTES = 16 };
+enum { UID_BYTES = 16 };
+
+const struct gs_replay_policy *gs_replay_policy_find(const char *name)
+{
+    static const struct gs_replay_policy policies[] = {
+        {"binpack", GS_PLACEMENT_BINPACK},
+        {"spread", GS_PLACEMENT_SPREAD},
+        {"rollout", GS_PLACEMENT_ROLLOUT},
+        {"orig", GS_PLACEMENT_DEFAULT},
+    };
+    for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++) {
+        if (strcmp(policies[i].name, name) == 0)
+            return &policies[i];
+    }
+    return NULL;
+}
 
 /* --- the cluster --- */
 
@@ -50,9 +65,8 @@ static int build_cluster(struct replay *replay, const uint32_t *rank, struct gs_
     replay->losses = calloc(count + 1u, sizeof(*replay->losses));
     replay->gpus = calloc(count + 1u, sizeof(*replay->gpus));
     replay->fits = calloc(count + 1u, sizeof(*replay->fits));
-    replay->scores = calloc(count + 1u, sizeof(*replay->scores));
     if (!replay->ledger || !replay->policies || !replay->nodes || !replay->losses ||
-        !replay->gpus || !replay->fits || !replay->scores)
+        !replay->gpus || !replay->fits)
         return gs_fail_nomem(err);
     for (uint32_t row = 0; row < count; row++) {
         const struct gs_trace_node *from = &replay->trace->nodes[row];
@@ -120,42 +134,53 @@ static bool has_room(const struct replay_node *node, const struct gs_node_view *
            node->memory_left_mib >= pod->memory_mib && gs_fit(view, ask) == GS_FITS;
 }
 
+static double share(int64_t part, int64_t whole)
+{
+    return whole ? (double)part / (double)whole : 1;
+}
+
+/* kube-scheduler 1.20's LeastAllocated and BalancedAllocation, each 0..100, of CPU and memory after
+ * placement, as the openb experiment computes them. Conversions to integers truncate. */
+static int64_t kube_score(const struct replay_node *node, const struct gs_node_view *view,
+                          const struct gs_trace_pod *pod)
+{
+    int64_t memory = node->trace->memory_mib - node->memory_left_mib + pod->memory_mib;
+    double cpu_share = share(view->cpu_used_milli + pod->cpu_milli, node->trace->cpu_milli);
+    double memory_share = share(memory, node->trace->memory_mib);
+    double apart = cpu_share > memory_share ? cpu_share - memory_share : memory_share - cpu_share;
+    int64_t least = ((int64_t)((1 - cpu_share) * 100) + (int64_t)((1 - memory_share) * 100)) / 2;
+    return least + (int64_t)((1 - apart / 2) * 100);
+}
+
+static bool judge_node(const struct replay *replay, uint32_t slot, uint32_t row,
+                       struct gs_choice *ret)
+{
+    const struct replay_node *node = &replay->nodes[slot];
+    const struct gs_trace_pod *pod = &replay->trace->pods[row];
+    const struct gs_ask *ask = &replay->asks[row];
+    const struct gs_node_view *view = gs_ledger_view_at(replay->ledger, slot);
+    enum gs_placement placement = replay->spec->policy->placement;
+    if (!has_room(node, view, pod, ask))
+        return false;
+    if (placement != GS_PLACEMENT_DEFAULT)
+        return gs_policy_choose(replay->policies, placement, view, ask, ret);
+    ret->loss = -kube_score(node, view, pod);
+    ret->gpus = ask->units ? gs_pick_tightest(view, ask) : 0;
+    return true;
+}
+
 /* Ask the policy about every node that has room; returns how many have. */
 static uint32_t judge_nodes(struct replay *replay, uint32_t row)
 {
     uint32_t feasible = 0;
-    struct replay_case the = {
-        .replay = replay, .pod = &replay->trace->pods[row], .ask = &replay->asks[row]};
     for (uint32_t slot = 0; slot < replay->trace->node_count; slot++) {
         struct gs_choice choice = {0};
-        the.node = &replay->nodes[slot];
-        the.view = gs_ledger_view_at(replay->ledger, slot);
-        replay->fits[slot] = has_room(the.node, the.view, the.pod, the.ask) &&
-                             replay->spec->policy->judge(&the, &choice);
+        replay->fits[slot] = judge_node(replay, slot, row, &choice);
         replay->losses[slot] = choice.loss;
         replay->gpus[slot] = choice.gpus;
         feasible += replay->fits[slot];
     }
     return feasible;
-}
-
-/* What kube-scheduler makes of the extender's scores: losses become its sums, negative. */
-static void weigh_as_kube(struct replay *replay, uint32_t row)
-{
-    const struct gs_replay_spec *spec = replay->spec;
-    uint32_t count = replay->trace->node_count;
-    bool asked = replay->asks[row].units || spec->all_pods;
-    gs_policy_scores(replay->losses, replay->fits, count, replay->scores);
-    struct replay_case the = {
-        .replay = replay, .pod = &replay->trace->pods[row], .ask = &replay->asks[row]};
-    for (uint32_t slot = 0; slot < count; slot++) {
-        if (!replay->fits[slot])
-            continue;
-        the.node = &replay->nodes[slot];
-        the.view = gs_ledger_view_at(replay->ledger, slot);
-        int64_t extender = asked ? (int64_t)replay->scores[slot] * spec->extender_weight * 10 : 0;
-        replay->losses[slot] = -(gs_replay_kube_score(&the) + extender);
-    }
 }
 
 /* The least loss; among equals the first, or any. */
@@ -179,26 +204,14 @@ static int64_t least(struct replay *replay, bool drawn)
 
 int64_t gs_replay_decide(struct replay *replay, uint32_t row)
 {
-    const struct gs_replay_spec *spec = replay->spec;
     if (!judge_nodes(replay, row))
         return -1;
-    if (spec->extender_weight && !spec->policy->kube) {
-        weigh_as_kube(replay, row);
-        return least(replay, true);
-    }
-    return least(replay, spec->policy->drawn);
+    return least(replay, replay->spec->policy->placement == GS_PLACEMENT_DEFAULT);
 }
 
 static void put_uid(char uid[UID_BYTES], uint32_t number)
 {
     snprintf(uid, UID_BYTES, "%" PRIu32, number);
-}
-
-static uint32_t kind_of(const struct gs_trace_pod *pod)
-{
-    if (!pod->gpus)
-        return 0;
-    return pod->gpu_milli < GS_TRACE_CARD_MILLI ? 1 : 1 + pod->gpus;
 }
 
 int gs_replay_place(struct replay *replay, uint32_t number, uint32_t row, int64_t slot,
@@ -209,7 +222,6 @@ int gs_replay_place(struct replay *replay, uint32_t number, uint32_t row, int64_
     char uid[UID_BYTES];
     put_uid(uid, number);
     node->memory_left_mib -= pod->memory_mib;
-    node->kinds[kind_of(pod)]++;
     if (!pod->gpus)
         return gs_ledger_set_other(replay->ledger, uid, node->trace->name, pod->cpu_milli, err);
     struct gs_claim claim = {
@@ -228,11 +240,9 @@ int gs_replay_place(struct replay *replay, uint32_t number, uint32_t row, int64_
 void gs_replay_vacate(struct replay *replay, uint32_t number, uint32_t row, int64_t slot)
 {
     const struct gs_trace_pod *pod = &replay->trace->pods[row];
-    struct replay_node *node = &replay->nodes[slot];
     char uid[UID_BYTES];
     put_uid(uid, number);
-    node->memory_left_mib += pod->memory_mib;
-    node->kinds[kind_of(pod)]--;
+    replay->nodes[slot].memory_left_mib += pod->memory_mib;
     if (gs_ledger_remove(replay->ledger, uid, NULL))
         gs_policies_left(replay->policies);
 }
@@ -284,5 +294,4 @@ void gs_replay_close(struct replay *replay)
     free(replay->losses);
     free(replay->gpus);
     free(replay->fits);
-    free(replay->scores);
 }

@@ -5,13 +5,10 @@
 
 /* What replay*.c share. Nodes are in rank order everywhere but in the trace: slot = rank. */
 
-enum { POD_KINDS = GS_GPUS_MAX + 2 };
-
 struct replay_node {
     const struct gs_trace_node *trace;
     uint32_t row; /* in the node file */
     int64_t memory_left_mib;
-    uint32_t kinds[POD_KINDS]; /* pods present: [0] none, [1] a share, [1 + n] n whole GPUs */
 };
 
 struct replay {
@@ -28,7 +25,6 @@ struct replay {
     int64_t *losses;
     gs_gpu_mask *gpus;
     bool *fits;
-    uint8_t *scores;
 };
 
 /* The cluster without pods, and what the policies know of the trace beforehand; replay->trace, spec
@@ -49,29 +45,6 @@ void gs_replay_vacate(struct replay *replay, uint32_t number, uint32_t row, int6
 
 /* Some node would take it. */
 bool gs_replay_has_room(const struct replay *replay, uint32_t row);
-
-/* A node that has room for the pod, as a policy is asked about it. */
-struct replay_case {
-    struct replay *replay;
-    const struct replay_node *node;
-    const struct gs_node_view *view;
-    const struct gs_trace_pod *pod;
-    const struct gs_ask *ask;
-};
-
-struct gs_replay_policy {
-    const char *name;
-    enum gs_placement placement; /* DEFAULT: one to compare with */
-    bool (*judge)(const struct replay_case *the, struct gs_choice *ret);
-    bool kube;  /* kube-scheduler's own scores alone */
-    bool drawn; /* ties are drawn */
-};
-
-/* kube-scheduler 1.20's LeastAllocated and BalancedAllocation, each 0..100, of CPU and memory after
- * placement, as the openb experiment computes them. */
-int64_t gs_replay_kube_score(const struct replay_case *the);
-
-/* --- draws --- */
 
 /* Fisher and Yates. */
 void gs_replay_shuffle(uint32_t *all, uint32_t count, uint64_t *state);

@@ -63,11 +63,9 @@ static void finish_times(struct replay_metrics *metrics, struct gs_replay_result
 void gs_replay_finish(struct replay_metrics *metrics, struct gs_replay_result *ret)
 {
     *ret = (struct gs_replay_result){
-        .arrivals = metrics->arrivals,
         .failed = metrics->failed,
         .capacity_milli = metrics->capacity_milli,
         .used_milli = metrics->used_milli,
-        .final_pct = percent(metrics->used_milli, metrics->capacity_milli),
     };
     for (int b = 0; b < GS_REPLAY_BUCKETS; b++) {
         double mean = metrics->counts[b] ? metrics->sums[b] / metrics->counts[b] : -1;

@@ -9,6 +9,30 @@ enum { MS_PER_HOUR = 3600 * 1000 };
 
 /* --- attempts --- */
 
+struct timed_shape *timed_shape_of(const struct timed *timed, uint32_t number)
+{
+    uint32_t row = timed->workload->arrivals[number].pod;
+    return &timed->measures.shapes[timed->measures.shape_of[row]];
+}
+
+int timed_start(struct timed *timed, uint32_t number, int64_t slot, int64_t now_ms,
+                struct gs_error *err)
+{
+    const struct gs_timed_arrival *arrival = &timed->workload->arrivals[number];
+    struct timed_leaving leaving = {now_ms + arrival->lasts_ms, number};
+    if (gs_replay_place(&timed->replay, number, arrival->pod, slot, err) < 0)
+        return -1;
+    if (timed_heap_push(&timed->running, &leaving) < 0)
+        return gs_fail_nomem(err);
+    timed->pods[number].started_ms = now_ms;
+    timed->pods[number].slot = slot;
+    timed_measures_charge(&timed->measures, arrival->pod, 1);
+    timed_measures_wait(&timed->measures, arrival->pod, -1);
+    if (timed->spec->started)
+        timed->spec->started(timed->spec->replay.ctx, number, now_ms);
+    return 0;
+}
+
 static int fail(struct timed *timed, uint32_t number, int64_t now_ms, struct gs_error *err)
 {
     timed->pods[number].attempts++;
@@ -16,8 +40,8 @@ static int fail(struct timed *timed, uint32_t number, int64_t now_ms, struct gs_
     return timed_queue_failed(&timed->queue, number) < 0 ? gs_fail_nomem(err) : 0;
 }
 
-/* Whom no node has room for fails at once. Others only take room away, so that these would fail in
- * their turn, too; in a long queue they are nearly all. */
+/* A pod for which no node has room fails at once. Others only take room away, so that these would
+ * fail in their turn, too; in a long queue they are nearly all. */
 static int drop_hopeless(struct timed *timed, int64_t now_ms, struct gs_error *err)
 {
     struct timed_list *batch = &timed->queue.batch;
@@ -66,9 +90,8 @@ static int leave(struct timed *timed, int64_t now_ms)
     for (; running->count && running->all[0].at_ms == now_ms; any = true) {
         uint32_t number = timed_heap_pop(running).number;
         uint32_t row = timed->workload->arrivals[number].pod;
-        int64_t slot = timed->pods[number].slot;
-        gs_replay_vacate(&timed->replay, number, row, slot);
-        timed_measures_charge(&timed->measures, row, slot, -1);
+        gs_replay_vacate(&timed->replay, number, row, timed->pods[number].slot);
+        timed_measures_charge(&timed->measures, row, -1);
     }
     timed->state += any;
     return any ? timed_queue_pod_left(&timed->queue, now_ms) : 0;
@@ -83,7 +106,6 @@ static int arrive(struct timed *timed, int64_t now_ms, struct gs_error *err)
         timed->pods[timed->arrived] = (struct timed_pod){
             .started_ms = TIMED_WAITS,
             .tried_ms = now_ms,
-            .priority = timed->replay.trace->stays[row].priority,
         };
         timed_measures_wait(&timed->measures, row, 1);
         if (gs_replay_learn(&timed->replay, row, err) < 0)
@@ -130,9 +152,6 @@ static int run(struct timed *timed, struct gs_error *err)
                 return -1;
         }
         timed_measures_settle(&timed->measures);
-        if (timed->spec->replay.progress)
-            timed->spec->replay.progress(timed->spec->replay.ctx, timed->arrived,
-                                         timed->workload->count);
     }
 }
 
@@ -168,8 +187,7 @@ int gs_timed_replay(const struct gs_trace *trace, const struct gs_timed_workload
         return gs_fail_nomem(err);
     if (run(&timed, err) < 0)
         return -1;
-    if (timed_measures_finish(&timed.measures, trace, workload, timed.pods, ret) < 0)
-        return gs_fail_nomem(err);
+    timed_measures_finish(&timed.measures, trace, workload, timed.pods, ret);
     ret->moves = timed.moves;
     return 0;
 }

@@ -6,7 +6,7 @@
 /*
  * Replay with time: pods arrive, run as long as the trace says, and leave; what does not fit waits
  * in a queue like kube-scheduler's. What is measured is how long pods wait, how much is allocated,
- * and how much GPU time is lost while somebody waits to whom the sum of what is free would do.
+ * and how much GPU time is lost while a pod waits for which the sum of what is free would do.
  * Placement is the shipped ledger and policies, as in replay.h. Single-threaded.
  *
  *   struct gs_timed_draw draw = {.load_pct = 90, .cut_s = 86400, ...};
@@ -29,12 +29,6 @@ struct gs_timed_workload {
     uint32_t count;
     uint32_t *rank;              /* of the nodes, as in a sequence */
     int64_t warmup_ms, until_ms; /* what arrives before warmup_ms is not measured */
-
-    /* What it was drawn from. */
-    uint32_t rows;     /* pods of the trace of which it is known how long they ran */
-    uint32_t too_big;  /* of these, left out: they fit no node even when it is empty */
-    uint32_t cut_rows; /* of these, run longer than the cut, and are cut there */
-    double cut_pct;    /* of the GPU time of all rows: what was cut off */
 };
 
 struct gs_timed_draw {
@@ -69,64 +63,35 @@ int gs_trace_sample_nodes(struct gs_trace *trace, uint32_t count, struct gs_erro
  * then 10 s later, if a pod has left since;
  *   - when a pod leaves, all whose pause is over are tried, the others at the first whole second
  *     after it;
- *   - who is tried at the same moment: higher priority first, then whose last attempt (or arrival)
- *     was longest ago, then who arrived first. Nobody is evicted.
+ *   - tried at the same moment: first the pod whose last attempt (or arrival) was longest ago, then
+ *     the one that arrived first. None is evicted.
  */
 
-/* Sizes of pods among which waiting is told apart. */
-enum gs_timed_class {
-    GS_TIMED_CPU,     /* no GPU */
-    GS_TIMED_PART,    /* less than one */
-    GS_TIMED_ONE,     /* a whole one */
-    GS_TIMED_SEVERAL, /* two to seven */
-    GS_TIMED_EIGHT,   /* eight or more */
-    GS_TIMED_ALL,     /* all with GPU */
-    GS_TIMED_CLASSES,
-};
-const char *gs_timed_class_name(enum gs_timed_class which); /* "cpu", "part", "1", "2-7", ... */
+/* A pod that waited longer than this was starved; so many GPUs take a whole node. */
+enum { GS_TIMED_STARVED_S = 6 * 3600, GS_TIMED_WHOLE_NODE = 8 };
 
-/* A pod that waited longer than this was starved. */
-enum { GS_TIMED_STARVED_S = 6 * 3600 };
-
-/* Of pods that arrived in the measured time. Who still waits at the end has waited until then. */
-struct gs_timed_waits {
-    uint32_t pods;
-    int64_t mean_ms, p50_ms, p99_ms, max_ms;
-    uint32_t starved;
-    uint32_t waiting; /* at the end */
-};
-
+/* Of the measured time. A pod that still waits at the end has waited until then. */
 struct gs_timed_result {
-    struct gs_timed_waits waits[GS_TIMED_CLASSES];
-    double allocated_pct; /* of the GPU time of the measured time */
-    /* Of the same: at each moment the free GPU memory, or what those ask for together who wait
-     * although what they ask for is not more than all that is free on GPUs of their models,
+    double allocated_pct; /* of the GPU time */
+    /* Of the same: at each moment the free GPU memory, or what those pods request together that
+     * wait although their request is not more than all that is free on GPUs of their models,
      * whichever is less. */
     double lost_pct;
-    uint32_t longest_queue;
+    int64_t whole_node_wait_ms; /* mean of pods that request GS_TIMED_WHOLE_NODE GPUs or more */
+    uint32_t starved;
     uint32_t moves; /* that were made, warm-up included */
-};
-
-/* Where a pod was placed. */
-struct gs_timed_start {
-    int64_t at_ms;
-    uint32_t number; /* of its arrival, from 0 */
-    uint32_t pod;
-    uint32_t node; /* row of the node file */
-    gs_gpu_mask gpus;
 };
 
 struct gs_timed_spec {
     struct gs_replay_spec replay; /* its arrival() is not called, clock is not read */
-    void (*started)(void *ctx, const struct gs_timed_start *start); /* with replay.ctx; or NULL */
-    /* Every full hour so many pods are moved at most, as gs_defrag_make_room() says, for those who
-     * wait although the sum of what is free would do. A moved pod begins anew. Only with a policy
+    void (*started)(void *ctx, uint32_t number, int64_t at_ms); /* with replay.ctx; or NULL */
+    /* Every full hour so many pods are moved at most, as gs_defrag_make_room() says, for those that
+     * wait although the sum of what is free would do. A moved pod begins again. Only with a policy
      * that the extender has, else GS_EINVAL. */
     uint32_t moves_per_hour;
 };
 
-/* *ret is untouched on failure. GS_ENOMEM, GS_EINVAL (two nodes of one name; moves with a policy of
- * others). */
+/* *ret is untouched on failure. GS_ENOMEM, GS_EINVAL (two nodes of one name; moves with orig). */
 int gs_timed_replay(const struct gs_trace *trace, const struct gs_timed_workload *workload,
                     const struct gs_timed_spec *spec, struct gs_timed_result *ret,
                     struct gs_error *err);

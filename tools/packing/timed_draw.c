@@ -67,30 +67,20 @@ static int64_t cut(int64_t lasts_s, int64_t cut_s)
 }
 
 static int gather(const struct gs_trace *trace, int64_t cut_s, struct source *source,
-                  struct gs_timed_workload *ret, struct gs_error *err)
+                  struct gs_error *err)
 {
-    double before = 0;
     source->rows = calloc(trace->pod_count + 1u, sizeof(*source->rows));
     if (!source->rows)
         return gs_fail_nomem(err);
-    for (uint32_t i = 0; trace->stays && i < trace->pod_count; i++) {
-        int64_t lasts_s = cut(trace->stays[i].lasts_s, SECONDS_MAX);
-        if (!lasts_s)
+    for (uint32_t i = 0; trace->lasts_s && i < trace->pod_count; i++) {
+        if (!trace->lasts_s[i] || !fits_some_node(trace, &trace->pods[i]))
             continue;
-        ret->rows++;
-        if (!fits_some_node(trace, &trace->pods[i])) {
-            ret->too_big++;
-            continue;
-        }
-        ret->cut_rows += lasts_s > cut_s;
-        before += (double)demand_milli(&trace->pods[i]) * (double)lasts_s;
-        source->work += demand_milli(&trace->pods[i]) * (uint64_t)cut(lasts_s, cut_s);
+        source->work += demand_milli(&trace->pods[i]) * (uint64_t)cut(trace->lasts_s[i], cut_s);
         source->rows[source->count++] = i;
     }
     if (!source->work)
         return gs_fail(err, GS_EINVAL,
                        "the trace does not say of any pod with GPU how long it ran");
-    ret->cut_pct = 100 * (1 - (double)source->work / before);
     return 0;
 }
 
@@ -128,7 +118,7 @@ static int draw_arrivals(const struct gs_trace *trace, const struct gs_timed_dra
         if (at_ms >= ret->until_ms)
             return 0;
         uint32_t row = source->rows[gs_splitmix_below(random, source->count)];
-        int64_t lasts_s = cut(trace->stays[row].lasts_s, draw->cut_s);
+        int64_t lasts_s = cut(trace->lasts_s[row], draw->cut_s);
         struct gs_timed_arrival arrival = {at_ms, lasts_s * MS_PER_S, row};
         if (add(ret, &cap, &arrival, err) < 0)
             return -1;
@@ -153,7 +143,7 @@ static int check(const struct gs_timed_draw *draw, uint64_t capacity_milli, stru
         return gs_fail(err, GS_EINVAL, "a load of %u percent: 1 to %d are possible", draw->load_pct,
                        GS_TIMED_LOAD_MAX_PCT);
     if (draw->cut_s < 1 || draw->measured_s < 1 || draw->warmup_s < 0 ||
-        draw->measured_s > SECONDS_MAX || draw->warmup_s > SECONDS_MAX)
+        draw->cut_s > SECONDS_MAX || draw->measured_s > SECONDS_MAX || draw->warmup_s > SECONDS_MAX)
         return gs_fail(err, GS_EINVAL, "a cut and a measured time of a second or more are needed");
     if (!capacity_milli)
         return gs_fail(err, GS_EINVAL, "the trace has no GPUs");
@@ -171,7 +161,7 @@ int gs_timed_draw(const struct gs_trace *trace, const struct gs_timed_draw *draw
         .warmup_ms = draw->warmup_s * MS_PER_S,
         .until_ms = (draw->warmup_s + draw->measured_s) * MS_PER_S,
     };
-    int result = gather(trace, draw->cut_s, &source, &workload, err);
+    int result = gather(trace, draw->cut_s, &source, err);
     if (result == 0)
         result = draw_rank(trace->node_count, &random, &workload, err);
     if (result == 0)

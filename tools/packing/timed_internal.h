@@ -13,8 +13,7 @@ struct timed_pod {
     int64_t started_ms; /* TIMED_WAITS: not yet */
     int64_t tried_ms;   /* the last attempt, or the arrival */
     int64_t slot;       /* of its node */
-    uint32_t priority;
-    uint32_t attempts; /* that failed */
+    uint32_t attempts;  /* that failed */
 };
 
 /* --- lists of pods --- */
@@ -71,8 +70,6 @@ void timed_heap_put_off(struct timed_heap *heap, uint32_t number, int64_t at_ms)
 struct timed_shape {
     const struct gs_trace_pod *pod; /* one of them */
     uint64_t demand_milli;
-    uint32_t *models; /* numbers of those it may run on; NULL: any */
-    uint32_t model_count;
     uint32_t waiting;
     uint64_t failed_at;  /* the state of the cluster (1, 2, …) that has no room for it */
     uint64_t planned_at; /* the one for which moves were looked for */
@@ -82,13 +79,12 @@ struct timed_measures {
     struct timed_shape *shapes;
     uint32_t shape_count;
     uint32_t *shape_of; /* by row of the pod file */
-    uint32_t *model_of; /* by slot: a number of free_milli */
-    uint64_t *free_milli;
+    const struct replay *replay;
     uint64_t all_free_milli, capacity_milli;
     int64_t from_ms, now_ms;
     uint64_t lost_milli; /* right now */
     unsigned __int128 used_sum, lost_sum;
-    uint32_t waiting, longest_queue;
+    uint32_t waiting;
     struct gs_arena arena;
 };
 
@@ -98,15 +94,14 @@ void timed_measures_release(struct timed_measures *measures);
 
 /* Time passes; nothing has changed since the last call. */
 void timed_measures_advance(struct timed_measures *measures, int64_t now_ms);
-/* A pod of this row takes its GPUs on a slot (sign 1), or gives them back (-1). */
-void timed_measures_charge(struct timed_measures *measures, uint32_t row, int64_t slot, int sign);
+/* A pod of this row takes its GPUs (sign 1), or gives them back (-1). */
+void timed_measures_charge(struct timed_measures *measures, uint32_t row, int sign);
 void timed_measures_wait(struct timed_measures *measures, uint32_t row, int sign);
 /* All changes of this moment are made. */
 void timed_measures_settle(struct timed_measures *measures);
-/* -1: out of memory. */
-int timed_measures_finish(const struct timed_measures *measures, const struct gs_trace *trace,
-                          const struct gs_timed_workload *workload, const struct timed_pod *pods,
-                          struct gs_timed_result *ret);
+void timed_measures_finish(const struct timed_measures *measures, const struct gs_trace *trace,
+                           const struct gs_timed_workload *workload, const struct timed_pod *pods,
+                           struct gs_timed_result *ret);
 
 /* --- the whole --- */
 

@@ -112,11 +112,11 @@ static int move(struct plans *plans, const struct gs_defrag_move *to, int64_t no
     uint32_t number = plans->numbers[to->pod], row = row_of(timed, number);
     struct timed_pod *pod = &timed->pods[number];
     gs_replay_vacate(&timed->replay, number, row, pod->slot);
-    timed_measures_charge(&timed->measures, row, pod->slot, -1);
+    timed_measures_charge(&timed->measures, row, -1);
     timed->replay.gpus[to->slot] = to->gpus;
     if (gs_replay_place(&timed->replay, number, row, to->slot, err) < 0)
         return -1;
-    timed_measures_charge(&timed->measures, row, to->slot, 1);
+    timed_measures_charge(&timed->measures, row, 1);
     pod->slot = to->slot;
     timed_heap_put_off(&timed->running, number,
                        now_ms + timed->workload->arrivals[number].lasts_ms);

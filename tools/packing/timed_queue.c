@@ -138,8 +138,6 @@ static int in_turn(const void *a, const void *b, void *ctx)
 {
     uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
     const struct timed_pod *pods = ctx;
-    if (pods[left].priority != pods[right].priority)
-        return pods[left].priority > pods[right].priority ? -1 : 1;
     if (pods[left].tried_ms != pods[right].tried_ms)
         return pods[left].tried_ms < pods[right].tried_ms ? -1 : 1;
     return (left > right) - (left < right);

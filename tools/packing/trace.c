@@ -147,7 +147,6 @@ enum {
     POD_GPUS,
     POD_MILLI,
     POD_SPEC,
-    POD_PRIORITY,
     POD_CREATED,
     POD_SCHEDULED,
     POD_DELETED,
@@ -156,9 +155,8 @@ enum {
 
 #define CPU_MAX    ((uint64_t)INT32_MAX)
 #define MEMORY_MAX ((uint64_t)1 << 40)
-/* Seconds since 1970 fit, and what the API server allows as a user's priority. */
-#define TIME_MAX     ((uint64_t)1 << 40)
-#define PRIORITY_MAX ((uint64_t)1000000000)
+/* Seconds since 1970 fit. */
+#define TIME_MAX ((uint64_t)1 << 40)
 
 static int read_node(struct gs_arena *arena, const struct csv *csv, const struct column *columns,
                      struct gs_trace_node *ret, struct gs_error *err)
@@ -239,19 +237,17 @@ static int read_optional(const struct csv *csv, const struct column *column, uin
     return cell(csv, column).len ? read_number(csv, column, max, ret, err) : 0;
 }
 
-static int read_stay(const struct csv *csv, const struct column *columns, struct gs_trace_stay *ret,
+static int read_stay(const struct csv *csv, const struct column *columns, int64_t *ret_lasts_s,
                      struct gs_error *err)
 {
     const struct column *start = &columns[POD_SCHEDULED];
-    uint64_t priority = 0, begun = TIME_MAX, ended = 0;
+    uint64_t begun = TIME_MAX, ended = 0;
     start = start->at == ABSENT ? &columns[POD_CREATED] : start;
-    if (read_optional(csv, &columns[POD_PRIORITY], PRIORITY_MAX, &priority, err) < 0 ||
-        read_optional(csv, start, TIME_MAX, &begun, err) < 0 ||
+    if (read_optional(csv, start, TIME_MAX, &begun, err) < 0 ||
         read_optional(csv, &columns[POD_DELETED], TIME_MAX, &ended, err) < 0)
         return -1;
-    *ret = (struct gs_trace_stay){.priority = (uint32_t)priority};
     if (ended >= begun)
-        ret->lasts_s = ended > begun ? (int64_t)(ended - begun) : 1;
+        *ret_lasts_s = ended > begun ? (int64_t)(ended - begun) : 1;
     return 0;
 }
 
@@ -264,7 +260,6 @@ int gs_trace_read_pods(struct gs_trace *trace, struct gs_slice csv_text, struct 
         [POD_GPUS] = {.name = "num_gpu"},
         [POD_MILLI] = {.name = "gpu_milli"},
         [POD_SPEC] = {.name = "gpu_spec", .optional = true},
-        [POD_PRIORITY] = {.name = "priority", .optional = true},
         [POD_CREATED] = {.name = "creation_time", .optional = true},
         [POD_SCHEDULED] = {.name = "scheduled_time", .optional = true},
         [POD_DELETED] = {.name = "deletion_time", .optional = true},
@@ -274,8 +269,8 @@ int gs_trace_read_pods(struct gs_trace *trace, struct gs_slice csv_text, struct 
         return -1;
     size_t lines = count_lines(csv_text);
     struct gs_trace_pod *pods = gs_arena_calloc(&trace->arena, lines, sizeof(*pods));
-    struct gs_trace_stay *stays = gs_arena_calloc(&trace->arena, lines, sizeof(*stays));
-    if (!pods || !stays)
+    int64_t *lasts_s = gs_arena_calloc(&trace->arena, lines, sizeof(*lasts_s));
+    if (!pods || !lasts_s)
         return gs_fail_nomem(err);
     uint32_t count = 0;
     for (int more; (more = next_row(&csv, err)) != 0; count++) {
@@ -284,13 +279,13 @@ int gs_trace_read_pods(struct gs_trace *trace, struct gs_slice csv_text, struct 
         if (count == GS_TRACE_PODS_MAX)
             return gs_fail(err, GS_ETOOBIG, "more than %d pods", GS_TRACE_PODS_MAX);
         if (read_pod(&trace->arena, &csv, columns, &pods[count], err) < 0 ||
-            read_stay(&csv, columns, &stays[count], err) < 0)
+            read_stay(&csv, columns, &lasts_s[count], err) < 0)
             return -1;
     }
     if (!count)
         return gs_fail(err, GS_EPROTO, "no pod after the header");
     trace->pods = pods;
-    trace->stays = stays;
+    trace->lasts_s = lasts_s;
     trace->pod_count = count;
     return 0;
 }
@@ -299,30 +294,4 @@ void gs_trace_release(struct gs_trace *trace)
 {
     gs_arena_release(&trace->arena);
     *trace = (struct gs_trace){0};
-}
-
-void gs_trace_write_nodes(struct gs_buf *out, const struct gs_trace_node *nodes, uint32_t count)
-{
-    gs_buf_puts(out, "sn,cpu_milli,memory_mib,gpu,model\n");
-    for (uint32_t i = 0; i < count; i++) {
-        gs_buf_printf(out, "%s,%" PRId64 ",%" PRId64 ",%" PRIu32 ",%s\n", nodes[i].name,
-                      nodes[i].cpu_milli, nodes[i].memory_mib, nodes[i].gpus, nodes[i].model);
-    }
-}
-
-void gs_trace_write_pods(struct gs_buf *out, const struct gs_trace_pod *pods,
-                         const struct gs_trace_stay *stays, uint32_t count)
-{
-    gs_buf_puts(out, "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec");
-    gs_buf_puts(out, stays ? ",priority,creation_time,deletion_time\n" : "\n");
-    for (uint32_t i = 0; i < count; i++) {
-        gs_buf_printf(out, "%s,%" PRId64 ",%" PRId64 ",%" PRIu32 ",%" PRIu32 ",%s", pods[i].name,
-                      pods[i].cpu_milli, pods[i].memory_mib, pods[i].gpus, pods[i].gpu_milli,
-                      pods[i].models);
-        if (stays && stays[i].lasts_s)
-            gs_buf_printf(out, ",%" PRIu32 ",0,%" PRId64, stays[i].priority, stays[i].lasts_s);
-        else if (stays)
-            gs_buf_printf(out, ",%" PRIu32 ",,", stays[i].priority);
-        gs_buf_putc(out, '\n');
-    }
 }

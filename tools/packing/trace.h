@@ -4,7 +4,6 @@
 #include <stdint.h>
 
 #include "gpushare/base/arena.h"
-#include "gpushare/base/buf.h"
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/error.h"
 #include "gpushare/base/slice.h"
@@ -15,14 +14,14 @@
  *
  *   nodes   sn,cpu_milli,memory_mib,gpu,model
  *   pods    name,cpu_milli,memory_mib,num_gpu,gpu_milli[,gpu_spec,...]
- *           [,priority][,creation_time,deletion_time[,scheduled_time]]
+ *           [,creation_time,deletion_time[,scheduled_time]]
  *
  * Columns are found by the header's names, in any order; others are ignored. Numbers may carry a
  * fraction, which is dropped. Cells have no quotes. A pod's gpu_spec is "A|B|C": models it may run
  * on; empty or no such column: any. Of the times (seconds) only how long a pod ran is kept: from
  * scheduled_time (creation_time without such a column) to deletion_time; of one that never started
  * or has not ended it is not known. A trace here is a set of pods, and a sequence (below) or a
- * drawn workload (sim/timed.h) says when they arrive.
+ * drawn workload (timed.h) says when they arrive.
  *
  *   struct gs_trace trace = {0};
  *   if (gs_trace_read_nodes(&trace, text, err) < 0 || gs_trace_read_pods(&trace, text, err) < 0)
@@ -52,16 +51,10 @@ struct gs_trace_pod {
     const char *models; /* "A|B", "" for any; always "" for gpus 0 */
 };
 
-/* How a pod came and went. */
-struct gs_trace_stay {
-    int64_t lasts_s;   /* at least 1; 0: not known */
-    uint32_t priority; /* larger is served first; 0 without such a column */
-};
-
 struct gs_trace {
     struct gs_trace_node *nodes; /* in the file's order; texts borrowed from the arena */
     struct gs_trace_pod *pods;
-    struct gs_trace_stay *stays; /* of the pods, in their order */
+    int64_t *lasts_s; /* of the pods, in their order: at least 1; 0: not known */
     uint32_t node_count, pod_count;
     struct gs_arena arena;
 };
@@ -72,12 +65,6 @@ int gs_trace_read_nodes(struct gs_trace *trace, struct gs_slice csv, struct gs_e
 int gs_trace_read_pods(struct gs_trace *trace, struct gs_slice csv, struct gs_error *err);
 
 void gs_trace_release(struct gs_trace *trace);
-
-/* The same format, with exactly the columns to gpu_spec; with stays (one for each pod; NULL: none)
- * priority and times too, all pods as if created at 0. */
-void gs_trace_write_nodes(struct gs_buf *out, const struct gs_trace_node *nodes, uint32_t count);
-void gs_trace_write_pods(struct gs_buf *out, const struct gs_trace_pod *pods,
-                         const struct gs_trace_stay *stays, uint32_t count);
 
 /*
  * In which order pods arrive and which node comes first among equals. As text three lines of

@@ -46,14 +46,3 @@ int trace_files_read_sequence(const char *path, const struct gs_trace *trace,
         return gs_error_prefix(err, "%.120s", path);
     return 0;
 }
-
-int trace_files_write(const char *path, struct gs_slice text, struct gs_error *err)
-{
-    FILE *file = fopen(path, "we");
-    if (!file)
-        return gs_fail_errno(err, GS_EIO, errno, "%.160s", path);
-    bool wrote = fwrite(text.at, 1, text.len, file) == text.len;
-    if (fclose(file) != 0 || !wrote)
-        return gs_fail_errno(err, GS_EIO, errno, "%.160s", path);
-    return 0;
-}

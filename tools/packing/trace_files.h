@@ -9,6 +9,3 @@ int trace_files_read(const char *nodes_path, const char *pods_path, struct gs_tr
                      struct gs_error *err);
 int trace_files_read_sequence(const char *path, const struct gs_trace *trace,
                               struct gs_trace_sequence *ret, struct gs_error *err);
-
-/* Creates or replaces a file. */
-int trace_files_write(const char *path, struct gs_slice text, struct gs_error *err);

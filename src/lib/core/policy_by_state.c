@@ -144,7 +144,7 @@ static void choose_several(const struct judge *judge, struct gs_choice *ret)
 }
 
 /* A fiftieth of a card for each card that the node has free, before the pod: where pods leave, who
- * goes to the fullest node keeps others whole. Chosen with `gpushare-packing replay --timed`. */
+ * goes to the fullest node keeps others whole. Chosen with `gpushare-packing --timed`. */
 static int64_t price_of_room(const struct gs_node_view *view)
 {
     enum { PER_FREE_CARD_MILLI = 20 };
