@@ -20,7 +20,7 @@ main() {
     done
     apt_need python3 curl
     build_project "$root" release faulty-api gpushare-extender gpushare-packing bench_load floor \
-        event_once defrag_once bind_once kubectl-inspect-gpushare
+        kubectl-inspect-gpushare
     exec python3 "$root/tests/bench/bench.py" "$@"
 }
 

@@ -25,8 +25,8 @@ from harness.processes import free_port  # noqa: E402
 WEB = "nodes=5000,gpus=8,mem=80,pods=50000,pod_mem=8,pending=40"
 FULL = "nodes=5000,gpus=8,mem=80,pods=100000,other=400000"
 PARTS = ("start", "filter", "growth", "prioritize", "bind", "concurrency", "hostile", "web",
-         "defrag", "choice", "scale")
-APART = {"hostile", "defrag", "choice", "web", "scale"}  # parts with a cluster of their own, or none
+         "scale")
+APART = {"hostile", "web", "scale"}  # parts with a cluster of their own, or none
 P50_MS = {100: 0.08, 1000: 0.15, 5000: 0.6}
 
 
@@ -100,7 +100,7 @@ class Bench:
         return process, port, time.monotonic() - began
 
     def load(self, port, *options, api=None):
-        command = [*self.prefix, self.build / "tests/bench_load", "--json", "--extender",
+        command = [*self.prefix, self.build / "tests/bench_load", "--extender",
                    f"127.0.0.1:{port}"]
         command += ["--api", f"http://127.0.0.1:{api}"] if api else []
         done = subprocess.run([str(word) for word in (*command, *options)], capture_output=True,
@@ -143,9 +143,6 @@ class Bench:
         for names, target in P50_MS.items():
             self.latency(f"filter({names})", target, ours, "filter", "--names", names,
                          "--duration", self.args.duration)
-        mine, public = self.alternate(lambda: self.verb(ours, "filter", "--names", 5000),
-                                      lambda: self.verb(floor, "filter", "--names", 5000))
-        self.row(f"filter(5000) / floor ({public:.2f} ms)", mine / public, 0.5)
         whole = ("--names", 5000, "--node-bytes", 3200, "--warmup", 1, "--duration", "3s")
         mine, public = self.alternate(lambda: self.verb(ours, "filter", *whole),
                                       lambda: self.verb(floor, "filter", *whole))
@@ -196,17 +193,15 @@ class Bench:
             return self.load(ours, *mix, "--clients", clients, "--duration", self.args.duration,
                              api=api)["per_s"]
         seen, began = self.events_seen(ours), time.monotonic()
-        one, many = self.alternate(lambda: rate(1), lambda: rate(16))
+        many = self.alternate(lambda: rate(16))[0]
         per_s = (self.events_seen(ours) - seen) / (time.monotonic() - began)
-        self.row(f"throughput of 16 clients / of one, mixed, {per_s:.0f} events/s", many / one, 1.3,
-                 least=True)
         self.create(ours, api, 6, 60000)  # the rounds before may have bound them all
         self.settle(ours)
         half = max(1, int(many / 2))
         p99 = self.alternate(lambda: self.load(
             ours, *mix, "--clients", 16, "--rate", half, "--duration", self.args.duration,
             api=api)["verbs"]["filter"]["p99_ms"])[0]
-        self.row(f"filter(1000) p99, 16 clients, {half}/s, events as before", p99, 3, "ms")
+        self.row(f"filter(1000) p99, 16 clients, {half}/s, {per_s:.0f} events/s", p99, 3, "ms")
         self.stop(events)
 
     def start_to_ready(self, config, api):
@@ -227,34 +222,12 @@ class Bench:
                  1.3)
 
     def growth(self, crowded):
-        """Names: time per name at 5000 over that at 1000. Pods: crowded cluster over an empty."""
-        per_name = self.alternate(*[lambda n=n: self.verb(crowded, "filter", "--names", n)
-                                    for n in (1000, 5000)])
-        self.row("filter: time per name at 5000 / at 1000", per_name[1] / per_name[0] / 5, 1.2)
+        """Pods: crowded cluster over an empty."""
         _, empty_config = self.serve("nodes=5000,gpus=8,mem=80")
         _, empty, _ = self.extend(empty_config)
         busy, idle = self.alternate(*[lambda p=p: self.verb(p, "filter", "--names", 5000)
                                       for p in (crowded, empty)])
         self.row("filter(5000): 500000 pods / none", busy / idle, 1.2)
-
-    def events(self):
-        def cost(nodes):
-            done = subprocess.run([str(self.build / "tests" / "event_once"), str(nodes)],
-                                  check=True, capture_output=True, text=True)
-            return float(done.stdout)
-        few, many = self.alternate(lambda: cost(50), lambda: cost(5000))
-        self.row(f"watch event: 5000 nodes ({many / 1000:.1f} us) / 50", many / few, 1.2)
-
-    def last_words(self):
-        done = subprocess.run([str(self.build / "tests" / "bind_once")], check=True,
-                              capture_output=True, text=True)
-        self.row("bind: the check of a choice, 200 pods on the node", float(done.stdout), 20, "us")
-
-    def plans(self):
-        done = subprocess.run([str(self.build / "tests" / "defrag_once")], check=True,
-                              capture_output=True, text=True)
-        total_ms = float(re.search(r" total_ms=(\d+)", done.stdout).group(1))
-        self.row("defrag: 20 plans, 1000 nodes, 20000 pods", total_ms / 1000, 2, "s")
 
     def web(self):
         """The live page of the CLI, of a large cluster."""
@@ -299,10 +272,6 @@ class Bench:
         with self.stack:
             if "hostile" in parts:
                 hostile.rows(self)
-            if "defrag" in parts:
-                self.plans()
-            if "choice" in parts:
-                self.last_words()
             if "web" in parts:
                 self.web()
             if "scale" in parts:
@@ -323,12 +292,9 @@ class Bench:
                 self.filters(ours, floor)
             if "growth" in parts:
                 self.growth(ours)
-                self.events()
             if "prioritize" in parts:
                 self.create(ours, api, 50, 1000)
                 self.prioritizes(ours)
-                self.row("resident memory, 50 classes remembered, 1000 pods wait",
-                         self.status_kib(process.pid, "VmRSS") / 1024, 64, "MiB")
             self.create(ours, api, 5, 60000)  # small: the cluster is not to be full of them
             if "bind" in parts:
                 self.binds(ours, api)

@@ -48,7 +48,7 @@ def rows(bench):
         with attack(port, kinds) as held:
             bench.held = held
             return p99()
-    for kinds in ("idle", "slow", "all"):
+    for kinds in ("idle", "all"):
         quiet, loud = bench.alternate(p99, lambda kinds=kinds: under(kinds))
         bench.row(f"filter(1000) p99 ({quiet:.2f} ms), {bench.held} connections, {kinds}: ratio",
                   loud / quiet, 3)

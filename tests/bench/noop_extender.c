@@ -5,9 +5,7 @@
  * every extender, and tests/bench/e2e_rate measures ours against it. It decides nothing, counts
  * nothing, and trusts its caller.
  *
- *   noop_extender PORT https://API-SERVER TOKEN CA-FILE [NAMES]
- *
- * NAMES: filter answers so many at most, the first ones.
+ *   noop_extender PORT https://API-SERVER TOKEN CA-FILE
  */
 #include <arpa/inet.h>
 #include <curl/curl.h>
@@ -28,7 +26,6 @@ enum {
 struct api {
     const char *server;
     const char *ca_file;
-    unsigned long names_max; /* 0: all */
     struct curl_slist *headers;
     pthread_mutex_t lock;
     CURL *kept[KEPT_MAX];
@@ -77,28 +74,15 @@ static void find_names(const struct body *body, const char **ret_names, int *ret
     *ret_length = end ? (int)(end - last) + 1 : 2;
 }
 
-/* How much of an array of names is its first ones, without the bracket behind them. */
-static int first_names(const char *names, int length, unsigned long count)
-{
-    int at = 0;
-
-    for (unsigned long commas = 0; at < length - 1; at++) {
-        commas += names[at] == ',';
-        if (count > 0 && commas == count)
-            break;
-    }
-    return at;
-}
-
-static char *filter(const struct api *api, const struct body *body)
+static char *filter(const struct body *body)
 {
     const char *names;
     int length;
     char *answer = NULL;
 
     find_names(body, &names, &length);
-    if (asprintf(&answer, "{\"NodeNames\":%.*s],\"FailedNodes\":{},\"Error\":\"\"}",
-                 first_names(names, length, api->names_max), names) < 0)
+    if (asprintf(&answer, "{\"NodeNames\":%.*s,\"FailedNodes\":{},\"Error\":\"\"}", length, names) <
+        0)
         return NULL;
     return answer;
 }
@@ -192,7 +176,7 @@ static char *answer_for(struct api *api, const char *url, const struct body *bod
     if (!body->bytes)
         return strdup("{}");
     if (verb && strcmp(verb, "/filter") == 0)
-        return filter(api, body);
+        return filter(body);
     if (verb && strcmp(verb, "/bind") == 0)
         return bind_pod(api, body);
     if (verb && strcmp(verb, "/prioritize") == 0)
@@ -288,8 +272,8 @@ int main(int argc, char **argv)
     sigset_t ending;
     int number;
 
-    if (argc != 5 && argc != 6) {
-        fprintf(stderr, "usage: noop_extender PORT https://API-SERVER TOKEN CA-FILE [NAMES]\n");
+    if (argc != 5) {
+        fprintf(stderr, "usage: noop_extender PORT https://API-SERVER TOKEN CA-FILE\n");
         return 2;
     }
     block_signals(&ending);
@@ -297,7 +281,6 @@ int main(int argc, char **argv)
     api.server = argv[2];
     api.headers = make_headers(argv[3]);
     api.ca_file = argv[4];
-    api.names_max = argc == 6 ? strtoul(argv[5], NULL, 10) : 0;
     daemon = listen_on(argv[1], &api);
     if (!daemon) {
         fprintf(stderr, "noop_extender: cannot listen on port %s\n", argv[1]);

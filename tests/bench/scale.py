@@ -5,7 +5,6 @@ and what happens there when a watch has to list anew or a replica takes over."""
 import json
 import signal
 import statistics
-import threading
 import time
 import urllib.request
 
@@ -18,11 +17,6 @@ GPU_POD = {"metadata": {"name": "probe", "namespace": "default", "uid": "probe"}
 
 def spec(nodes):
     return f"nodes={nodes},gpus=8,mem=80,pods={nodes * PODS_EACH}"
-
-
-def bytes_each(bench, process, nodes):
-    """Resident memory per node or pod."""
-    return bench.status_kib(process.pid, "VmRSS") * 1024 / (nodes * (1 + PODS_EACH))
 
 
 def ask(port, method, path, body):
@@ -47,52 +41,6 @@ def verbs(bench, ours, api):
                       bench.args.duration, api=api)
     bench.latency("the same: bind", 2, ours, "bind", "--requests", 600, "--duration", 0, "--names",
                   5000, api=api)
-
-
-def growth(bench, ours, large_bytes):
-    per_name = bench.alternate(*[lambda n=n: bench.verb(ours, "filter", "--names", n) / n
-                                 for n in (1000, NODES)])
-    bench.row("filter: time per name at 15000 / at 1000", per_name[1] / per_name[0], 1.2)
-    _, config = bench.serve(spec(NODES // 3))
-    process, _, _ = bench.extend(config)
-    few_bytes = bytes_each(bench, process, NODES // 3)
-    bench.row(f"memory per node or pod: 15000 nodes / 5000 ({few_bytes:.0f} bytes)",
-              large_bytes / few_bytes, 1.2)
-    bench.stop(process)
-
-
-def relist(bench, ours, api, turn):
-    """Seconds from the end of the watch by a 410 until the list is taken in; p99 and longest time of
-    filter in the 3 s from there, in ms, asked more often than a kube-scheduler of so many nodes
-    asks."""
-    def ready():
-        return bench.answers(ours, "/readyz")
-
-    seen = []
-    filters = threading.Thread(target=lambda: seen.append(bench.load(
-        ours, "--names", NODES, "--rate", 100, "--duration", "3s")["verbs"]["filter"]))
-    create_pod(api, f"seen-{turn}")  # a watch that ends without an event backs off
-    bench.settle(ours)
-    ask(api, "PUT", "/faults", "agent=gpushare-extender,watch_gone=1000")
-    create_pod(api, f"expired-{turn}")
-    while ready():
-        pass
-    began = time.monotonic()
-    ask(api, "PUT", "/faults", "")
-    filters.start()
-    while not ready():
-        time.sleep(0.002)
-    seconds = time.monotonic() - began
-    filters.join()
-    return seconds, seen[0]["p99_ms"], seen[0]["max_ms"]
-
-
-def expired(bench, ours, api):
-    seen = [relist(bench, ours, api, turn) for turn in range(bench.args.rounds)]
-    seconds, p99, longest = map(statistics.median, zip(*seen))
-    bench.row("the same: from a 410 until the list of pods is taken in", seconds, 3, "s")
-    # API server, extender and client have two processors or so between them: no target
-    bench.row(f"the same: filter p99 meanwhile (longest {longest:.1f} ms)", p99, None, "ms")
 
 
 def names_a_node(port):
@@ -153,10 +101,6 @@ def rows(bench):
     api, config = bench.serve(spec(NODES), "--faults=")
     process, ours, seconds = bench.extend(config)
     bench.row("15,000 nodes, 300,000 GPU pods: start to ready", seconds, 3, "s")
-    each = bytes_each(bench, process, NODES)
-    bench.row("the same: resident memory per node or pod", each, 512, "bytes")
     verbs(bench, ours, api)
-    growth(bench, ours, each)
-    expired(bench, ours, api)
     bench.stop(process)
     take_overs(bench, config, api)

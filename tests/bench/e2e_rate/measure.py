@@ -11,7 +11,6 @@ import argparse
 import contextlib
 import operator
 import os
-import random
 import statistics
 import sys
 import time
@@ -25,34 +24,25 @@ from harness.objects import node, pod  # noqa: E402
 from harness.processes import Failure  # noqa: E402
 from rounds import burst, noop, ours, per_pod, processor_ms, ratio  # noqa: E402
 
-EXTENDERS = {"none": lambda *_: contextlib.nullcontext(),
-             "noop": lambda cluster, cell: noop(cluster, cell.names),
-             "ours": lambda cluster, cell: ours(cluster, cell.extender_flags)}
+EXTENDERS = {"none": lambda _: contextlib.nullcontext(), "noop": noop, "ours": ours}
+POD_MEM = 2
 
 
-def pods_of(options, count):
-    """Equal ones, or of 1 to 40 units of GPUs of 80."""
-    sizes = random.Random(1)
-    return [pod(f"p{i}", sizes.randint(1, 40) if options.mixed else options.mem)
-            for i in range(count)]
-
-
-def one_round(cluster, cell, url, count, options):
-    return burst(cluster, url, pods_of(options, count), cell.edit, cell.flags)
+def one_round(cluster, cell, url, count):
+    return burst(cluster, url, [pod(f"p{i}", POD_MEM) for i in range(count)], cell.edit)
 
 
 def measure(options):
-    sizes = [80] if options.mixed else [16, options.mem - 1] if options.half_too_small else [16]
-    nodes = [node(f"node-{i:04}", [sizes[i % len(sizes)]] * 8) for i in range(options.nodes)]
+    nodes = [node(f"node-{i:04}", [16] * 8) for i in range(options.nodes)]
     cells = SETS[options.cells]
     rounds = {cell: [] for cell in cells}
     with Cluster(nodes=nodes, scheduler=None, extender=False) as cluster:
-        one_round(cluster, cells[0], None, 100, options)
+        one_round(cluster, cells[0], None, 100)
         for turn in range(options.rounds):
             first = turn % len(cells)
             for cell in cells[first:] + cells[:first]:
-                with EXTENDERS[cell.extender](cluster, cell) as url:
-                    rounds[cell].append(one_round(cluster, cell, url, options.pods, options))
+                with EXTENDERS[cell.extender](cluster) as url:
+                    rounds[cell].append(one_round(cluster, cell, url, options.pods))
                 print(f"{cell!s:32} {rounds[cell][-1].rate:8.1f} pods/s", flush=True)
                 time.sleep(1)
     return rounds
@@ -60,29 +50,22 @@ def measure(options):
 
 def print_table(rounds):
     print(f"{'':32} {'pods/s':>8} {'from':>8} {'to':>8}   ms of processor per pod: "
-          "scheduler  API server  etcd  extender   million instructions")
+          "scheduler  API server  etcd  extender")
     for cell, values in rounds.items():
         rates = [r.rate for r in values]
         extender = {"ours": "gpushare-extender", "noop": "noop_extender"}.get(cell.extender, "")
         print(f"{cell!s:32} {statistics.median(rates):8.1f} {min(rates):8.1f} {max(rates):8.1f} "
               f"{per_pod(values, 'kube-scheduler'):>36} {per_pod(values, 'kube-apiserver'):>11} "
-              f"{per_pod(values, 'etcd'):>5} {per_pod(values, extender):>9} "
-              f"{per_pod(values, 'instructions'):>22}")
+              f"{per_pod(values, 'etcd'):>5} {per_pod(values, extender):>9}")
 
 
 def body():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--pods", type=int, default=1000, help="pods per round")
-    parser.add_argument("--mem", type=int, default=2, help="units of GPU memory per pod")
-    parser.add_argument("--mixed", action="store_true", help="pods of 1 to 40 of a GPU's 80 units")
-    parser.add_argument("--half-too-small", action="store_true",
-                        help="every other node has GPUs one unit too small, and the sum")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--cells", choices=SETS, default="shipped",
-                        help="what is compared: the shipped configuration, all nodes and "
-                        "kube-scheduler's own sampling, all names and the best, answers about nodes "
-                        "that fail, or every kind")
+                        help="the shipped configuration, or all nodes and kube-scheduler's own sampling")
     parser.add_argument("--least", type=float, default=0.9, help="least share of the no-op")
     options = parser.parse_args()
     rounds = measure(options)

@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processor time of programs while pods are bound, and instructions of the whole machine."""
+"""Processor time of programs while pods are bound."""
 
 import os
-import shutil
-import signal
-import subprocess
 import threading
 import time
 
 EVERY_S = 0.05
-EVENT = "instructions"
 TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")
 
 
@@ -21,36 +17,21 @@ def used_ms(pid):
 
 class Processors:
     """with Processors({name: pid}) as processors: ...; processors.between(start, end) then tells
-    {name: ms}, and "instructions" where this machine counts them."""
+    {name: ms}."""
 
     def __init__(self, pids):
         self.pids = pids
         self.samples = []
         self.ended = threading.Event()
         self.thread = threading.Thread(target=self.sample, daemon=True)
-        self.perf = None
-        self.counts = []
 
     def __enter__(self):
-        self.began = time.monotonic()
-        if shutil.which("perf"):
-            self.perf = subprocess.Popen(  # pylint: disable=consider-using-with
-                ["perf", "stat", "-a", "-x,", "-e", EVENT, "-I", "100"],
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                text=True)
         self.thread.start()
         return self
 
     def __exit__(self, *_):
         self.ended.set()
         self.thread.join()
-        if not self.perf:
-            return
-        self.perf.send_signal(signal.SIGINT)
-        for line in self.perf.communicate()[1].splitlines():
-            fields = line.split(",")
-            if len(fields) > 1 and fields[1].isdigit():
-                self.counts.append((self.began + float(fields[0]), int(fields[1])))
 
     def sample(self):
         while not self.ended.wait(EVERY_S):
@@ -66,7 +47,4 @@ class Processors:
             return {}
         (first_s, first), (last_s, last) = inside[0], inside[-1]
         whole = (end - start) / (last_s - first_s)
-        used = {name: (last[name] - first[name]) * whole for name in first}
-        if self.counts:
-            used["instructions"] = sum(n for at, n in self.counts if start <= at <= end)
-        return used
+        return {name: (last[name] - first[name]) * whole for name in first}

@@ -27,12 +27,12 @@ class Round:
 class Noop:
     """The no-op extender, which binds with the administrator's token."""
 
-    def __init__(self, cluster, names):
+    def __init__(self, cluster):
         self.port = free_port()
         plane = cluster.control_plane
         self.process = cluster.processes.start("noop_extender", [
             built_program("tests/noop_extender"), self.port,
-            f"https://{HOST}:{plane.port}", plane.tokens["admin"], plane.ca_file, names])
+            f"https://{HOST}:{plane.port}", plane.tokens["admin"], plane.ca_file])
 
     @property
     def url(self):
@@ -40,8 +40,8 @@ class Noop:
 
 
 @contextlib.contextmanager
-def noop(cluster, names=0):
-    extender = Noop(cluster, names)
+def noop(cluster):
+    extender = Noop(cluster)
     try:
         yield extender.url
     finally:
@@ -57,9 +57,8 @@ def tell_refused_binds(metrics):
 
 
 @contextlib.contextmanager
-def ours(cluster, flags=()):
+def ours(cluster):
     """Our extender as shipped. It runs in its own rounds only, so that its watches slow nobody."""
-    cluster.extender_flags = flags
     cluster.start_extender()
     time.sleep(FIRST_BIND_S)
     try:
@@ -110,15 +109,14 @@ def burst(cluster, url, pods, edit, flags=(), limit_s=None, programs=PROGRAMS, w
 
 
 def per_pod(rounds, name):
-    """The median, as text; ms of processor time, or millions of instructions."""
+    """The median in ms of processor time, as text."""
     used = [r.used[name] for r in rounds if name in r.used]
-    scale = 1e6 if name == "instructions" else 1
-    return f"{statistics.median(used) / scale:.2f}" if used else "-"
+    return f"{statistics.median(used):.2f}" if used else "-"
 
 
 def processor_ms(done):
     """Of all programs together, per pod."""
-    return sum(ms for name, ms in done.used.items() if name != "instructions")
+    return sum(done.used.values())
 
 
 def ratio(rounds, one, other, figure):

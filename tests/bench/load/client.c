@@ -17,7 +17,7 @@
 #include "gpushare/base/num.h"
 #include "gpushare/base/slice.h"
 
-enum { PATTERN_MAX = 256, ANSWER_BYTES_MAX = 256 << 20 };
+enum { ANSWER_BYTES_MAX = 256 << 20 };
 
 /* What all clients of a run share; constant while they run, but for sets[].next, next_place and
  * stop. */
@@ -25,7 +25,7 @@ struct run {
     const struct load_settings *set;
     struct load_set *sets;
     struct sockaddr_in extender, api;
-    uint8_t pattern[PATTERN_MAX]; /* verbs in the proportion of their weights */
+    uint8_t pattern[LOAD_VERBS]; /* verbs in turn */
     uint32_t pattern_len;
     int64_t begin_ns;
     atomic_uint_fast64_t next_place; /* in the open loop's one row of requests */
@@ -279,22 +279,6 @@ static void *client_main(void *arg)
     return NULL;
 }
 
-static void make_pattern(struct run *run)
-{
-    uint32_t left[LOAD_VERBS], sum = 0;
-    for (int v = 0; v < LOAD_VERBS; v++)
-        sum += left[v] = run->set->weights[v];
-    while (sum && run->pattern_len < PATTERN_MAX) {
-        for (uint8_t v = 0; v < LOAD_VERBS && run->pattern_len < PATTERN_MAX; v++) {
-            if (!left[v])
-                continue;
-            run->pattern[run->pattern_len++] = v;
-            left[v]--;
-            sum--;
-        }
-    }
-}
-
 /* ---- a run ---- */
 
 static bool merge(struct load_result *to, const struct load_result *from)
@@ -360,7 +344,10 @@ int load_run(const struct load_settings *set, struct load_set *sets, struct load
         return gs_fail_nomem(err);
     for (uint32_t i = 0; i < set->clients; i++)
         clients[i].fds[0] = clients[i].fds[1] = -1;
-    make_pattern(&run);
+    for (uint8_t v = 0; v < LOAD_VERBS; v++) {
+        if (set->verbs[v])
+            run.pattern[run.pattern_len++] = v;
+    }
     int result = run_clients(&run, clients, err);
     for (uint32_t i = 0; i < set->clients; i++) {
         if (result == 0 && !merge(&all, &clients[i].seen))

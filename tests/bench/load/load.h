@@ -27,7 +27,7 @@ enum load_verb {
 struct load_settings {
     const char *extender; /* ADDR:PORT */
     const char *api;      /* http://ADDR:PORT */
-    uint32_t weights[LOAD_VERBS];
+    bool verbs[LOAD_VERBS];
     uint32_t clients;
     uint32_t rate; /* per second of all clients together; 0: as fast as answers come */
     uint32_t requests;
@@ -36,7 +36,6 @@ struct load_settings {
     uint32_t node_bytes; /* of a Node object in the request; 0: names only */
     int64_t duration_ns;
     uint32_t warmup;
-    bool json;
 };
 
 /* What one verb sends. Items lie one after the other in text; read by all clients. */
@@ -52,7 +51,7 @@ struct load_set {
 
 const char *load_verb_name(enum load_verb verb);
 
-/* Fills the sets of the verbs with a weight; asks the API server for pods where those need some.
+/* Fills the sets of the verbs that are asked for; asks the API server for pods where those need some.
  * Release each also after a failure. Errors: those of rest_call(); GS_ENOENT: it has no such pods.
  */
 int load_requests_make(const struct load_settings *set, struct load_set *sets,

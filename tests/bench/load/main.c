@@ -11,16 +11,11 @@
 
 /* bench_load: as many requests as an extender answers, or at a fixed rate. */
 
-static bool set_weight(uint32_t *weights, const char *at, size_t len)
+static bool set_verb(bool *verbs, const char *at, size_t len)
 {
-    const char *equals = memchr(at, '=', len);
-    size_t name_len = equals ? (size_t)(equals - at) : len;
-    uint32_t weight = 1;
-    if (equals && (!gs_parse_u32(equals + 1, len - name_len - 1, &weight) || weight > 32))
-        return false;
     for (enum load_verb v = 0; v < LOAD_VERBS; v++) {
-        if (strlen(load_verb_name(v)) == name_len && memcmp(load_verb_name(v), at, name_len) == 0) {
-            weights[v] = weight;
+        if (strlen(load_verb_name(v)) == len && memcmp(load_verb_name(v), at, len) == 0) {
+            verbs[v] = true;
             return true;
         }
     }
@@ -29,20 +24,16 @@ static bool set_weight(uint32_t *weights, const char *at, size_t len)
 
 static bool set_verbs(void *to, const char *text)
 {
-    uint32_t weights[LOAD_VERBS] = {0}, sum = 0;
+    bool verbs[LOAD_VERBS] = {0};
     for (const char *at = text;;) {
         size_t len = strcspn(at, ",");
-        if (!set_weight(weights, at, len))
+        if (!set_verb(verbs, at, len))
             return false;
         if (!at[len])
             break;
         at += len + 1;
     }
-    for (int v = 0; v < LOAD_VERBS; v++)
-        sum += weights[v];
-    if (!sum)
-        return false;
-    memcpy(to, weights, sizeof(weights));
+    memcpy(to, verbs, sizeof(verbs));
     return true;
 }
 
@@ -50,7 +41,7 @@ static void read_settings(struct load_settings *set, int argc, char **argv)
 {
     *set = (struct load_settings){.extender = "127.0.0.1:29999",
                                   .api = "http://127.0.0.1:8001",
-                                  .weights = {[LOAD_FILTER] = 1},
+                                  .verbs = {[LOAD_FILTER] = true},
                                   .clients = 1,
                                   .names = 1000,
                                   .classes = 1,
@@ -60,7 +51,7 @@ static void read_settings(struct load_settings *set, int argc, char **argv)
         OPT_STRING("extender", &set->extender, "ADDR:PORT", "whom to ask (127.0.0.1:29999)"),
         OPT_STRING("api", &set->api, "URL",
                    "API server of bind, direct, event and create (http://127.0.0.1:8001)"),
-        OPT_CUSTOM("verb", set->weights, set_verbs, "VERB[=WEIGHT],...",
+        OPT_CUSTOM("verb", set->verbs, set_verbs, "VERB,...",
                    "filter, prioritize, bind (pods that wait at the API server), direct (the same "
                    "without an extender), event (patches of pods), create (pods that wait)"),
         OPT_U32("clients", &set->clients, "NUMBER", "keep-alive connections (1)"),
@@ -74,11 +65,11 @@ static void read_settings(struct load_settings *set, int argc, char **argv)
         OPT_U32("node-bytes", &set->node_bytes, "NUMBER",
                 "send Node objects of this size instead of names"),
         OPT_U32("classes", &set->classes, "NUMBER", "kinds of pods asked about (1)"),
-        OPT_FLAG("json", &set->json, "print JSON"),
     };
     const struct gs_command command = {
         .name = "bench_load",
-        .doc = "Requests to an extender over kept connections, and how long the answers took.",
+        .doc = "Requests to an extender over kept connections, and how long the answers took, as "
+               "JSON.",
         .options = table,
         .option_count = sizeof(table) / sizeof(table[0]),
     };
@@ -113,45 +104,31 @@ static double quantile_ms(const struct load_samples *samples, unsigned permille)
     return (double)samples->ns[at < samples->count ? at : samples->count - 1] / 1e6;
 }
 
-static void print_verb(const struct load_settings *set, struct load_result *result,
-                       enum load_verb verb, double seconds, bool first)
+static void print_verb(struct load_result *result, enum load_verb verb, double seconds, bool first)
 {
     struct load_samples *samples = &result->samples[verb];
     qsort(samples->ns, samples->count, sizeof(*samples->ns), by_time);
-    double p50 = quantile_ms(samples, 500), p90 = quantile_ms(samples, 900);
-    double p99 = quantile_ms(samples, 990), max = quantile_ms(samples, 1000);
-    double per_s = (double)samples->count / seconds;
-    if (set->json)
-        printf("%s\"%s\":{\"count\":%zu,\"per_s\":%.1f,\"p50_ms\":%.4f,\"p90_ms\":%.4f,"
-               "\"p99_ms\":%.4f,\"max_ms\":%.4f,\"errors\":%" PRIu64 "}",
-               first ? "" : ",", load_verb_name(verb), samples->count, per_s, p50, p90, p99, max,
-               result->errors[verb]);
-    else
-        printf("%-10s %8zu %9.1f %9.4f %9.4f %9.4f %9.4f %6" PRIu64 "\n", load_verb_name(verb),
-               samples->count, per_s, p50, p90, p99, max, result->errors[verb]);
+    printf("%s\"%s\":{\"count\":%zu,\"per_s\":%.1f,\"p50_ms\":%.4f,\"p99_ms\":%.4f,"
+           "\"max_ms\":%.4f,\"errors\":%" PRIu64 "}",
+           first ? "" : ",", load_verb_name(verb), samples->count, (double)samples->count / seconds,
+           quantile_ms(samples, 500), quantile_ms(samples, 990), quantile_ms(samples, 1000),
+           result->errors[verb]);
 }
 
 /* True when every answer was good, and there were some. */
-static bool report(const struct load_settings *set, struct load_result *result)
+static bool report(struct load_result *result)
 {
     double seconds = (double)(result->end_ns - result->begin_ns) / 1e9;
     size_t count = 0;
     uint64_t errors = 0;
-    if (set->json)
-        printf("{\"seconds\":%.3f,\"clients\":%u,\"verbs\":{", seconds, set->clients);
-    else
-        printf("%-10s %8s %9s %9s %9s %9s %9s %6s\n", "verb", "count", "per_s", "p50_ms", "p90_ms",
-               "p99_ms", "max_ms", "errors");
+    printf("{\"verbs\":{");
     for (int v = 0; v < LOAD_VERBS; v++) {
         errors += result->errors[v];
         if (result->samples[v].count)
-            print_verb(set, result, (enum load_verb)v, seconds, count == 0);
+            print_verb(result, (enum load_verb)v, seconds, count == 0);
         count += result->samples[v].count;
     }
-    if (set->json)
-        printf("},\"per_s\":%.1f,\"errors\":%" PRIu64 "}\n", (double)count / seconds, errors);
-    else
-        printf("%-10s %8zu %9.1f\n", "all", count, (double)count / seconds);
+    printf("},\"per_s\":%.1f,\"errors\":%" PRIu64 "}\n", (double)count / seconds, errors);
     if (errors)
         fprintf(stderr, "bench_load: %s\n", result->first_error);
     return count && !errors;
@@ -174,7 +151,7 @@ int main(int argc, char **argv)
     if (failed)
         fprintf(stderr, "bench_load: %s\n", err.msg);
     else
-        failed = !report(&set, &result);
+        failed = !report(&result);
     load_result_release(&result);
     for (int v = 0; v < LOAD_VERBS; v++)
         load_set_release(&sets[v]);

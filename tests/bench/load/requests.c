@@ -259,7 +259,7 @@ static int make_about_pods(const struct load_settings *set, enum load_verb verb,
     to->at_api = verb != LOAD_BIND;
     to->once = verb != LOAD_EVENT;
     to->tail = verb == LOAD_BIND ? "\"Error\":\"\"}" : NULL;
-    bool shared = set->weights[LOAD_BIND] && set->weights[LOAD_DIRECT];
+    bool shared = set->verbs[LOAD_BIND] && set->verbs[LOAD_DIRECT];
     for (size_t i = 0; i < count * rounds; i++) {
         const json_t *meta = json_object_get(json_array_get(items, i % count), "metadata");
         bool bind_takes = i % 2 == 0;
@@ -285,7 +285,7 @@ static int make_one(const struct load_settings *set, enum load_verb verb, struct
 int load_requests_make(const struct load_settings *set, struct load_set *sets, struct gs_error *err)
 {
     for (int verb = 0; verb < LOAD_VERBS; verb++) {
-        if (set->weights[verb] && make_one(set, (enum load_verb)verb, &sets[verb], err) < 0)
+        if (set->verbs[verb] && make_one(set, (enum load_verb)verb, &sets[verb], err) < 0)
             return gs_error_prefix(err, "%s", load_verb_name((enum load_verb)verb));
     }
     return 0;
