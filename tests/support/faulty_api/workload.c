@@ -73,9 +73,7 @@ int gs_sim_workload_parse(struct gs_slice text, struct gs_sim_workload *ret, str
         size_t key_len = sign ? (size_t)(sign - word.at) : word.len;
         struct gs_slice key = {word.at, key_len};
         struct gs_slice value = {word.at + key_len + 1, sign ? word.len - key_len - 1 : 0};
-        if (!sign && gs_slice_eq(key, GS_SLICE("no_inventory")))
-            w.no_inventory = true;
-        else if (set_number(&w, key, value, &seen, err) < 0)
+        if (set_number(&w, key, value, &seen, err) < 0)
             return -1;
         text.at += word.len + (comma != NULL);
         text.len -= word.len + (comma != NULL);
@@ -167,12 +165,9 @@ static int make_node(struct maker *maker, uint32_t i)
                   "\"kubernetes.io/hostname\":\"%s\",\"kubernetes.io/os\":\"linux\","
                   "\"topology.kubernetes.io/zone\":\"zone-%u\"},\"annotations\":{",
                   name, i % 3);
-    if (!maker->w->no_inventory) {
-        put_inventory(maker, i);
-        gs_buf_putc(&maker->text, ',');
-    }
+    put_inventory(maker, i);
     gs_buf_puts(&maker->text,
-                "\"volumes.kubernetes.io/controller-managed-attach-detach\":\"true\"}},"
+                ",\"volumes.kubernetes.io/controller-managed-attach-detach\":\"true\"}},"
                 "\"spec\":{},\"status\":{");
     put_node_resources(maker, "capacity");
     gs_buf_putc(&maker->text, ',');
