@@ -41,74 +41,6 @@ static const char *holds_of(const char *node)
     return text;
 }
 
-static uint32_t nominated(const char *node)
-{
-    return gs_ledger_view(ledger, gs_slice_of(node))->nominated;
-}
-
-static void holds_stand_in_order_of_priority_then_age(void **state)
-{
-    hold("a", "n1", 1, 5);
-    hold("b", "n1", 2, 9);
-    hold("c", "n1", 3, 5);
-    hold("d", "n1", 4, -1);
-    hold("e", "n1", 5, 9);
-    hold("f", "n2", 6, 7);
-    assert_string_equal(holds_of("n1"), "b:2 e:5 a:1 c:3 d:4");
-    assert_string_equal(holds_of("n2"), "f:6");
-    assert_int_equal(nominated("n1"), 5);
-    assert_int_equal(test_stats(ledger).held, 6);
-    assert_string_equal(test_accounts(ledger, "n1"), "0:0/16 1:0/16"); /* nothing is charged */
-}
-
-static void the_same_uid_replaces(void **state)
-{
-    hold("a", "n1", 1, 5);
-    hold("b", "n1", 2, 5);
-    uint64_t version = gs_ledger_view(ledger, GS_SLICE("n1"))->version;
-    hold("a", "n1", 1, 5); /* the same event again: keeps its age */
-    assert_string_equal(holds_of("n1"), "a:1 b:2");
-    assert_true(gs_ledger_view(ledger, GS_SLICE("n1"))->version == version);
-    hold("a", "n1", 3, 5);
-    assert_string_equal(holds_of("n1"), "b:2 a:3");
-    assert_true(gs_ledger_view(ledger, GS_SLICE("n1"))->version != version);
-    hold("b", "n2", 2, 5);
-    assert_string_equal(holds_of("n1"), "a:3");
-    assert_string_equal(holds_of("n2"), "b:2");
-    assert_int_equal(nominated("n1"), 1);
-    assert_int_equal(test_stats(ledger).held, 2);
-}
-
-static bool note_lists(void *ctx, const struct gs_hold *held)
-{
-    snprintf(ctx, 100, "%s|%s|%s|%s|%s", held->uid, held->model, held->model_deny, held->uuid,
-             held->uuid_deny);
-    return true;
-}
-
-static void the_pods_lists_are_kept(void **state)
-{
-    char text[100] = "";
-    const struct gs_node_view *view = gs_ledger_view(ledger, GS_SLICE("n1"));
-    struct gs_hold as = {"a", "n1", 1, 1, 5, "A100,H100", "T4", "GPU-1", "GPU-2"};
-    assert_int_equal(gs_ledger_hold(ledger, &as, NULL), 0);
-    gs_ledger_each_hold(ledger, view->slot, note_lists, text);
-    assert_string_equal(text, "a|A100,H100|T4|GPU-1|GPU-2");
-    uint64_t version = view->version;
-    assert_int_equal(gs_ledger_hold(ledger, &as, NULL), 0);
-    assert_true(view->version == version);
-    as.model_deny = NULL;
-    assert_int_equal(gs_ledger_hold(ledger, &as, NULL), 0);
-    assert_true(view->version != version);
-    version = view->version;
-    as.cores_pct = 40;
-    assert_int_equal(gs_ledger_hold(ledger, &as, NULL), 0);
-    assert_true(view->version != version);
-    gs_ledger_each_hold(ledger, view->slot, note_lists, text);
-    assert_string_equal(text, "a|A100,H100||GPU-1|GPU-2");
-    assert_int_equal(nominated("n1"), 1);
-}
-
 static void what_is_no_hold_is_refused(void **state)
 {
     static const struct {
@@ -127,61 +59,6 @@ static void what_is_no_hold_is_refused(void **state)
         row_equal(r->row, test_stats(ledger).held, 0);
         row_equal(r->row, gs_ledger_slots(ledger), 2);
     }
-}
-
-static void release_is_told_whether_there_was_one(void **state)
-{
-    assert_false(gs_ledger_release_hold(ledger, "a"));
-    hold("a", "n1", 1, 5);
-    hold("b", "n1", 2, 6);
-    hold("c", "n1", 3, 7);
-    assert_true(gs_ledger_release_hold(ledger, "b"));
-    assert_false(gs_ledger_release_hold(ledger, "b"));
-    assert_string_equal(holds_of("n1"), "c:3 a:1");
-    uint32_t slot = 4711;
-    assert_false(gs_ledger_remove(ledger, "c", &slot)); /* no claim went */
-    assert_int_equal(slot, 4711);
-    assert_string_equal(holds_of("n1"), "a:1");
-}
-
-static void a_claim_ends_the_hold_and_prevents_another(void **state)
-{
-    hold("a", "n1", 8, 5);
-    test_reserve(ledger, "a", "n2", 1, 8);
-    assert_int_equal(test_stats(ledger).held, 0);
-    assert_int_equal(nominated("n1"), 0);
-    hold("a", "n1", 8, 5); /* a late event */
-    assert_int_equal(test_stats(ledger).held, 0);
-    assert_true(gs_ledger_undo(ledger, "a"));
-    hold("a", "n1", 8, 5);
-    assert_string_equal(holds_of("n1"), "a:8");
-}
-
-static void holds_outlive_their_node(void **state)
-{
-    hold("a", "n1", 8, 5);
-    hold("b", "later", 4, 5);
-    gs_ledger_drop_node(ledger, "n1");
-    assert_int_equal(test_stats(ledger).held, 2);
-    test_set_node(ledger, "n1", "16");
-    test_set_node(ledger, "later", "16");
-    assert_string_equal(holds_of("n1"), "a:8");
-    assert_int_equal(nominated("n1"), 1);
-    assert_string_equal(holds_of("later"), "b:4");
-    assert_int_equal(nominated("later"), 1);
-}
-
-static void a_list_round_releases_what_it_did_not_mention(void **state)
-{
-    hold("a", "n1", 8, 5);
-    hold("b", "n1", 4, 5);
-    hold("c", "n2", 4, 5);
-    gs_ledger_begin_pods(ledger);
-    hold("b", "n1", 4, 5);
-    gs_ledger_sweep_pods(ledger);
-    assert_string_equal(holds_of("n1"), "b:4");
-    assert_string_equal(holds_of("n2"), "");
-    assert_int_equal(test_stats(ledger).held, 1);
 }
 
 static bool stop(void *ctx, const struct gs_hold *held)
@@ -228,14 +105,7 @@ static void a_borrowed_hold_may_go_back_in(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_LEDGER(holds_stand_in_order_of_priority_then_age),
-        WITH_LEDGER(the_same_uid_replaces),
-        WITH_LEDGER(the_pods_lists_are_kept),
         WITH_LEDGER(what_is_no_hold_is_refused),
-        WITH_LEDGER(release_is_told_whether_there_was_one),
-        WITH_LEDGER(a_claim_ends_the_hold_and_prevents_another),
-        WITH_LEDGER(holds_outlive_their_node),
-        WITH_LEDGER(a_list_round_releases_what_it_did_not_mention),
         WITH_LEDGER(a_walk_stops_when_told),
         WITH_LEDGER(a_borrowed_hold_may_go_back_in),
     };
