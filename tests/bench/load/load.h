@@ -51,8 +51,9 @@ struct load_set {
 
 const char *load_verb_name(enum load_verb verb);
 
-/* Fills the sets of the verbs that are asked for; asks the API server for pods where those need some.
- * Release each also after a failure. Errors: those of rest_call(); GS_ENOENT: it has no such pods.
+/* Fills the sets of the verbs that are asked for; asks the API server for pods where those need
+ * some. Release each also after a failure. Errors: those of rest_call(); GS_ENOENT: it has no such
+ * pods.
  */
 int load_requests_make(const struct load_settings *set, struct load_set *sets,
                        struct gs_error *err);
