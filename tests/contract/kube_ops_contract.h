@@ -8,13 +8,13 @@
 
 /*
  * What every implementation of include/gpushare/port/kube.h must do, as one cmocka suite. A
- * backend (the cluster in memory; the curl client against an API server) brings an open function
- * that makes an empty cluster and says how to change it from outside, behind the port's back.
+ * backend (the curl client against the simulator) brings an open function that makes an empty
+ * cluster and says how to change it from outside, behind the port's back.
  *
  *   int main(void)
  *   {
  *       return gs_kube_ops_contract_run(&(struct gs_kube_backend){
- *           .name = "memory", .open = open_memory, .close = close_memory});
+ *           .name = "http", .open = open_http, .close = close_http});
  *   }
  *
  * All fixture functions return 0 or -1 and may be called from the test's thread while a watch runs

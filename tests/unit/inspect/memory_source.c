@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "gpushare/codec/manifest.h"
 
@@ -120,10 +121,25 @@ static int ask(void *ctx, const struct gs_kube_request *request, int *ret_status
 static void close_memory(void *ctx)
 {
     struct memory_source *memory = ctx;
-    gs_sim_port_freep(&memory->port);
     gs_sim_api_freep(&memory->api);
     gs_sim_cluster_freep(&memory->cluster);
 }
+
+/* Only the page watches, and it is not tested here. */
+static int watch_nothing(void *ctx, const struct gs_watch_spec *spec,
+                         const struct gs_watch_sink *sink, const atomic_bool *stop,
+                         struct gs_error *err)
+{
+    while (!atomic_load(stop))
+        usleep(1000);
+    return 0;
+}
+
+static void wake_nobody(void *ctx)
+{
+}
+
+static const struct gs_kube_ops nobody = {.watch = watch_nothing, .wake = wake_nobody};
 
 int memory_connect(const struct connection *connection, struct source *ret, struct gs_error *err)
 {
@@ -131,13 +147,12 @@ int memory_connect(const struct connection *connection, struct source *ret, stru
     const struct gs_sim_api_options options = {.token = memory->token};
     if (gs_sim_cluster_new(&(struct gs_sim_options){memory->clock}, &memory->cluster, err) < 0 ||
         gs_manifest_read(memory->cluster_file, gs_sim_load_object, memory->cluster, err) < 0 ||
-        gs_sim_api_new(memory->cluster, &options, &memory->api, err) < 0 ||
-        gs_sim_port_new(memory->cluster, connection->names, &memory->port, err) < 0)
+        gs_sim_api_new(memory->cluster, &options, &memory->api, err) < 0)
         return -1;
     *ret = (struct source){.ctx = memory,
                            .ask = ask,
                            .close = close_memory,
-                           .kube = gs_sim_port_kube(memory->port),
+                           .kube = {.ops = &nobody},
                            .server = "memory"};
     snprintf(ret->ns, sizeof(ret->ns), "%s", connection->ns ? connection->ns : "default");
     return 0;

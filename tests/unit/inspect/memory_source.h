@@ -5,7 +5,6 @@
 
 #include "inspect/app.h"
 #include "sim/apiserver/api.h"
-#include "sim_port.h"
 
 /*
  * app.connect for tests: the REST API of a cluster in memory, without a socket. What it does not
@@ -20,7 +19,6 @@ struct memory_source {
     struct gs_names names;
     struct gs_sim_cluster *cluster;
     struct gs_sim_api *api;
-    struct gs_sim_port *port;
 };
 
 /* The one that memory_connect() opens; a test process has one. */
