@@ -337,32 +337,6 @@ static void what_nothing_resolves_may_be_told_once(void **state)
     gs_filter_args_release(&args);
 }
 
-static void every_reason_reaches_its_maps(void **state)
-{
-    char text[1024] = "{'Pod':{},'NodeNames':[";
-    uint8_t reasons[GS_REASONS];
-    for (int i = 0; i < GS_REASONS; i++) {
-        reasons[i] = (uint8_t)i;
-        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s'n%d'", i ? "," : "", i);
-    }
-    snprintf(text + strlen(text), sizeof(text) - strlen(text), "]}");
-    _cleanup_free_ char *body = quoted(text);
-    _cleanup_(gs_buf_release) struct gs_buf out = GS_BUF(1 << 16);
-    struct gs_filter_args args = {0};
-    assert_int_equal(decode(gs_slice_of(body), &args, NULL), 0);
-    gs_codec_filter_result(&out, &args, reasons, false);
-    const char *never = strstr(out.data, "FailedAndUnresolvableNodes");
-    assert_non_null(never);
-    for (int i = 1; i < GS_REASONS; i++) {
-        char entry[256];
-        snprintf(entry, sizeof(entry), "\"n%d\":\"%s\"", i, gs_reason_text((enum gs_reason)i));
-        const char *first = strstr(out.data, entry);
-        assert_true(first && first < never);
-        assert_int_equal(strstr(never, entry) != NULL, gs_reason_unresolvable((enum gs_reason)i));
-    }
-    gs_filter_args_release(&args);
-}
-
 static void an_answer_beyond_its_ceiling_is_marked(void **state)
 {
     static const uint8_t reasons[3] = {0};
@@ -438,7 +412,6 @@ int main(void)
         cmocka_unit_test(there_is_a_ceiling_of_candidates),
         cmocka_unit_test(verdicts_are_answered_in_the_form_of_the_request),
         cmocka_unit_test(what_nothing_resolves_may_be_told_once),
-        cmocka_unit_test(every_reason_reaches_its_maps),
         cmocka_unit_test(an_answer_beyond_its_ceiling_is_marked),
         cmocka_unit_test(scores_name_the_candidates),
         cmocka_unit_test(errors_are_answered_without_percent_signs),

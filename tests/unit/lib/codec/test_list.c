@@ -66,79 +66,6 @@ static void lists_are_handed_out_item_by_item(void **state)
     }
 }
 
-static void what_is_told_before_the_items_is_read_alone(void **state)
-{
-    static const struct {
-        const char *row;
-        const char *json;
-        const char *next; /* NULL: not told */
-    } rows[] = {
-        {"as API servers write",
-         "{'kind':'PodList','metadata':{'resourceVersion':'9','continue':'abc='},'items':[{",
-         "abc="},
-        {"last page", "{'metadata':{'resourceVersion':'9'},'items':[", ""},
-        {"items first", "{'items':[1],'metadata':{'continue':'abc'}}", NULL},
-        {"no metadata", "{'kind':'PodList'}", NULL},
-        {"broken metadata", "{'metadata':{'continue':7},'items':[]}", NULL},
-        {"cut", "{'metadata':{'continue':'ab", NULL},
-        {"no list", "[]", NULL},
-        {"nothing", "", NULL},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        struct gs_list_meta meta = {.remaining = 77};
-        _cleanup_free_ char *text = quoted(r->json);
-        row_equal(r->row, gs_codec_list_head(gs_slice_of(text), &meta, NULL), r->next != NULL);
-        if (r->next)
-            row_text(r->row, meta.continue_token, r->next);
-        else
-            row_equal(r->row, meta.remaining, 77);
-    }
-}
-
-static void what_is_no_list_is_refused(void **state)
-{
-    static const struct {
-        const char *row;
-        const char *json;
-        const char *items; /* handed out before */
-        const char *why;
-    } rows[] = {
-        {"empty", "", "", "JSON: unexpected end of input at byte 0"},
-        {"no object", "[]", "", "list is not an object at byte 0"},
-        {"items are no array", "{'items':{}}", "", "items is not an array at byte 9"},
-        {"cut in the second item", "{'items':[{'a':1},{'b", "{'a':1}|",
-         "JSON: unexpected end of input at byte 21"},
-        {"broken second item", "{'items':[1,tru]}", "1|", "JSON: invalid literal at byte 12"},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        struct seen seen = {0};
-        struct gs_list_meta meta = {.remaining = 77};
-        struct gs_error err = {0};
-        _cleanup_free_ char *items = quoted(r->items);
-        row_equal(r->row, decode(r->json, &seen, &meta, &err), -1);
-        row_equal(r->row, err.code, GS_EPROTO);
-        row_text(r->row, err.msg, r->why);
-        row_text(r->row, seen.items, items);
-        row_equal(r->row, meta.remaining, 77);
-    }
-}
-
-static void a_receiver_can_stop(void **state)
-{
-    struct gs_list_meta meta = {.remaining = 77};
-    struct gs_error err = {0};
-    struct seen seen = {.stop_after = 2};
-    assert_int_equal(decode("{'items':[1,2,3]}", &seen, &meta, &err), -1);
-    assert_int_equal(err.code, GS_ECANCELED);
-    assert_string_equal(seen.items, "1|2|");
-    assert_int_equal(meta.remaining, 77);
-    gs_error_clear(&err);
-    seen = (struct seen){.stop_after = 1, .err = &err};
-    assert_int_equal(decode("{'items':[1,2,3]}", &seen, &meta, &err), -1);
-    assert_int_equal(err.code, GS_ENOMEM);
-    assert_string_equal(err.msg, "no room");
-}
-
 static void long_versions_and_tokens_are_refused(void **state)
 {
     static const struct {
@@ -173,9 +100,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_are_handed_out_item_by_item),
-        cmocka_unit_test(what_is_told_before_the_items_is_read_alone),
-        cmocka_unit_test(what_is_no_list_is_refused),
-        cmocka_unit_test(a_receiver_can_stop),
         cmocka_unit_test(long_versions_and_tokens_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

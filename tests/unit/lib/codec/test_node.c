@@ -233,40 +233,6 @@ static void a_cordon_works_on_divided_gpus(void **state)
     gs_node_release(&node);
 }
 
-static void flags_default_to_false(void **state)
-{
-    static const struct {
-        const char *row;
-        const char *json;
-        bool labelled, ready, unschedulable;
-    } rows[] = {
-        {"empty", "{}", false, false, false},
-        {"nulls",
-         "{'metadata':{'labels':null},'spec':{'unschedulable':null},'status':{'conditions':null}}",
-         false, false, false},
-        {"label of another value", "{'metadata':{'labels':{'gpushare':'yes'}}}", false, false,
-         false},
-        {"label", "{'metadata':{'labels':{'gpushare':'true'}}}", true, false, false},
-        {"not ready", "{'status':{'conditions':[{'type':'Ready','status':'False'}]}}", false, false,
-         false},
-        {"ready unknown", "{'status':{'conditions':[{'type':'Ready','status':'Unknown'}]}}", false,
-         false, false},
-        {"ready", "{'status':{'conditions':[{'status':'True','type':'Ready'},{}]}}", false, true,
-         false},
-        {"null spec", "{'spec':null}", false, false, false},
-        {"unschedulable", "{'spec':{'unschedulable':true,'taints':[{}]}}", false, false, true},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        struct gs_node node = {0};
-        row_equal(r->row, decode(r->json, &node, NULL), 0);
-        row_equal(r->row, node.labelled, r->labelled);
-        row_equal(r->row, node.ready, r->ready);
-        row_equal(r->row, node.unschedulable, r->unschedulable);
-        row_text(r->row, node.address, "");
-        gs_node_release(&node);
-    }
-}
-
 /* As Go decodes it: pods' rules (Exists) find such a label, too. */
 static void a_label_that_is_null_is_there_and_empty(void **state)
 {
@@ -290,7 +256,6 @@ int main(void)
         cmocka_unit_test(moved_pods_are_read_from_their_annotation),
         cmocka_unit_test(a_cordon_takes_gpus_out_of_service),
         cmocka_unit_test(a_cordon_works_on_divided_gpus),
-        cmocka_unit_test(flags_default_to_false),
         cmocka_unit_test(a_label_that_is_null_is_there_and_empty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -583,42 +583,6 @@ static void containers_above_the_ceiling_count_with_the_last(void **state)
 #undef ASKS
 }
 
-/* What users may write into strings, in parts that are read and in parts that are passed over. */
-static void strings_that_look_like_json_are_strings(void **state)
-{
-    static const struct {
-        const char *row;
-        const char *hostile; /* as it stands between quotes */
-    } rows[] = {
-        {"closing brackets", "}]}}]}"},
-        {"a pod's end", "\\\"}},\\\"spec\\\":{}"},
-        {"quotes", "\\\"\\\"\\\""},
-        {"backslashes", "\\\\\\\\\\\\"},
-        {"backslashes before a quote", "\\\\\\\""},
-        {"another limit", "\\\"limits\\\":{\\\"aliyun.com/gpu-mem\\\":\\\"99\\\"}"},
-        {"escaped letters", "\\u0022}\\u005c"},
-    };
-    const struct gs_names names = default_names();
-    GS_FOR_EACH_ROW (r, rows) {
-        for (int pad = 0; pad < 130; pad++) {
-            _cleanup_(gs_buf_release) struct gs_buf json = GS_BUF(4096);
-            gs_buf_printf(&json,
-                          "{\"metadata\":{\"annotations\":{\"a\":\"%s\"},\"managedFields\":"
-                          "[{\"%*s\":\"%s\"}],\"uid\":\"u\"},\"spec\":{\"volumes\":[[\"%s\"]],"
-                          "\"containers\":[{\"resources\":{\"limits\":{\"aliyun.com\\/gpu-mem\":"
-                          "\"3\"}}}]}}",
-                          r->hostile, pad, "", r->hostile, r->hostile);
-            struct gs_pod pod = {0};
-            row_equal(r->row,
-                      gs_codec_pod(&names, (struct gs_slice){json.data, json.len}, &pod, NULL), 0);
-            row_text(r->row, pod.uid, "u");
-            row_equal(r->row, pod.container_count, 1);
-            row_equal(r->row, pod.containers[0].gpu_units, 3);
-            gs_pod_release(&pod);
-        }
-    }
-}
-
 static void a_pod_is_taken_off_a_list_whatever_becomes_of_it(void **state)
 {
     static const struct {
@@ -681,7 +645,6 @@ int main(void)
         cmocka_unit_test(a_controller_is_kept_as_its_pods_name_it),
         cmocka_unit_test(an_environment_that_names_devices_is_noticed),
         cmocka_unit_test(what_concerns_mps_is_noticed),
-        cmocka_unit_test(strings_that_look_like_json_are_strings),
         cmocka_unit_test(a_pod_is_taken_off_a_list_whatever_becomes_of_it),
         cmocka_unit_test(containers_above_the_ceiling_count_with_the_last),
         cmocka_unit_test(another_domain_has_other_names),

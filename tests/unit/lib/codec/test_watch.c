@@ -48,38 +48,6 @@ static void an_error_event_brings_its_status(void **state)
     assert_int_equal(event.status.retry_after_s, 2);
 }
 
-static void what_is_no_event_is_refused(void **state)
-{
-    static const struct {
-        const char *row;
-        const char *line;
-        const char *why;
-    } rows[] = {
-        {"empty", "", "JSON: unexpected end of input at byte 0"},
-        {"cut", "{'type':'ADDED','object':{'a", "JSON: unexpected end of input at byte 28"},
-        {"two lines", "{'type':'ADDED','object':{}}\n{}",
-         "JSON: unexpected data after the value at byte 29"},
-        {"no type", "{'object':{}}", "watch event has an unknown type"},
-        {"unknown type", "{'type':'GONE','object':{}}", "watch event has an unknown type"},
-        {"type in another case", "{'type':'added','object':{}}", "watch event has an unknown type"},
-        {"type is no string", "{'type':1,'object':{}}", "type is not a string at byte 8"},
-        {"no object", "{'type':'ADDED'}", "watch event has no object"},
-        {"null object", "{'type':'ADDED','object':null}", "watch event has no object"},
-        {"object is none", "{'type':'ADDED','object':[]}", "watch event has no object"},
-        {"error without a status", "{'type':'ERROR','object':{'kind':'Pod'}}",
-         "kind is not Status at byte 14"},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        struct gs_watch_event event = {.type = GS_WATCH_BOOKMARK};
-        struct gs_error err = {0};
-        _cleanup_free_ char *line = quoted(r->line);
-        row_equal(r->row, gs_codec_watch_event(gs_slice_of(line), &event, &err), -1);
-        row_equal(r->row, err.code, GS_EPROTO);
-        row_text(r->row, err.msg, r->why);
-        row_equal(r->row, event.type, GS_WATCH_BOOKMARK);
-    }
-}
-
 static void the_version_of_an_object_is_found(void **state)
 {
     static const struct {
@@ -113,7 +81,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_type_of_event_is_read),
         cmocka_unit_test(an_error_event_brings_its_status),
-        cmocka_unit_test(what_is_no_event_is_refused),
         cmocka_unit_test(the_version_of_an_object_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
