@@ -72,15 +72,6 @@ static struct gs_sim_reply ask(struct world *world, const char *line, const char
     return reply;
 }
 
-static json_t *tree_of_reply(struct gs_sim_reply *reply)
-{
-    json_t *tree = json_loadb(reply->body.data, reply->body.len, 0, NULL);
-    if (!tree)
-        fail_msg("no JSON: %s", reply->body.data);
-    gs_sim_reply_release(reply);
-    return tree;
-}
-
 #define test_with_world(f) cmocka_unit_test_setup_teardown(f, open_world, close_world)
 
 #define PODS   "/api/v1/namespaces/default/pods"
@@ -174,83 +165,9 @@ static void every_request_gets_the_status_that_kubernetes_gives(void **state)
     }
 }
 
-static void a_token_is_asked_for_when_there_is_one(void **state)
-{
-    struct world *world = *state;
-    static const struct {
-        const char *row;
-        const char *path;
-        const char *header;
-        int status;
-    } rows[] = {
-        {"none", "/api/v1/pods", NULL, 401},
-        {"another", "/api/v1/pods", "Bearer wrong", 401},
-        {"longer", "/api/v1/pods", "Bearer secretly", 401},
-        {"another scheme", "/api/v1/pods", "Basic secret", 401},
-        {"the right one", "/api/v1/pods", "Bearer secret", 200},
-        {"health needs none", "/healthz", NULL, 200},
-    };
-    struct gs_sim_api *api;
-    struct gs_sim_api_options options = {.token = "secret"};
-    assert_int_equal(gs_sim_api_new(world->cluster, &options, &api, NULL), 0);
-    GS_FOR_EACH_ROW (r, rows) {
-        struct gs_sim_reply reply = GS_SIM_REPLY;
-        struct gs_sim_request request = {
-            .method = "GET", .path = r->path, .query = query_of, .authorization = r->header};
-        gs_sim_api_handle(api, &request, &reply);
-        row_equal(r->row, reply.status, r->status);
-        gs_sim_reply_release(&reply);
-    }
-    gs_sim_api_free(api);
-}
-
 /* ---- forms ---- */
 
-static void a_list_goes_by_pages(void **state)
-{
-    struct world *world = *state;
-    add_pod(world->cluster, "a", "");
-    add_pod(world->cluster, "b", "");
-    add_pod(world->cluster, "c", "");
-    struct gs_sim_reply reply = ask(world, "GET " PODS "?limit=2", NULL, "");
-    json_auto_t *first = tree_of_reply(&reply);
-    json_t *meta = json_object_get(first, "metadata");
-    assert_int_equal(json_array_size(json_object_get(first, "items")), 2);
-    assert_int_equal(json_integer_value(json_object_get(meta, "remainingItemCount")), 1);
-    char line[128];
-    snprintf(line, sizeof(line), "GET " PODS "?limit=2&continue=%s",
-             json_string_value(json_object_get(meta, "continue")));
-    reply = ask(world, line, NULL, "");
-    json_auto_t *second = tree_of_reply(&reply);
-    assert_int_equal(json_array_size(json_object_get(second, "items")), 1);
-    assert_null(json_object_get(json_object_get(second, "metadata"), "continue"));
-    assert_null(json_object_get(json_array_get(json_object_get(second, "items"), 0), "kind"));
-}
-
 /* ---- watches ---- */
-
-static void a_watch_is_lines_of_json(void **state)
-{
-    struct world *world = *state;
-    char line[128];
-    _cleanup_(gs_buf_release) struct gs_buf lines = GS_BUF(1 << 20);
-    snprintf(line, sizeof(line), "GET " PODS "?watch=true&resourceVersion=%llu",
-             (unsigned long long)add_pod(world->cluster, "a", ""));
-    struct gs_sim_reply reply = ask(world, line, NULL, "");
-    assert_int_equal(reply.status, 200);
-    assert_non_null(reply.stream);
-    add_pod(world->cluster, "b", "");
-    assert_int_equal(gs_sim_stream_next(reply.stream, 0, &lines), 0);
-    static const char begin[] = "{\"type\":\"ADDED\",\"object\":{\"kind\":\"Pod\",";
-    assert_memory_equal(lines.data, begin, sizeof(begin) - 1);
-    assert_ptr_equal(strchr(lines.data, '\n'), lines.data + lines.len - 1);
-    assert_int_equal(gs_sim_stream_next(reply.stream, 0, &lines), 0);
-    assert_int_equal(lines.len, 0); /* no bookmarks unless they are asked for */
-    gs_sim_cluster_cut_watches(world->cluster);
-    assert_int_equal(gs_sim_stream_next(reply.stream, 0, &lines), -1);
-    assert_true(gs_sim_stream_cut(reply.stream));
-    gs_sim_reply_release(&reply);
-}
 
 static void a_quiet_watch_gets_bookmarks_and_ends_at_its_time(void **state)
 {
@@ -277,29 +194,11 @@ static void a_quiet_watch_gets_bookmarks_and_ends_at_its_time(void **state)
     gs_sim_reply_release(&reply);
 }
 
-static void a_watch_from_the_forgotten_past_says_so_in_the_stream(void **state)
-{
-    struct world *world = *state;
-    _cleanup_(gs_buf_release) struct gs_buf lines = GS_BUF(1 << 20);
-    add_pod(world->cluster, "a", "");
-    gs_sim_cluster_compact(world->cluster);
-    struct gs_sim_reply reply = ask(world, "GET " PODS "?watch=1&resourceVersion=2", NULL, "");
-    assert_int_equal(reply.status, 200);
-    assert_int_equal(gs_sim_stream_next(reply.stream, 0, &lines), -1);
-    assert_non_null(strstr(lines.data, "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\""));
-    assert_non_null(strstr(lines.data, "410"));
-    gs_sim_reply_release(&reply);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         test_with_world(every_request_gets_the_status_that_kubernetes_gives),
-        test_with_world(a_token_is_asked_for_when_there_is_one),
-        test_with_world(a_list_goes_by_pages),
-        test_with_world(a_watch_is_lines_of_json),
         test_with_world(a_quiet_watch_gets_bookmarks_and_ends_at_its_time),
-        test_with_world(a_watch_from_the_forgotten_past_says_so_in_the_stream),
     };
     return GS_RUN(tests);
 }

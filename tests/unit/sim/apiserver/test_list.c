@@ -16,17 +16,6 @@ static struct gs_sim_list list_of(struct gs_sim_cluster *cluster, const char *fi
     return list;
 }
 
-static void an_empty_cluster_lists_nothing(void **state)
-{
-    struct gs_sim_list list = list_of(*state, NULL, NULL, 0, NULL);
-    assert_int_equal(list.count, 0);
-    assert_string_equal(list.next, "");
-    gs_sim_list_release(&list);
-    list = list_of(*state, NULL, NULL, 5, NULL);
-    assert_int_equal(list.count, 0);
-    gs_sim_list_release(&list);
-}
-
 static void a_list_is_sorted_by_namespace_and_name(void **state)
 {
     struct gs_sim_cluster *cluster = *state;
@@ -94,30 +83,6 @@ static void selectors_pick_what_they_say(void **state)
     }
 }
 
-static void a_selector_that_makes_no_sense_is_refused(void **state)
-{
-    static const struct {
-        const char *row;
-        const char *fields;
-        const char *labels;
-    } rows[] = {
-        {"a field alone", "spec.nodeName", NULL}, {"no field", "=x", NULL},
-        {"a comma at the end", "a=b,", NULL},     {"a set of fields", "a in (b)", NULL},
-        {"an open set", NULL, "a in (b"},         {"no set", NULL, "a in b"},
-        {"an unknown word", NULL, "a like b"},    {"two values", NULL, "a=b c"},
-        {"a bang and a value", NULL, "!a=b"},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        struct gs_sim_query query = {
-            .kind = GS_SIM_PODS, .field_selector = r->fields, .label_selector = r->labels};
-        struct gs_sim_list list = {.count = 77};
-        struct gs_error err = {0};
-        row_equal(r->row, gs_sim_list(*state, &query, 0, NULL, &list, &err), -1);
-        row_equal(r->row, err.code, GS_EPROTO);
-        row_equal(r->row, list.count, 77);
-    }
-}
-
 static void pages_are_one_snapshot(void **state)
 {
     struct gs_sim_cluster *cluster = *state;
@@ -146,63 +111,12 @@ static void pages_are_one_snapshot(void **state)
     assert_string_equal(names, "defg");
 }
 
-static void a_page_exactly_at_the_limit_is_the_last(void **state)
-{
-    add_pod(*state, "a", "");
-    add_pod(*state, "b", "");
-    struct gs_sim_list page = list_of(*state, NULL, NULL, 2, NULL);
-    assert_int_equal(page.count, 2);
-    assert_string_equal(page.next, "");
-    gs_sim_list_release(&page);
-}
-
-static void expect_next(struct gs_sim_cluster *cluster, const char *row, const char *next,
-                        enum gs_code code)
-{
-    struct gs_sim_query query = {.kind = GS_SIM_PODS};
-    struct gs_sim_list list;
-    struct gs_error err = {0};
-    int rc = gs_sim_list(cluster, &query, 1, next, &list, &err);
-    if (rc == 0)
-        gs_sim_list_release(&list);
-    row_equal(row, rc, code ? -1 : 0);
-    row_equal(row, err.code, code);
-}
-
-static void a_token_that_is_no_longer_good_is_gone(void **state)
-{
-    struct gs_sim_cluster *cluster = *state;
-    for (char c = 'a'; c <= 'd'; c++)
-        add_pod(cluster, (char[]){c, 0}, "");
-    struct gs_sim_list first = list_of(cluster, NULL, NULL, 1, NULL);
-    expect_next(cluster, "no token at all", "nonsense", GS_EPROTO);
-    expect_next(cluster, "half a token", "1.", GS_EPROTO);
-    expect_next(cluster, "a list nobody began", "999.1", GS_EGONE);
-    expect_next(cluster, "beyond the end", "1.4", GS_EGONE);
-    expect_next(cluster, "the good one", first.next, GS_OK);
-    for (int i = 0; i < 32; i++) {
-        struct gs_sim_list other = list_of(cluster, NULL, NULL, 1, NULL);
-        gs_sim_list_release(&other);
-    }
-    expect_next(cluster, "after 32 others", first.next, GS_EGONE);
-    struct gs_sim_list again = list_of(cluster, NULL, NULL, 1, NULL);
-    gs_sim_cluster_compact(cluster);
-    expect_next(cluster, "after a compaction", again.next, GS_EGONE);
-    assert_string_equal(first.items[0]->name, "a"); /* what a caller holds stays */
-    gs_sim_list_release(&first);
-    gs_sim_list_release(&again);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test_with_cluster(an_empty_cluster_lists_nothing),
         test_with_cluster(a_list_is_sorted_by_namespace_and_name),
         test_with_cluster(selectors_pick_what_they_say),
-        test_with_cluster(a_selector_that_makes_no_sense_is_refused),
         test_with_cluster(pages_are_one_snapshot),
-        test_with_cluster(a_page_exactly_at_the_limit_is_the_last),
-        test_with_cluster(a_token_that_is_no_longer_good_is_gone),
     };
     return GS_RUN(tests);
 }

@@ -83,24 +83,6 @@ static void a_watch_resumes_after_a_version_and_misses_nothing(void **state)
     gs_sim_watch_free(watch);
 }
 
-static void a_deletion_carries_its_own_version_and_the_last_content(void **state)
-{
-    struct gs_sim_cluster *cluster = *state;
-    uint64_t version = add_pod(cluster, "a", ",\"labels\":{\"l\":\"last\"}");
-    assert_int_equal(drop(cluster, "a"), 0);
-    struct gs_sim_watch *watch = watch_from(cluster, version, NULL);
-    struct gs_sim_event event;
-    assert_int_equal(gs_sim_watch_next(watch, SHORT_NS, &event, NULL), 1);
-    assert_int_equal(event.change, GS_SIM_DELETED);
-    json_auto_t *tree = json_loadb(event.object->json, event.object->json_len, 0, NULL);
-    char digits[24];
-    snprintf(digits, sizeof(digits), "%llu", (unsigned long long)version + 1);
-    assert_string_equal(text_at(tree, "metadata", NULL, "resourceVersion"), digits);
-    assert_string_equal(text_at(tree, "metadata", "labels", "l"), "last");
-    gs_sim_object_unref(event.object);
-    gs_sim_watch_free(watch);
-}
-
 static void an_object_enters_and_leaves_a_selector(void **state)
 {
     struct gs_sim_cluster *cluster = *state;
@@ -143,59 +125,6 @@ static void a_version_that_the_log_forgot_is_gone(void **state)
     gs_sim_watch_free(slow);
 }
 
-static void a_version_from_the_future_is_gone(void **state)
-{
-    struct gs_sim_cluster *cluster = *state;
-    struct gs_sim_watch *watch = watch_from(cluster, add_pod(cluster, "a", "") + 1, NULL);
-    assert_string_equal(next_of(watch), "!EGONE");
-    gs_sim_watch_free(watch);
-}
-
-static void another_kinds_changes_do_not_wear_a_watch_out(void **state)
-{
-    struct gs_sim_cluster *cluster = *state;
-    uint64_t version = add_pod(cluster, "a", "");
-    struct gs_sim_query nodes = {.kind = GS_SIM_NODES};
-    struct gs_sim_watch *watch;
-    assert_int_equal(gs_sim_watch_open(cluster, &nodes, version, &watch, NULL), 0);
-    for (int i = 0; i < 300; i++)
-        assert_int_equal(label(cluster, "a", i % 2 ? "1" : "2"), 0);
-    assert_string_equal(next_of(watch), "-");
-    assert_true(gs_sim_watch_version(watch) == version + 300); /* what a bookmark would say */
-    gs_sim_watch_free(watch);
-}
-
-static void a_compaction_ends_watches_and_their_versions(void **state)
-{
-    struct gs_sim_cluster *cluster = *state;
-    uint64_t version = add_pod(cluster, "a", "");
-    struct gs_sim_watch *watch = watch_from(cluster, version, NULL);
-    gs_sim_cluster_compact(cluster);
-    assert_string_equal(next_of(watch), "!EIO");
-    gs_sim_watch_free(watch);
-    watch = watch_from(cluster, version, NULL);
-    assert_string_equal(next_of(watch), "!EGONE");
-    gs_sim_watch_free(watch);
-    watch = watch_from(cluster, gs_sim_cluster_version(cluster), NULL);
-    assert_string_equal(next_of(watch), "-");
-    gs_sim_watch_free(watch);
-}
-
-static void a_cut_watch_resumes_where_it_was(void **state)
-{
-    struct gs_sim_cluster *cluster = *state;
-    uint64_t version = add_pod(cluster, "a", "");
-    struct gs_sim_watch *watch = watch_from(cluster, version, NULL);
-    gs_sim_cluster_cut_watches(cluster);
-    add_pod(cluster, "b", "");
-    assert_string_equal(next_of(watch), "!EIO");
-    uint64_t reached = gs_sim_watch_version(watch);
-    gs_sim_watch_free(watch);
-    watch = watch_from(cluster, reached, NULL);
-    assert_string_equal(next_of(watch), "A:b");
-    gs_sim_watch_free(watch);
-}
-
 /* ---- with another thread ---- */
 
 struct waiter {
@@ -204,87 +133,15 @@ struct waiter {
     struct gs_sim_event event;
 };
 
-static void *wait_long(void *arg)
-{
-    struct waiter *waiter = arg;
-    waiter->rc = gs_sim_watch_next(waiter->watch, LONG_NS, &waiter->event, NULL);
-    return NULL;
-}
-
-static void a_waiting_watch_hears_a_change_and_a_wake(void **state)
-{
-    struct gs_sim_cluster *cluster = *state;
-    struct waiter waiter = {.watch = watch_from(cluster, 0, NULL)};
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, wait_long, &waiter), 0);
-    add_pod(cluster, "a", "");
-    pthread_join(thread, NULL);
-    assert_int_equal(waiter.rc, 1);
-    gs_sim_object_unref(waiter.event.object);
-    assert_int_equal(pthread_create(&thread, NULL, wait_long, &waiter), 0);
-    gs_sim_cluster_wake(cluster);
-    pthread_join(thread, NULL);
-    assert_int_equal(waiter.rc, 0);
-    /* A wake while nobody waits is not lost either. */
-    gs_sim_cluster_wake(cluster);
-    wait_long(&waiter);
-    assert_int_equal(waiter.rc, 0);
-    gs_sim_watch_free(waiter.watch);
-}
-
 enum { WRITES = 300 };
-
-static void *write_much(void *arg)
-{
-    struct gs_sim_cluster *cluster = arg;
-    static atomic_int made;
-    for (int i = 0; i < WRITES; i++) {
-        char body[128];
-        snprintf(body, sizeof(body),
-                 "{\"metadata\":{\"name\":\"p%d\"},\"spec\":{\"containers\":[{\"name\":\"c\"}]}}",
-                 atomic_fetch_add(&made, 1));
-        gs_sim_create(cluster, GS_SIM_PODS, "default", gs_slice_of(body), NULL, NULL);
-    }
-    return NULL;
-}
-
-static void a_watch_beside_writers_sees_each_change_once_and_in_order(void **state)
-{
-    struct gs_sim_cluster *cluster;
-    assert_int_equal(gs_sim_cluster_new(&(struct gs_sim_options){0}, &cluster, NULL), 0);
-    struct gs_sim_watch *watch = watch_from(cluster, 0, NULL);
-    pthread_t threads[2];
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, write_much, cluster), 0);
-    uint64_t last = 0;
-    for (int i = 0; i < 2 * WRITES; i++) {
-        struct gs_sim_event event;
-        assert_int_equal(gs_sim_watch_next(watch, LONG_NS, &event, NULL), 1);
-        assert_true(event.object->version > last);
-        last = event.object->version;
-        gs_sim_object_unref(event.object);
-    }
-    for (int i = 0; i < 2; i++)
-        pthread_join(threads[i], NULL);
-    assert_string_equal(next_of(watch), "-");
-    gs_sim_watch_free(watch);
-    gs_sim_cluster_free(cluster);
-}
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         test_with_cluster(a_watch_without_a_version_begins_with_what_is_there),
         test_with_cluster(a_watch_resumes_after_a_version_and_misses_nothing),
-        test_with_cluster(a_deletion_carries_its_own_version_and_the_last_content),
         test_with_cluster(an_object_enters_and_leaves_a_selector),
         test_with_cluster(a_version_that_the_log_forgot_is_gone),
-        test_with_cluster(a_version_from_the_future_is_gone),
-        test_with_cluster(another_kinds_changes_do_not_wear_a_watch_out),
-        test_with_cluster(a_compaction_ends_watches_and_their_versions),
-        test_with_cluster(a_cut_watch_resumes_where_it_was),
-        test_with_cluster(a_waiting_watch_hears_a_change_and_a_wake),
-        cmocka_unit_test(a_watch_beside_writers_sees_each_change_once_and_in_order),
     };
     return GS_RUN(tests);
 }
