@@ -366,7 +366,7 @@ int enforce_start(struct plugin *plugin, struct gs_error *err)
                                          .writes = settings->enforce >= GS_ENFORCE_PREFERRED};
     /* to look already sets a limit */
     if (options.writes && settings->enforce_by != ENFORCE_BY_DMEM) {
-        enforce->driver = gs_nvml_limits_new(settings->nvml_library);
+        enforce->driver = gs_nvml_limits_new(settings->gpus.nvml_library);
         if (!enforce->driver)
             return gs_fail_nomem(err);
         options.driver = gs_nvml_limits_port(enforce->driver);
