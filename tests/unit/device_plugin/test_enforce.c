@@ -120,7 +120,7 @@ static void the_driver_limits_where_it_can_else_the_kernel(void **state)
         row_equal(r->row, plugin.devices.set.gpus[0].enforced, r->enforced);
         row_equal(r->row, f.driver.sets > 0, r->by != ENFORCE_BY_DMEM);
         f.driver.sets = 0;
-        plugin.node.upgrading = true; /* the driver is not touched any more */
+        plugin.node.upgrading = plugin.enforce.look_due = true; /* it is not touched any more */
         look();
         row_equal(r->row, f.driver.sets, 0);
         close_fixture(&f);
