@@ -31,6 +31,49 @@ static bool see(void *ctx, const struct gs_checkpoint_entry *entry, size_t done)
     return true;
 }
 
+static void entries_of_the_resource_are_read(void **state)
+{
+    static const struct {
+        const char *row, *json, *entries; /* entries NULL: refused */
+    } rows[] = {
+        {"by NUMA node",
+         ENTRY("'PodUID':'u','DeviceIDs':{'-1':['a'],'1':['b','c']},'AllocResp':'CgA='"),
+         "u: a b c = CgA="},
+        {"a plain list, before 1.20", ENTRY("'DeviceIDs':['a','b'],'PodUID':'u'"), "u: a b = "},
+        {"in another order",
+         "{'Data':{'PodDeviceEntries':[{'DeviceIDs':['a'],'ResourceName':'gpu',"
+         "'PodUID':'u','AllocResp':'A\\u0041=='}]}}",
+         "u: a = AA=="},
+        {"of another resource",
+         "{'Data':{'PodDeviceEntries':[{'ResourceName':'nic','DeviceIDs':{'0':['e']}},"
+         "{'ResourceName':'gpu','PodUID':'v'},{'ResourceName':'gpu','PodUID':'w'},{},null]}}",
+         "v: = ; w: = "},
+        {"of another resource, in a shape of its own",
+         "{'Data':{'PodDeviceEntries':[{'ResourceName':'nic','DeviceIDs':7}]}}", ""},
+        {"null everywhere", ENTRY("'PodUID':null,'DeviceIDs':{'0':null},'AllocResp':null"), ": = "},
+        {"the last one counts", ENTRY("'DeviceIDs':['a'],'DeviceIDs':{'0':['b']}"), ": b = "},
+        {"no pods", "{'Data':{'PodDeviceEntries':null,'RegisteredDevices':{'gpu':['a']}}}", ""},
+        {"no data", "{'Data':null}", ""},
+        {"nothing", "{}", ""},
+        {"an id that is none", ENTRY("'DeviceIDs':['a',null]"), NULL},
+        {"ids of another type", ENTRY("'DeviceIDs':'a'"), NULL},
+        {"an answer of another type", ENTRY("'AllocResp':{}"), NULL},
+        {"cut short", "{'Data':{'PodDeviceEntries':[{'ResourceName':'gpu'}", NULL},
+        {"no object", "[]", NULL},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        _cleanup_free_ char *json = quoted(r->json);
+        struct gs_error err = {0};
+        struct seen seen = {.text = GS_BUF(1024)};
+        int result = gs_codec_checkpoint_decode(gs_slice_of(json), "gpu", see, &seen, &err);
+        row_equal(r->row, result, r->entries ? 0 : -1);
+        row_equal(r->row, err.code, r->entries ? GS_OK : GS_EPROTO);
+        if (r->entries)
+            row_text(r->row, seen.text.len ? seen.text.data : "", r->entries);
+        gs_buf_release(&seen.text);
+    }
+}
+
 static void more_containers_than_any_node_has_are_refused(void **state)
 {
     enum { ENTRIES_MAX = 1 << 18 };
@@ -57,6 +100,7 @@ static void more_containers_than_any_node_has_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(entries_of_the_resource_are_read),
         cmocka_unit_test(more_containers_than_any_node_has_are_refused),
     };
     return GS_RUN(tests);

@@ -30,6 +30,40 @@ static void requests_are_read_in_any_key_case(void **state)
     gs_binding_args_release(&args);
 }
 
+static void what_is_no_request_is_refused_and_leaves_nothing(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *body;
+        enum gs_code code;
+        const char *why;
+    } rows[] = {
+        {"empty", "", GS_EPROTO, "JSON: unexpected end of input at byte 0"},
+        {"no object", "'x'", GS_EPROTO, "ExtenderBindingArgs is not an object at byte 0"},
+        {"nothing in it", "{}", GS_EINVAL, "PodName is missing"},
+        {"empty name", "{'PodName':'','PodNamespace':'d','PodUID':'u','Node':'n'}", GS_EINVAL,
+         "PodName is missing"},
+        {"no namespace", "{'PodName':'p','PodUID':'u','Node':'n'}", GS_EINVAL,
+         "PodNamespace is missing"},
+        {"null UID", "{'PodName':'p','PodNamespace':'d','PodUID':null,'Node':'n'}", GS_EINVAL,
+         "PodUID is missing"},
+        {"no node", "{'PodName':'p','PodNamespace':'d','PodUID':'u'}", GS_EINVAL,
+         "Node is missing"},
+        {"number", "{'PodName':1}", GS_EPROTO, "PodName is not a string at byte 11"},
+        {"cut", "{'PodName':'p'", GS_EPROTO, "JSON: unexpected end of input at byte 14"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_binding_args args = {0};
+        struct gs_error err = {0};
+        _cleanup_free_ char *body = quoted(r->body);
+        row_equal(r->row, gs_codec_binding_args(gs_slice_of(body), &args, &err), -1);
+        row_equal(r->row, err.code, r->code);
+        row_text(r->row, err.msg, r->why);
+        row_true(r->row, !args.name[0] && !args.ns[0] && !args.uid[0] && !args.node[0]);
+        gs_binding_args_release(&args);
+    }
+}
+
 static void results_are_written_without_percent_signs(void **state)
 {
     struct gs_buf out = GS_BUF(256);
@@ -43,6 +77,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_are_read_in_any_key_case),
+        cmocka_unit_test(what_is_no_request_is_refused_and_leaves_nothing),
         cmocka_unit_test(results_are_written_without_percent_signs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

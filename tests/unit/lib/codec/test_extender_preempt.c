@@ -92,6 +92,40 @@ static void both_forms_are_read_in_any_key_case(void **state)
     gs_preemption_args_release(&args);
 }
 
+static void what_is_no_request_is_refused_and_leaves_nothing(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *body;
+        enum gs_code code;
+        const char *why;
+    } rows[] = {
+        {"empty", "", GS_EPROTO, "JSON: unexpected end of input at byte 0"},
+        {"no pod", "{'NodeNameToMetaVictims':{}}", GS_EINVAL, "Pod is missing"},
+        {"no nodes", "{'Pod':{}}", GS_EINVAL,
+         "NodeNameToVictims and NodeNameToMetaVictims are missing"},
+        {"nodes are a list", "{'Pod':{},'NodeNameToMetaVictims':[]}", GS_EPROTO,
+         "NodeNameToMetaVictims is not an object at byte 34"},
+        {"a victim is null", "{'Pod':{},'NodeNameToMetaVictims':{'n':{'Pods':[null]}}}", GS_EPROTO,
+         "NodeNameToMetaVictims.Pods[] is not an object at byte 48"},
+        {"a count with a fraction",
+         "{'Pod':{},'NodeNameToMetaVictims':{'n':{'NumPDBViolations':0.5}}}", GS_EPROTO,
+         "NodeNameToMetaVictims.NumPDBViolations is not an integer in range at byte 62"},
+        {"a broken pod", "{'Pod':{'spec':1},'NodeNameToMetaVictims':{}}", GS_EPROTO,
+         "Pod: spec is not an object at byte 8"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_preemption_args args = {0};
+        struct gs_error err = {0};
+        row_equal(r->row, decode("{'Pod':{},'NodeNameToMetaVictims':{'old':{}}}", &args, NULL), 0);
+        row_equal(r->row, decode(r->body, &args, &err), -1);
+        row_equal(r->row, err.code, r->code);
+        row_text(r->row, err.msg, r->why);
+        row_true(r->row, args.node_count == 0 && args.nodes == NULL && !args.meta);
+        gs_preemption_args_release(&args);
+    }
+}
+
 static void there_is_a_ceiling_of_nodes(void **state)
 {
     struct gs_names names = default_names();
@@ -131,6 +165,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_forms_are_read_in_any_key_case),
+        cmocka_unit_test(what_is_no_request_is_refused_and_leaves_nothing),
         cmocka_unit_test(there_is_a_ceiling_of_nodes),
         cmocka_unit_test(results_name_victims_by_uid),
     };

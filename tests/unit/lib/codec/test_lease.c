@@ -50,6 +50,37 @@ static void leases_are_read(void **state)
     }
 }
 
+static void what_is_no_lease_is_refused_and_changes_nothing(void **state)
+{
+    char long_holder[400], long_version[200];
+    snprintf(long_holder, sizeof(long_holder), "{'spec':{'holderIdentity':'%0256d'}}", 0);
+    snprintf(long_version, sizeof(long_version), "{'metadata':{'resourceVersion':'%064d'}}", 0);
+    const struct {
+        const char *row;
+        const char *json;
+        enum gs_code code;
+    } rows[] = {
+        {"empty", "", GS_EPROTO},
+        {"no object", "[]", GS_EPROTO},
+        {"holder is a number", "{'spec':{'holderIdentity':1}}", GS_EPROTO},
+        {"duration does not fit", "{'spec':{'leaseDurationSeconds':2147483648}}", GS_EPROTO},
+        {"time is none", "{'spec':{'renewTime':'now'}}", GS_EPROTO},
+        {"time is very long",
+         "{'spec':{'renewTime':'1970-01-01T00:00:02.0000000000000000000000000000000000000Z'}}",
+         GS_EPROTO},
+        {"holder is too long", long_holder, GS_ETOOBIG},
+        {"version is too long", long_version, GS_ETOOBIG},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_lease lease = {.holder = "old", .renew_ns = 5};
+        struct gs_error err = {0};
+        row_equal(r->row, decode(r->json, &lease, &err), -1);
+        row_equal(r->row, err.code, r->code);
+        row_text(r->row, lease.holder, "old");
+        row_equal(r->row, lease.renew_ns, 5);
+    }
+}
+
 static void leases_are_written(void **state)
 {
     struct gs_lease lease = {.ns = "d",
@@ -78,6 +109,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(leases_are_read),
+        cmocka_unit_test(what_is_no_lease_is_refused_and_changes_nothing),
         cmocka_unit_test(leases_are_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

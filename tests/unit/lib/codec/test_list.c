@@ -66,6 +66,35 @@ static void lists_are_handed_out_item_by_item(void **state)
     }
 }
 
+static void what_is_told_before_the_items_is_read_alone(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *json;
+        const char *next; /* NULL: not told */
+    } rows[] = {
+        {"as API servers write",
+         "{'kind':'PodList','metadata':{'resourceVersion':'9','continue':'abc='},'items':[{",
+         "abc="},
+        {"last page", "{'metadata':{'resourceVersion':'9'},'items':[", ""},
+        {"items first", "{'items':[1],'metadata':{'continue':'abc'}}", NULL},
+        {"no metadata", "{'kind':'PodList'}", NULL},
+        {"broken metadata", "{'metadata':{'continue':7},'items':[]}", NULL},
+        {"cut", "{'metadata':{'continue':'ab", NULL},
+        {"no list", "[]", NULL},
+        {"nothing", "", NULL},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_list_meta meta = {.remaining = 77};
+        _cleanup_free_ char *text = quoted(r->json);
+        row_equal(r->row, gs_codec_list_head(gs_slice_of(text), &meta, NULL), r->next != NULL);
+        if (r->next)
+            row_text(r->row, meta.continue_token, r->next);
+        else
+            row_equal(r->row, meta.remaining, 77);
+    }
+}
+
 static void long_versions_and_tokens_are_refused(void **state)
 {
     static const struct {
@@ -100,6 +129,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_are_handed_out_item_by_item),
+        cmocka_unit_test(what_is_told_before_the_items_is_read_alone),
         cmocka_unit_test(long_versions_and_tokens_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

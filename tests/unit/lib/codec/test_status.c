@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codec_fixture.h"
+
+#include "gpushare/base/cleanup.h"
+#include "gpushare/codec/status.h"
+
+static void what_is_no_status_is_refused(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *json;
+    } rows[] = {
+        {"empty", ""},
+        {"text", "not found"},
+        {"another kind", "{'kind':'Pod'}"},
+        {"code is no number", "{'code':'404'}"},
+        {"code does not fit", "{'code':2147483648}"},
+        {"details are no object", "{'details':[]}"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_api_status status = {.code = 77};
+        struct gs_error err = {0};
+        _cleanup_free_ char *json = quoted(r->json);
+        row_equal(r->row, gs_codec_status(gs_slice_of(json), &status, &err), -1);
+        row_equal(r->row, err.code, GS_EPROTO);
+        row_equal(r->row, status.code, 77);
+    }
+}
+
+static void a_status_is_written(void **state)
+{
+    struct gs_buf out = GS_BUF(1024);
+    struct gs_api_status status = {.code = 409, .reason = "Conflict", .message = "a \"b\""};
+    gs_codec_status_encode(&out, &status);
+    row_json("plain", &out,
+             "{'kind':'Status','apiVersion':'v1','metadata':{},'status':'Failure',"
+             "'message':'a \\'b\\'','reason':'Conflict','code':409}");
+    status = (struct gs_api_status){.code = 429, .retry_after_s = 1};
+    gs_codec_status_encode(&out, &status);
+    row_json("retry", &out,
+             "{'kind':'Status','apiVersion':'v1','metadata':{},'status':'Failure',"
+             "'message':'','reason':'','details':{'retryAfterSeconds':1},'code':429}");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_no_status_is_refused),
+        cmocka_unit_test(a_status_is_written),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
