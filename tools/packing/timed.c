@@ -26,6 +26,7 @@ int timed_start(struct timed *timed, uint32_t number, int64_t slot, int64_t now_
         return gs_fail_nomem(err);
     timed->pods[number].started_ms = now_ms;
     timed->pods[number].slot = slot;
+    timed_queue_remove(&timed->queue, number);
     timed_measures_charge(&timed->measures, arrival->pod, 1);
     timed_measures_wait(&timed->measures, arrival->pod, -1);
     if (timed->spec->started)
@@ -33,16 +34,16 @@ int timed_start(struct timed *timed, uint32_t number, int64_t slot, int64_t now_
     return 0;
 }
 
-static int fail(struct timed *timed, uint32_t number, int64_t now_ms, struct gs_error *err)
+static void fail(struct timed *timed, uint32_t number, int64_t now_ms)
 {
     timed->pods[number].attempts++;
     timed->pods[number].tried_ms = now_ms;
-    return timed_queue_failed(&timed->queue, number) < 0 ? gs_fail_nomem(err) : 0;
+    timed->pods[number].due_ms = TIMED_NEVER;
 }
 
 /* A pod for which no node has room fails at once. Others only take room away, so that these would
  * fail in their turn, too; in a long queue they are nearly all. */
-static int drop_hopeless(struct timed *timed, int64_t now_ms, struct gs_error *err)
+static void drop_hopeless(struct timed *timed, int64_t now_ms)
 {
     struct timed_list *batch = &timed->queue.batch;
     uint32_t kept = 0;
@@ -53,37 +54,36 @@ static int drop_hopeless(struct timed *timed, int64_t now_ms, struct gs_error *e
             shape->failed_at = timed->state;
         if (shape->failed_at != timed->state)
             batch->all[kept++] = number;
-        else if (fail(timed, number, now_ms, err) < 0)
-            return -1;
+        else
+            fail(timed, number, now_ms);
     }
     batch->count = kept;
-    return 0;
 }
 
 static int try_batch(struct timed *timed, int64_t now_ms, struct gs_error *err)
 {
     struct timed_list *batch = &timed->queue.batch;
-    if (drop_hopeless(timed, now_ms, err) < 0)
-        return -1;
-    timed_queue_sort(&timed->queue);
+    if (timed_queue_batch(&timed->queue, now_ms) < 0)
+        return gs_fail_nomem(err);
+    drop_hopeless(timed, now_ms);
     for (uint32_t i = 0; i < batch->count; i++) {
         uint32_t number = batch->all[i], row = timed->workload->arrivals[number].pod;
         struct timed_shape *shape = timed_shape_of(timed, number);
         int64_t slot =
             shape->failed_at == timed->state ? -1 : gs_replay_decide(&timed->replay, row);
-        if (slot < 0)
+        if (slot < 0) {
             shape->failed_at = timed->state;
-        if ((slot < 0 ? fail(timed, number, now_ms, err)
-                      : timed_start(timed, number, slot, now_ms, err)) < 0)
+            fail(timed, number, now_ms);
+        } else if (timed_start(timed, number, slot, now_ms, err) < 0) {
             return -1;
+        }
     }
-    batch->count = 0;
     return 0;
 }
 
 /* --- what happens at one moment --- */
 
-static int leave(struct timed *timed, int64_t now_ms)
+static void leave(struct timed *timed, int64_t now_ms)
 {
     struct timed_heap *running = &timed->running;
     bool any = false;
@@ -94,7 +94,8 @@ static int leave(struct timed *timed, int64_t now_ms)
         timed_measures_charge(&timed->measures, row, -1);
     }
     timed->state += any;
-    return any ? timed_queue_pod_left(&timed->queue, now_ms) : 0;
+    if (any)
+        timed_queue_pod_left(&timed->queue, now_ms);
 }
 
 static int arrive(struct timed *timed, int64_t now_ms, struct gs_error *err)
@@ -106,6 +107,7 @@ static int arrive(struct timed *timed, int64_t now_ms, struct gs_error *err)
         timed->pods[timed->arrived] = (struct timed_pod){
             .started_ms = TIMED_WAITS,
             .tried_ms = now_ms,
+            .due_ms = now_ms,
         };
         timed_measures_wait(&timed->measures, row, 1);
         if (gs_replay_learn(&timed->replay, row, err) < 0)
@@ -142,8 +144,7 @@ static int run(struct timed *timed, struct gs_error *err)
         timed_measures_advance(&timed->measures, now_ms);
         if (now_ms == timed->workload->until_ms)
             return 0;
-        if (leave(timed, now_ms) < 0 || timed_queue_second(&timed->queue, now_ms) < 0)
-            return gs_fail_nomem(err);
+        leave(timed, now_ms);
         if (arrive(timed, now_ms, err) < 0 || try_batch(timed, now_ms, err) < 0)
             return -1;
         if (timed->spec->moves_per_hour && now_ms == timed->moved_ms + MS_PER_HOUR) {

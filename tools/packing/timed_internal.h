@@ -12,6 +12,7 @@ enum { TIMED_WAITS = -1 };
 struct timed_pod {
     int64_t started_ms; /* TIMED_WAITS: not yet */
     int64_t tried_ms;   /* the last attempt, or the arrival */
+    int64_t due_ms;     /* when it is tried; TIMED_NEVER: not before a pod leaves */
     int64_t slot;       /* of its node */
     uint32_t attempts;  /* that failed */
 };
@@ -24,31 +25,22 @@ struct timed_list {
 
 /* --- who waits --- */
 
-/* The longest pause is 10 s, and a whole second is waited for. */
-enum { TIMED_SECONDS = 16 };
+#define TIMED_NEVER INT64_MAX
 
 struct timed_queue {
-    const struct timed_pod *pods;
-    struct timed_list unschedulable;          /* no pod has left since they were tried */
-    struct timed_list pausing[TIMED_SECONDS]; /* to be tried at second s, at s % TIMED_SECONDS */
-    struct timed_list batch;                  /* to be tried now */
+    struct timed_pod *pods;
+    struct timed_list waiting; /* in the order in which they came */
+    struct timed_list batch;   /* to be tried now, in this order */
 };
 
-/* All: -1 when out of memory. */
-int timed_queue_add(struct timed_queue *queue, uint32_t number);    /* arrived */
-int timed_queue_failed(struct timed_queue *queue, uint32_t number); /* tried in vain, now */
-int timed_queue_pod_left(struct timed_queue *queue, int64_t now_ms);
-int timed_queue_second(struct timed_queue *queue, int64_t now_ms);
-/* The whole second at which the next pauses end, INT64_MAX for never. */
-int64_t timed_queue_next_ms(const struct timed_queue *queue, int64_t now_ms);
-/* The batch in the order in which it is tried. */
-void timed_queue_sort(struct timed_queue *queue);
-void timed_queue_release(struct timed_queue *queue);
-
-/* One that waits, between batches. */
+int timed_queue_add(struct timed_queue *queue, uint32_t number); /* -1: out of memory */
 void timed_queue_remove(struct timed_queue *queue, uint32_t number);
-/* All who wait, in the order in which they came, added to *ret; -1: out of memory. */
-int timed_queue_list(const struct timed_queue *queue, struct timed_list *ret);
+void timed_queue_pod_left(struct timed_queue *queue, int64_t now_ms);
+/* When the next pauses end, TIMED_NEVER for never. */
+int64_t timed_queue_next_ms(const struct timed_queue *queue, int64_t now_ms);
+/* Fills the batch; -1: out of memory. */
+int timed_queue_batch(struct timed_queue *queue, int64_t now_ms);
+void timed_queue_release(struct timed_queue *queue);
 
 /* --- who runs: a heap, the one that leaves first on top --- */
 struct timed_leaving {

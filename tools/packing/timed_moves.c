@@ -134,7 +134,6 @@ static int carry_out(struct plans *plans, const struct gs_defrag_plan *plan, uin
     plans->left -= plan->count;
     timed->moves += plan->count;
     timed->state++;
-    timed_queue_remove(&timed->queue, number);
     timed->replay.gpus[plan->slot] = plan->gpus;
     return timed_start(timed, number, plan->slot, now_ms, err);
 }
@@ -159,9 +158,9 @@ static int make_room(struct plans *plans, uint32_t number, int64_t now_ms, bool 
 }
 
 /* One waiting pod of each shape: the others of it have no room either. */
-static int plan_once(struct timed *timed, const struct timed_list *waiting, uint32_t *left,
-                     int64_t now_ms, struct gs_error *err)
+static int plan_once(struct timed *timed, uint32_t *left, int64_t now_ms, struct gs_error *err)
 {
+    const struct timed_list *waiting = &timed->queue.waiting;
     _cleanup_(release) struct plans plans = {.timed = timed, .left = *left};
     bool go_on = true;
     if (begin(&plans, now_ms, err) < 0)
@@ -182,20 +181,13 @@ int timed_moves_make(struct timed *timed, int64_t now_ms, struct gs_error *err)
 {
     uint32_t left = timed->spec->moves_per_hour;
     uint64_t state = timed->state;
-    for (bool more = true; more && left;) {
-        struct timed_list waiting = {0};
+    for (bool more = timed->queue.waiting.count; more && left;) {
         uint32_t before = left;
-        int result = timed_queue_list(&timed->queue, &waiting);
-        if (result < 0)
-            gs_fail_nomem(err);
-        else if (waiting.count)
-            result = plan_once(timed, &waiting, &left, now_ms, err);
-        more = waiting.count && left < before;
-        free(waiting.all);
-        if (result < 0)
+        if (plan_once(timed, &left, now_ms, err) < 0)
             return -1;
+        more = timed->queue.waiting.count && left < before;
     }
-    if (timed->state != state && timed_queue_pod_left(&timed->queue, now_ms) < 0)
-        return gs_fail_nomem(err);
+    if (timed->state != state)
+        timed_queue_pod_left(&timed->queue, now_ms);
     return 0;
 }

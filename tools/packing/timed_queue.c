@@ -7,8 +7,6 @@
 
 enum { MS_PER_S = 1000, PAUSE_MAX_MS = 10 * MS_PER_S, FIRST_GROWTH = 64 };
 
-/* --- lists --- */
-
 static void *grow(void *all, uint32_t *cap, size_t size)
 {
     uint32_t more = *cap ? *cap * 2 : FIRST_GROWTH;
@@ -34,12 +32,18 @@ static int add(struct timed_list *list, uint32_t number)
 
 int timed_queue_add(struct timed_queue *queue, uint32_t number)
 {
-    return add(&queue->batch, number);
+    return add(&queue->waiting, number);
 }
 
-int timed_queue_failed(struct timed_queue *queue, uint32_t number)
+void timed_queue_remove(struct timed_queue *queue, uint32_t number)
 {
-    return add(&queue->unschedulable, number);
+    struct timed_list *list = &queue->waiting;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (list->all[i] != number)
+            list->all[kept++] = list->all[i];
+    }
+    list->count = kept;
 }
 
 /* 1, 2, 4, 8, 10, 10, … s after the last attempt. */
@@ -51,87 +55,26 @@ static int64_t pause_end_ms(const struct timed_pod *pod)
     return pod->tried_ms + (pause_ms < PAUSE_MAX_MS ? pause_ms : PAUSE_MAX_MS);
 }
 
-int timed_queue_pod_left(struct timed_queue *queue, int64_t now_ms)
+void timed_queue_pod_left(struct timed_queue *queue, int64_t now_ms)
 {
-    struct timed_list *from = &queue->unschedulable;
-    for (uint32_t i = 0; i < from->count; i++) {
-        int64_t end_ms = pause_end_ms(&queue->pods[from->all[i]]);
-        int64_t second = (end_ms + MS_PER_S - 1) / MS_PER_S;
-        struct timed_list *to =
-            end_ms <= now_ms ? &queue->batch : &queue->pausing[second % TIMED_SECONDS];
-        if (add(to, from->all[i]) < 0)
-            return -1;
+    for (uint32_t i = 0; i < queue->waiting.count; i++) {
+        struct timed_pod *pod = &queue->pods[queue->waiting.all[i]];
+        if (pod->due_ms != TIMED_NEVER)
+            continue;
+        int64_t end_ms = pause_end_ms(pod);
+        pod->due_ms = end_ms <= now_ms ? now_ms : (end_ms + MS_PER_S - 1) / MS_PER_S * MS_PER_S;
     }
-    from->count = 0;
-    return 0;
-}
-
-int timed_queue_second(struct timed_queue *queue, int64_t now_ms)
-{
-    if (now_ms % MS_PER_S)
-        return 0;
-    struct timed_list *from = &queue->pausing[now_ms / MS_PER_S % TIMED_SECONDS];
-    for (uint32_t i = 0; i < from->count; i++) {
-        if (add(&queue->batch, from->all[i]) < 0)
-            return -1;
-    }
-    from->count = 0;
-    return 0;
 }
 
 int64_t timed_queue_next_ms(const struct timed_queue *queue, int64_t now_ms)
 {
-    int64_t second = now_ms / MS_PER_S;
-    for (int64_t s = second + 1; s <= second + TIMED_SECONDS; s++) {
-        if (queue->pausing[s % TIMED_SECONDS].count)
-            return s * MS_PER_S;
+    int64_t next_ms = TIMED_NEVER;
+    for (uint32_t i = 0; i < queue->waiting.count; i++) {
+        int64_t due_ms = queue->pods[queue->waiting.all[i]].due_ms;
+        if (due_ms > now_ms && due_ms < next_ms)
+            next_ms = due_ms;
     }
-    return INT64_MAX;
-}
-
-static void drop(struct timed_list *list, uint32_t number)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < list->count; i++) {
-        if (list->all[i] != number)
-            list->all[kept++] = list->all[i];
-    }
-    list->count = kept;
-}
-
-void timed_queue_remove(struct timed_queue *queue, uint32_t number)
-{
-    drop(&queue->unschedulable, number);
-    for (int s = 0; s < TIMED_SECONDS; s++)
-        drop(&queue->pausing[s], number);
-}
-
-static int add_all(struct timed_list *to, const struct timed_list *from)
-{
-    for (uint32_t i = 0; i < from->count; i++) {
-        if (add(to, from->all[i]) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-static int by_number(const void *a, const void *b)
-{
-    uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-    return (left > right) - (left < right);
-}
-
-int timed_queue_list(const struct timed_queue *queue, struct timed_list *ret)
-{
-    if (add_all(ret, &queue->unschedulable) < 0 || add_all(ret, &queue->batch) < 0)
-        return -1;
-    for (int s = 0; s < TIMED_SECONDS; s++) {
-        if (add_all(ret, &queue->pausing[s]) < 0)
-            return -1;
-    }
-    if (ret->count)
-        qsort(ret->all, ret->count, sizeof(*ret->all), by_number);
-    return 0;
+    return next_ms;
 }
 
 static int in_turn(const void *a, const void *b, void *ctx)
@@ -143,19 +86,24 @@ static int in_turn(const void *a, const void *b, void *ctx)
     return (left > right) - (left < right);
 }
 
-void timed_queue_sort(struct timed_queue *queue)
+int timed_queue_batch(struct timed_queue *queue, int64_t now_ms)
 {
     struct timed_list *batch = &queue->batch;
+    batch->count = 0;
+    for (uint32_t i = 0; i < queue->waiting.count; i++) {
+        uint32_t number = queue->waiting.all[i];
+        if (queue->pods[number].due_ms <= now_ms && add(batch, number) < 0)
+            return -1;
+    }
     if (batch->count > 1)
-        qsort_r(batch->all, batch->count, sizeof(*batch->all), in_turn, (void *)queue->pods);
+        qsort_r(batch->all, batch->count, sizeof(*batch->all), in_turn, queue->pods);
+    return 0;
 }
 
 void timed_queue_release(struct timed_queue *queue)
 {
-    free(queue->unschedulable.all);
+    free(queue->waiting.all);
     free(queue->batch.all);
-    for (int s = 0; s < TIMED_SECONDS; s++)
-        free(queue->pausing[s].all);
 }
 
 /* --- the heap --- */
