@@ -121,10 +121,8 @@ static void compare_node(struct world *world, uint32_t node)
     if (gs_ledger_view_at(world->ledger, view->slot) != view ||
         strcmp(gs_ledger_node_name(world->ledger, view->slot), name) != 0)
         differ(world, "slot %u is not %s", view->slot, name);
-    same(world, "unit", name, gs_ledger_node_unit(world->ledger, view->slot),
-         world->model.nodes[node].unit);
-    same(world, "word about moved pods", name,
-         gs_ledger_node_tells_moved(world->ledger, view->slot),
+    same(world, "unit", name, view->unit, world->model.nodes[node].unit);
+    same(world, "word about moved pods", name, view->tells_moved,
          world->model.nodes[node].tells_moved);
     compare_version(world, node, view);
 }
@@ -212,17 +210,18 @@ static bool meet_claim(void *ctx, const struct gs_claim *claim)
 static bool meet_hold(void *ctx, const struct gs_hold *hold)
 {
     struct walk *walk = ctx;
-    if (!expect_uid(walk, hold->uid))
+    const struct gs_ask *ask = &hold->ask;
+    if (!expect_uid(walk, ask->uid))
         return false;
     const struct m_hold *expected = &walk->world->model.holds[walk->uids[walk->at - 1]];
-    same(walk->world, "held units", hold->uid, hold->units, expected->units);
-    same(walk->world, "held cores", hold->uid, hold->cores_pct, expected->cores);
-    same(walk->world, "held GPUs", hold->uid, hold->gpu_count, expected->gpu_count);
-    same(walk->world, "held priority", hold->uid, (uint32_t)hold->priority,
+    same(walk->world, "held units", ask->uid, ask->units, expected->units);
+    same(walk->world, "held cores", ask->uid, ask->cores_pct, expected->cores);
+    same(walk->world, "held GPUs", ask->uid, ask->gpu_count, expected->gpu_count);
+    same(walk->world, "held priority", ask->uid, (uint32_t)ask->priority,
          (uint32_t)expected->priority);
-    if (strcmp(hold->model, expected->model ? expected->model : "") != 0 || hold->model_deny[0] ||
-        hold->uuid[0] || hold->uuid_deny[0])
-        differ(walk->world, "hold %s has the model \"%s\"", hold->uid, hold->model);
+    if (!gs_slice_eq(ask->model, gs_slice_of(expected->model ? expected->model : "")) ||
+        ask->model_deny.len || ask->uuid.len || ask->uuid_deny.len)
+        differ(walk->world, "hold %s has another model", ask->uid);
     return true;
 }
 

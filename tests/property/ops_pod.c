@@ -48,20 +48,21 @@ void put_other(struct world *world, uint32_t uid, uint32_t node, int64_t cpu_mil
 
 void put_hold(struct world *world, uint32_t uid, const struct m_hold *hold)
 {
-    struct gs_hold as = {.uid = m_uid(uid),
-                         .node = m_node_name(hold->node),
-                         .units = hold->units,
-                         .gpu_count = hold->gpu_count,
-                         .cores_pct = hold->cores,
-                         .priority = hold->priority,
-                         .model = hold->model};
+    struct gs_hold as = {.ask = {.uid = m_uid(uid),
+                                 .units = hold->units,
+                                 .gpu_count = hold->gpu_count,
+                                 .cores_pct = hold->cores,
+                                 .priority = hold->priority,
+                                 .selects = hold->model,
+                                 .model = gs_slice_of(hold->model ? hold->model : "")},
+                         .node = m_node_name(hold->node)};
     if (gs_ledger_hold(world->ledger, &as, NULL) < 0)
         differ(world, "hold failed");
     m_set_hold(&world->model, uid, hold);
     world->uid = uid;
     world->node = hold->node;
-    tell(world, "%s on %s: %u units x %u, priority %d, model %s", as.uid, as.node, as.units,
-         as.gpu_count, as.priority, as.model ? as.model : "any");
+    tell(world, "%s on %s: %u units x %u, priority %d, model %s", as.ask.uid, as.node, as.ask.units,
+         as.ask.gpu_count, as.ask.priority, hold->model ? hold->model : "any");
 }
 
 static uint32_t random_units(struct rng *rng)

@@ -23,8 +23,8 @@ static bool print_claim(void *ctx, const struct gs_claim *claim)
 
 static bool print_hold(void *ctx, const struct gs_hold *hold)
 {
-    gs_buf_printf(ctx, "hold %s on %s: %u x%u p%d\n", hold->uid, hold->node, hold->units,
-                  hold->gpu_count, hold->priority);
+    gs_buf_printf(ctx, "hold %s on %s: %u x%u p%d\n", hold->ask.uid, hold->node, hold->ask.units,
+                  hold->ask.gpu_count, hold->ask.priority);
     return true;
 }
 
@@ -118,7 +118,7 @@ static int claim_for_another_pod(struct gs_ledger *ledger, struct gs_error *err)
 static int hold_on(struct gs_ledger *ledger, const char *uid, const char *node,
                    struct gs_error *err)
 {
-    struct gs_hold hold = {uid, node, 5, 1, 7};
+    struct gs_hold hold = {{.uid = uid, .units = 5, .gpu_count = 1, .priority = 7}, node};
     return gs_ledger_hold(ledger, &hold, err);
 }
 

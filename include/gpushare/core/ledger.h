@@ -8,6 +8,7 @@
 #include "gpushare/base/error.h"
 #include "gpushare/base/index.h"
 #include "gpushare/base/slice.h"
+#include "gpushare/core/ask.h"
 #include "gpushare/core/view.h"
 #include "gpushare/model/charge.h"
 
@@ -32,7 +33,6 @@
  *                                                  .gpu_count = 1}, err);
  *   const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of("n1"));
  */
-struct gs_ask; /* core/placement.h */
 struct gs_ledger;
 
 enum gs_claim_state { GS_CLAIM_CONFIRMED, GS_CLAIM_RESERVED };
@@ -44,6 +44,7 @@ struct gs_claim {
     const char *ns;
     const char *name;
     const char *node;
+    uint32_t slot;        /* out only: the node's; GS_INDEX_NONE while there is no node object */
     gs_gpu_mask gpus;     /* as recorded; 0: none that can be */
     gs_gpu_mask also;     /* where else it may be: charged too, and it counts as unplaced */
     gs_gpu_mask charged;  /* out only: where it counts now */
@@ -118,13 +119,6 @@ const struct gs_node_view *gs_ledger_view_in(const struct gs_ledger *ledger, con
 uint32_t gs_ledger_slots(const struct gs_ledger *ledger);
 const struct gs_node_view *gs_ledger_view_at(const struct gs_ledger *ledger, uint32_t slot);
 const char *gs_ledger_node_name(const struct gs_ledger *ledger, uint32_t slot);
-enum gs_unit gs_ledger_node_unit(const struct gs_ledger *ledger, uint32_t slot);
-bool gs_ledger_node_tells_moved(const struct gs_ledger *ledger, uint32_t slot);
-
-/* Models are numbered from 1; there are at most so many, in all and of one node, whose further ones
- * have number 0. A number is free again, and may become another model's, when no node has a GPU of
- * it. */
-enum { GS_MODELS_MAX = 1024, GS_NODE_MODELS_MAX = 16 };
 
 /* The highest number in use. */
 uint16_t gs_ledger_model_count(const struct gs_ledger *ledger);
@@ -200,15 +194,10 @@ int gs_ledger_set_other(struct gs_ledger *ledger, const char *uid, const char *n
  * when a list is swept: whoever made it ends it.
  */
 struct gs_hold {
-    const char *uid;
+    struct gs_ask ask; /* the pod's, whose UID it has to name; neither rules nor namespace are kept.
+                          Its group keeps off a promise of any priority */
     const char *node;
-    uint32_t units;
-    uint32_t gpu_count;
-    int32_t priority;
-    const char *model, *model_deny, *uuid, *uuid_deny; /* the pod's lists; NULL is "" */
-    uint32_t cores_pct;
     gs_gpu_mask gpus; /* of a promise; 0: a nomination */
-    uint64_t group;   /* the pod's, as gs_ask has it: it keeps off a promise of any priority */
 };
 int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct gs_error *err);
 

@@ -44,11 +44,16 @@ struct gs_node_view {
     uint64_t version; /* another number after every change; unique over all nodes of a ledger; 0:
                          not a state of the ledger, remember nothing about it */
     uint32_t slot;    /* the node's number in its ledger */
+    enum gs_unit unit;
+    bool tells_moved; /* gs_node.tells_moved */
 };
 
 /* The view with gpus of its own, in `states` (room for GS_GPUS_MAX): to be changed, and no state of
  * the ledger. */
 struct gs_node_view gs_view_copy(const struct gs_node_view *view, struct gs_gpu_state *states);
+
+/* No pod is charged on its GPUs; the summary is left as it was. */
+void gs_view_clear(struct gs_node_view *view);
 
 /* Sets the summary from gpus[]. */
 void gs_view_summarise(struct gs_node_view *view);

@@ -62,16 +62,16 @@ static bool print_reservation(void *ctx, const struct gs_hold *hold)
     struct gs_buf *out = list->out;
     char gpus[GS_IDX_TEXT_BYTES];
     int64_t left_ns;
-    const char *group = gs_gang_reservations_group(list->service, hold->uid, &left_ns);
+    const char *group = gs_gang_reservations_group(list->service, hold->ask.uid, &left_ns);
     if (!group)
         return true;
     gs_buf_puts(out, list->before);
     list->before = ",";
-    write_member(out, "{\"uid\":", hold->uid);
+    write_member(out, "{\"uid\":", hold->ask.uid);
     write_member(out, ",\"node\":", list->node);
     write_member(out, ",\"group\":", group);
     gs_buf_printf(out, ",\"gpus\":[%s],\"requestedGPU\":%u,\"millisecondsLeft\":%lld}",
-                  gs_codec_idx_format(hold->gpus, gpus), hold->units,
+                  gs_codec_idx_format(hold->gpus, gpus), hold->ask.units,
                   (long long)(left_ns > 0 ? left_ns / GS_NS_PER_MS : 0));
     return true;
 }
@@ -85,8 +85,7 @@ static void print_node(const struct gs_service *service, const struct gs_node_vi
     write_member(out, "{\"name\":", name);
     gs_buf_printf(out, ",\"totalGPU\":%llu,\"usedGPU\":%llu,\"unit\":\"%s\",\"devs\":[",
                   (unsigned long long)view->sum_total_units,
-                  (unsigned long long)view->sum_used_units,
-                  gs_unit_name(gs_ledger_node_unit(ledger, view->slot)));
+                  (unsigned long long)view->sum_used_units, gs_unit_name(view->unit));
     for (uint32_t i = 0; i < view->gpu_count; i++)
         print_dev(ledger, view, i, out);
     gs_buf_puts(out, "]");

@@ -8,9 +8,9 @@
  * none has less than 100 MiB. */
 enum { GIB_UNITS_MAX = 100 };
 
-static uint64_t unit_bytes(const struct gs_service *service, const struct gs_node_view *view)
+static uint64_t unit_bytes(const struct gs_node_view *view)
 {
-    enum gs_unit unit = gs_ledger_node_unit(service->ledger, view->slot);
+    enum gs_unit unit = view->unit;
     if (unit == GS_UNIT_UNKNOWN)
         unit = view->max_total_units > GIB_UNITS_MAX ? GS_UNIT_MIB : GS_UNIT_GIB;
     return (uint64_t)gs_unit_mib(unit) << 20;
@@ -27,7 +27,7 @@ static void print_node_gpus(void *ctx, const struct gs_service *service,
 {
     const struct gpu_family *family = ctx;
     const char *node = gs_ledger_node_name(service->ledger, view->slot);
-    uint64_t bytes = unit_bytes(service, view);
+    uint64_t bytes = unit_bytes(view);
     for (uint32_t i = 0; i < view->gpu_count; i++) {
         const struct gs_gpu_state *gpu = &view->gpus[i];
         uint64_t value = bytes * (family->used ? gpu->used_units : gpu->total_units);
@@ -88,7 +88,7 @@ static bool add_claim(void *ctx, const struct gs_claim *claim)
 static void add_claims(void *ctx, const struct gs_service *service, const struct gs_node_view *view)
 {
     struct namespaces *all = ctx;
-    all->unit_bytes = unit_bytes(service, view);
+    all->unit_bytes = unit_bytes(view);
     gs_ledger_each_claim(service->ledger, view->slot, add_claim, all);
 }
 
@@ -136,7 +136,7 @@ static uint64_t unusable_units(const struct gs_node_view *view, uint64_t free_un
 static void add_node(void *ctx, const struct gs_service *service, const struct gs_node_view *view)
 {
     struct sums *sums = ctx;
-    uint64_t bytes = unit_bytes(service, view);
+    uint64_t bytes = unit_bytes(view);
     const struct gs_place place = gs_cluster_place(&service->cluster, GS_PLACEMENT_ROLLOUT);
     const struct gs_ask any = {.gpu_count = 1};
     struct gs_fragmentation part = {0};

@@ -44,23 +44,6 @@ static void learn(struct gs_cluster *cluster, const struct gs_pod *pod)
 
 /* --- bound pods --- */
 
-/* Where a claim is, in numbers: what names the node goes with the node's last claim. */
-struct where {
-    bool known;
-    uint64_t revision;
-    uint32_t slot; /* GS_INDEX_NONE: a node that the API did not show */
-    gs_gpu_mask charged;
-};
-
-static struct where where_is(const struct gs_ledger *ledger, const char *uid)
-{
-    struct gs_claim claim;
-    if (!gs_ledger_find_claim(ledger, uid, &claim))
-        return (struct where){.slot = GS_INDEX_NONE};
-    const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(claim.node));
-    return (struct where){true, claim.revision, view ? view->slot : GS_INDEX_NONE, claim.charged};
-}
-
 int gs_cluster_claim(struct gs_cluster *cluster, const struct gs_claim *claim, struct gs_error *err)
 {
     uint32_t held = gs_ledger_hold_slot(cluster->ledger, claim->uid);
@@ -72,23 +55,25 @@ int gs_cluster_claim(struct gs_cluster *cluster, const struct gs_claim *claim, s
     return 0;
 }
 
-/* The first event that shows a pod bound which the same watch showed unbound is the Binding's own
+/* before: its claim until now, of which the texts may be gone; uid NULL: it had none. The first
+ * event that shows a pod bound which the same watch showed unbound is the Binding's own
  * revision: node and annotations are of one transaction, and nobody edited them since. */
 static int take_bound(struct gs_cluster *cluster, const struct gs_pod *pod, bool read,
-                      const struct where *before, struct gs_error *err)
+                      const struct gs_claim *before, struct gs_error *err)
 {
     const struct gs_cluster_owner *owner = cluster->owner;
-    struct gs_claim claim;
+    const bool known = before->uid != NULL;
+    struct gs_claim claim, after = {0};
     gs_claim_of_pod(pod, &claim);
-    const int waited = owner->bound ? owner->bound(cluster->ctx, pod, before->known) : 0;
+    const int waited = owner->bound ? owner->bound(cluster->ctx, pod, known) : 0;
     gs_claim_follow(cluster->ledger, &claim, waited > 0 && !read && !cluster->lists_pods);
     if (gs_cluster_claim(cluster, &claim, err) < 0)
         return -1;
     /* on its node it never requests less (gs_claim_follow()) */
-    const struct where after = where_is(cluster->ledger, pod->uid);
-    if (before->known && (after.slot != before->slot || after.charged != before->charged))
+    gs_ledger_find_claim(cluster->ledger, pod->uid, &after);
+    if (known && (after.slot != before->slot || after.charged != before->charged))
         freed(cluster, before->slot);
-    if (!before->known && waited == 0)
+    if (!known && waited == 0)
         learn(cluster, pod);
     return waited < 0 ? gs_fail_nomem(err) : 0;
 }
@@ -147,7 +132,8 @@ int gs_cluster_pod(struct gs_cluster *cluster, const struct gs_pod *pod, bool re
         gs_recent_remove(&cluster->ended, pod->uid);
         gs_recent_remove(&cluster->ended_before, pod->uid);
     }
-    const struct where before = where_is(cluster->ledger, pod->uid);
+    struct gs_claim before = {0};
+    gs_ledger_find_claim(cluster->ledger, pod->uid, &before);
     const uint64_t revision = gs_pod_revision(pod);
     /* outside a list an event older than what the ledger knows is a repetition or came late */
     if (gs_cluster_has_ended(cluster, pod->uid, read) || (revision && revision < before.revision))

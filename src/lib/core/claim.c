@@ -77,7 +77,7 @@ void gs_claim_follow(const struct gs_ledger *ledger, struct gs_claim *claim, boo
     if (known.from_moved)
         return;
     const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(claim->node));
-    const bool tells_moved = view && gs_ledger_node_tells_moved(ledger, view->slot);
+    const bool tells_moved = view && view->tells_moved;
     if (said && (is_binding || (known.also && claim->assigned && tells_moved)))
         believe(claim, said);
     if (said == claim->gpus)
@@ -104,17 +104,5 @@ int gs_ledger_hold_pod(struct gs_ledger *ledger, const struct gs_pod *pod, const
         gs_ledger_release_hold(ledger, pod->uid);
         return 0;
     }
-    const struct gs_hold hold = {.uid = pod->uid,
-                                 .node = node,
-                                 .units = ask.units,
-                                 .gpu_count = ask.gpu_count,
-                                 .cores_pct = ask.cores_pct,
-                                 .priority = ask.priority,
-                                 .model = pod->gpu_model,
-                                 .model_deny = pod->gpu_model_deny,
-                                 .uuid = pod->gpu_uuid,
-                                 .uuid_deny = pod->gpu_uuid_deny,
-                                 .gpus = gpus,
-                                 .group = ask.group};
-    return gs_ledger_hold(ledger, &hold, err);
+    return gs_ledger_hold(ledger, &(struct gs_hold){ask, node, gpus}, err);
 }

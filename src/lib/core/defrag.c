@@ -22,10 +22,9 @@ static void find_tenants(struct gs_defrag *defrag)
         *tenant = (struct defrag_tenant){.shape = shape, .slot = GS_LEDGER_NO_NODE, .gone = true};
         if (!gs_ledger_find_claim(defrag->ledger, defrag->pods[i].uid, &claim))
             continue;
-        const struct gs_node_view *view = gs_ledger_view(defrag->ledger, gs_slice_of(claim.node));
-        if (view)
+        if (claim.slot != GS_INDEX_NONE)
             *tenant = (struct defrag_tenant){.shape = shape,
-                                             .slot = view->slot,
+                                             .slot = claim.slot,
                                              .gpus = claim.charged,
                                              .each = claim.each,
                                              .gone = claim.unplaced || claim.leaving};
@@ -186,7 +185,24 @@ uint64_t defrag_shape_of(const struct gs_ask *ask)
 
 void defrag_forget(struct gs_defrag *defrag)
 {
-    defrag->shape_count = defrag->failure_count = 0;
+    defrag->known_count = 0;
+}
+
+const enum gs_defrag_result *defrag_find_known(const struct gs_defrag *defrag, uint64_t shape,
+                                               uint32_t max_moves)
+{
+    GS_EACH_OF (known, defrag->known, defrag->known_count) {
+        if (known->max_moves == max_moves && known->shape == shape)
+            return &known->result;
+    }
+    return NULL;
+}
+
+void defrag_note_known(struct gs_defrag *defrag, uint64_t shape, uint32_t max_moves,
+                       enum gs_defrag_result result)
+{
+    if (defrag->known_count < DEFRAG_KNOWN_MAX)
+        defrag->known[defrag->known_count++] = (struct defrag_known){shape, max_moves, result};
 }
 
 static bool has_room(const struct gs_defrag *defrag, const struct gs_ask *ask)
@@ -203,12 +219,9 @@ static bool has_room(const struct gs_defrag *defrag, const struct gs_ask *ask)
 bool defrag_might_move(struct gs_defrag *defrag, uint32_t pod)
 {
     const uint64_t shape = defrag->tenants[pod].shape;
-    for (uint32_t i = 0; i < defrag->shape_count; i++) {
-        if (defrag->shapes[i].shape == shape)
-            return defrag->shapes[i].room;
-    }
-    bool room = has_room(defrag, &defrag->pods[pod].ask);
-    if (defrag->shape_count < DEFRAG_SHAPES_MAX)
-        defrag->shapes[defrag->shape_count++] = (struct defrag_shape){shape, room};
+    const enum gs_defrag_result *known = defrag_find_known(defrag, shape, UINT32_MAX);
+    const bool room = known ? *known == GS_DEFRAG_FITS : has_room(defrag, &defrag->pods[pod].ask);
+    if (!known)
+        defrag_note_known(defrag, shape, UINT32_MAX, room ? GS_DEFRAG_FITS : GS_DEFRAG_NONE);
     return room;
 }

@@ -14,20 +14,14 @@ struct defrag_tenant {
     bool gone; /* moved by an earlier plan, or not where its record says: stays */
 };
 
-/* Whether pods of one shape have room anywhere as things are. */
-struct defrag_shape {
-    uint64_t shape;
-    bool room;
-};
-enum { DEFRAG_SHAPES_MAX = 256 };
-
-/* What became of a pod of one shape that was to be placed, as things are. */
-struct defrag_failure {
+/* What becomes of a pod of one shape with at most so many moves, as things are; UINT32_MAX: whether
+ * it has room anywhere (GS_DEFRAG_FITS). */
+struct defrag_known {
     uint64_t shape;
     uint32_t max_moves;
     enum gs_defrag_result result;
 };
-enum { DEFRAG_FAILURES_MAX = 64 };
+enum { DEFRAG_KNOWN_MAX = 256 };
 
 struct gs_defrag {
     struct gs_place *place;
@@ -38,10 +32,8 @@ struct gs_defrag {
     struct defrag_tenant *tenants; /* by index of pods */
     uint32_t *by_slot;             /* pods, by slot */
     uint32_t *first;               /* of a slot in by_slot; one more entry at the end */
-    struct defrag_shape shapes[DEFRAG_SHAPES_MAX];
-    uint32_t shape_count;
-    struct defrag_failure failures[DEFRAG_FAILURES_MAX];
-    uint32_t failure_count;
+    struct defrag_known known[DEFRAG_KNOWN_MAX];
+    uint32_t known_count;
 };
 
 /* Where the policy puts a pod among all nodes but one (GS_LEDGER_NO_NODE: none is left out). */
@@ -62,6 +54,12 @@ uint64_t defrag_shape_of(const struct gs_ask *ask);
 
 /* The copy has changed: nothing that was found out about it holds any more. */
 void defrag_forget(struct gs_defrag *defrag);
+
+/* NULL: it is not known. */
+const enum gs_defrag_result *defrag_find_known(const struct gs_defrag *defrag, uint64_t shape,
+                                               uint32_t max_moves);
+void defrag_note_known(struct gs_defrag *defrag, uint64_t shape, uint32_t max_moves,
+                       enum gs_defrag_result result);
 
 /* Might this pod find a place somewhere, as things are? */
 bool defrag_might_move(struct gs_defrag *defrag, uint32_t pod);

@@ -285,18 +285,6 @@ static enum gs_defrag_result search_moves(struct gs_defrag *defrag, const struct
     return search.cut ? GS_DEFRAG_TOO_MANY : GS_DEFRAG_NONE;
 }
 
-/* Many that wait are alike: what failed for one fails for the next. */
-static const struct defrag_failure *find_failure(const struct gs_defrag *defrag, uint64_t shape,
-                                                 uint32_t max_moves)
-{
-    for (uint32_t i = 0; i < defrag->failure_count; i++) {
-        const struct defrag_failure *failure = &defrag->failures[i];
-        if (failure->max_moves == max_moves && failure->shape == shape)
-            return failure;
-    }
-    return NULL;
-}
-
 enum gs_defrag_result gs_defrag_make_room(struct gs_defrag *defrag,
                                           const struct gs_defrag_pod *waiting, uint32_t max_moves,
                                           struct gs_defrag_plan *ret)
@@ -304,9 +292,10 @@ enum gs_defrag_result gs_defrag_make_room(struct gs_defrag *defrag,
     const struct gs_ask *ask = &waiting->ask;
     max_moves = max_moves < GS_DEFRAG_MOVES_MAX ? max_moves : GS_DEFRAG_MOVES_MAX;
     const uint64_t shape = defrag_shape_of(ask);
-    const struct defrag_failure *known = find_failure(defrag, shape, max_moves);
+    /* many that wait are alike: what failed for one fails for the next */
+    const enum gs_defrag_result *known = defrag_find_known(defrag, shape, max_moves);
     if (known)
-        return known->result;
+        return *known;
     enum gs_defrag_result result = place_as_it_is(defrag, ask, ret);
     if (result != GS_DEFRAG_NONE)
         return result;
@@ -314,8 +303,7 @@ enum gs_defrag_result gs_defrag_make_room(struct gs_defrag *defrag,
         result = GS_DEFRAG_NO_SUM;
     else
         result = search_moves(defrag, ask, max_moves, ret);
-    if (result > GS_DEFRAG_FITS && defrag->failure_count < DEFRAG_FAILURES_MAX)
-        defrag->failures[defrag->failure_count++] =
-            (struct defrag_failure){shape, max_moves, result};
+    if (result > GS_DEFRAG_FITS)
+        defrag_note_known(defrag, shape, max_moves, result);
     return result;
 }

@@ -62,6 +62,25 @@ char *gs_ledger_join(const char *const *texts, size_t count)
     return joined;
 }
 
+struct uid_key {
+    const char *records;
+    size_t size;
+    const char *uid;
+};
+
+static bool same_uid(const void *ctx, uint32_t slot)
+{
+    const struct uid_key *key = ctx;
+    return strcmp(*(char *const *)(key->records + slot * key->size), key->uid) == 0;
+}
+
+uint32_t gs_ledger_find(const struct gs_index *index, const void *records, size_t size,
+                        const char *uid)
+{
+    const struct uid_key key = {records, size, uid};
+    return gs_index_find(index, gs_hash_text(uid), same_uid, &key);
+}
+
 struct name_key {
     const struct gs_ledger *ledger;
     struct gs_slice name;
@@ -205,7 +224,6 @@ static bool copy_moved(const struct gs_node *node, struct gs_ledger_moved **ret)
 static void take_moved(struct gs_ledger *ledger, struct gs_ledger_node *entry,
                        const struct gs_node *node, struct gs_ledger_moved *moved)
 {
-    entry->tells_moved = node->tells_moved;
     if (node->moved_error && node->moved_error[0]) {
         free(moved);
         return;
@@ -244,7 +262,6 @@ int gs_ledger_set_node(struct gs_ledger *ledger, const struct gs_node *node, str
     view.nominated = entry->view.nominated;
     view.slot = slot;
     entry->view = view;
-    entry->unit = node->unit;
     entry->present = entry->seen = true;
     if (!node->gpu_count)
         gs_ledger_forget_others(ledger, slot);
@@ -256,7 +273,7 @@ int gs_ledger_set_node(struct gs_ledger *ledger, const struct gs_node *node, str
 static void drop_node(struct gs_ledger *ledger, uint32_t slot)
 {
     struct gs_ledger_node *entry = &ledger->nodes[slot];
-    entry->present = entry->tells_moved = false;
+    entry->present = entry->view.tells_moved = false;
     free(entry->moved);
     entry->moved = NULL;
     entry->moved_count = 0;
@@ -352,16 +369,6 @@ const struct gs_node_view *gs_ledger_view_at(const struct gs_ledger *ledger, uin
 const char *gs_ledger_node_name(const struct gs_ledger *ledger, uint32_t slot)
 {
     return ledger->nodes[slot].name;
-}
-
-enum gs_unit gs_ledger_node_unit(const struct gs_ledger *ledger, uint32_t slot)
-{
-    return ledger->nodes[slot].unit;
-}
-
-bool gs_ledger_node_tells_moved(const struct gs_ledger *ledger, uint32_t slot)
-{
-    return ledger->nodes[slot].tells_moved;
 }
 
 void gs_ledger_begin_nodes(struct gs_ledger *ledger)

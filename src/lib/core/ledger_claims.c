@@ -8,21 +8,9 @@
 #include "gpushare/base/invariant.h"
 #include "gpushare/model/budget.h"
 
-struct uid_key {
-    const struct gs_ledger *ledger;
-    const char *uid;
-};
-
-static bool same_claim(const void *ctx, uint32_t slot)
-{
-    const struct uid_key *key = ctx;
-    return strcmp(key->ledger->claims[slot].text, key->uid) == 0;
-}
-
 uint32_t gs_ledger_claim_slot(const struct gs_ledger *ledger, const char *uid)
 {
-    struct uid_key key = {ledger, uid};
-    return gs_index_find(&ledger->by_claim, gs_hash_text(uid), same_claim, &key);
+    return gs_ledger_find(&ledger->by_claim, ledger->claims, sizeof(*ledger->claims), uid);
 }
 
 /* What a node has. */
@@ -76,8 +64,7 @@ static gs_gpu_mask effective(const struct gs_ledger_node *node, const struct gs_
 /* Adds (sign 1) or takes (sign -1) a claim's charge on the accounts of its node. */
 static void charge(struct gs_ledger_node *node, const struct gs_ledger_claim *claim, int sign)
 {
-    gs_view_charge(&node->view, claim->charged, (struct gs_amount){claim->units, claim->cores_pct},
-                   sign);
+    gs_view_charge(&node->view, claim->charged, claim->each, sign);
     node->view.cpu_used_milli += sign * (int64_t)claim->cpu_milli;
 }
 
@@ -107,13 +94,7 @@ static void count_out(struct gs_ledger *ledger, struct gs_ledger_claim *claim)
 void gs_ledger_recount_node(struct gs_ledger *ledger, uint32_t slot)
 {
     struct gs_ledger_node *node = &ledger->nodes[slot];
-    for (uint32_t i = 0; i < node->view.gpu_count; i++) {
-        node->view.gpus[i].used_units = 0;
-        node->view.gpus[i].pods = 0;
-        node->view.gpus[i].free_units = node->view.gpus[i].total_units;
-        node->view.gpus[i].used_cores_pct = 0;
-        node->view.gpus[i].free_cores_pct = GS_CORES_PCT;
-    }
+    gs_view_clear(&node->view);
     for (uint32_t at = node->first_claim; at != GS_INDEX_NONE; at = ledger->claims[at].next) {
         struct gs_ledger_claim *claim = &ledger->claims[at];
         ledger->unplaced -= claim->unplaced;
@@ -218,12 +199,13 @@ static void fill(struct gs_ledger_claim *to, const struct gs_claim *from)
     to->from_moved = from->from_moved;
     to->total_units = total_of(from);
     to->revision = from->revision;
-    to->units = from->units;
+    to->each = from->each;
+    if (to->cores_pct > GS_CORES_PCT)
+        to->cores_pct = GS_CORES_PCT;
     to->cpu_milli = from->cpu_milli;
     to->priority = from->priority;
     to->gpu_count = (uint8_t)from->gpu_count;
     to->gpus_max = (uint8_t)from->gpus_max;
-    to->cores_pct = (uint8_t)(from->cores_pct < GS_CORES_PCT ? from->cores_pct : GS_CORES_PCT);
     to->state = (uint8_t)from->state;
     to->leaving = from->leaving;
     keep_labels(to, from->labels);
@@ -348,15 +330,15 @@ static struct gs_claim claim_out(const struct gs_ledger *ledger, uint32_t slot)
         .ns = ns,
         .name = ns + strlen(ns) + 1,
         .node = ledger->nodes[from->node].name,
+        .slot = ledger->nodes[from->node].present ? from->node : GS_INDEX_NONE,
         .gpus = from->gpus,
         .also = from->also,
         .charged = from->charged,
         .unplaced = from->unplaced,
         .from_moved = from->from_moved,
-        .units = from->units,
+        .each = from->each,
         .gpu_count = from->gpu_count,
         .gpus_max = from->gpus_max,
-        .cores_pct = from->cores_pct,
         .total_units = from->total_units,
         .priority = from->priority,
         .cpu_milli = from->cpu_milli,
@@ -430,23 +412,17 @@ uint32_t gs_ledger_sweep_pods(struct gs_ledger *ledger)
 uint32_t gs_ledger_audit(const struct gs_ledger *ledger, uint32_t slot)
 {
     const struct gs_ledger_node *node = &ledger->nodes[slot];
-    uint64_t used[GS_GPUS_MAX] = {0};
-    uint32_t pods[GS_GPUS_MAX] = {0}, cores_pct[GS_GPUS_MAX] = {0}, differing = 0;
-    if (!node->name)
+    struct gs_gpu_state gpus[GS_GPUS_MAX];
+    uint32_t differing = 0;
+    bool unplaced;
+    if (!node->present)
         return 0;
-    for (uint32_t at = node->first_claim; at != GS_INDEX_NONE; at = ledger->claims[at].next) {
-        bool unplaced;
-        uint32_t idx;
-        GS_FOR_EACH_GPU (idx, effective(node, &ledger->claims[at], &unplaced)) {
-            used[idx] += ledger->claims[at].units;
-            cores_pct[idx] += ledger->claims[at].cores_pct;
-            pods[idx]++;
-        }
-    }
-    for (uint32_t i = 0; i < node->view.gpu_count; i++) {
-        const struct gs_gpu_state *gpu = &node->view.gpus[i];
-        differing += used[gpu->idx] != gpu->used_units || pods[gpu->idx] != gpu->pods ||
-                     cores_pct[gpu->idx] != gpu->used_cores_pct;
-    }
+    struct gs_node_view counted = gs_view_copy(&node->view, gpus);
+    gs_view_clear(&counted);
+    for (uint32_t at = node->first_claim; at != GS_INDEX_NONE; at = ledger->claims[at].next)
+        gs_view_charge(&counted, effective(node, &ledger->claims[at], &unplaced),
+                       ledger->claims[at].each, 1);
+    for (uint32_t i = 0; i < counted.gpu_count; i++)
+        differing += memcmp(&gpus[i], &node->view.gpus[i], sizeof(gpus[i])) != 0;
     return differing;
 }

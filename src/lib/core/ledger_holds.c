@@ -6,23 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct hold_key {
-    const struct gs_ledger *ledger;
-    const char *uid;
-};
-
-static bool same_hold(const void *ctx, uint32_t slot)
-{
-    const struct hold_key *key = ctx;
-    return strcmp(key->ledger->holds[slot].texts, key->uid) == 0;
-}
-
 /* Before which pods a hold stands: higher priority; then who has GPUs, as they are where they are
  * and the others may sit elsewhere; then older. */
 static bool goes_first(const struct gs_ledger_hold *a, const struct gs_ledger_hold *b)
 {
-    if (a->asked.priority != b->asked.priority)
-        return a->asked.priority > b->asked.priority;
+    if (a->asked.ask.priority != b->asked.ask.priority)
+        return a->asked.ask.priority > b->asked.ask.priority;
     return !a->asked.gpus != !b->asked.gpus ? a->asked.gpus != 0 : a->order < b->order;
 }
 
@@ -61,8 +50,7 @@ static void drop_hold(struct gs_ledger *ledger, uint32_t slot)
 
 static uint32_t find_hold(const struct gs_ledger *ledger, const char *uid)
 {
-    struct hold_key key = {ledger, uid};
-    return gs_index_find(&ledger->by_hold, gs_hash_text(uid), same_hold, &key);
+    return gs_ledger_find(&ledger->by_hold, ledger->holds, sizeof(*ledger->holds), uid);
 }
 
 uint32_t gs_ledger_hold_slot(const struct gs_ledger *ledger, const char *uid)
@@ -97,55 +85,54 @@ bool gs_ledger_release_hold(struct gs_ledger *ledger, const char *uid)
     return true;
 }
 
-enum { TEXTS = 5 };
-
-/* texts: taken; those of gs_ledger_join(). */
-static void keep_texts(struct gs_ledger_hold *hold, char *texts)
+/* The ask's texts become copies of their own, its UID first; NULL: no memory, it is as it was. */
+static char *own_texts(struct gs_ask *ask)
 {
-    struct gs_hold *asked = &hold->asked;
-    const char **const to[TEXTS] = {&asked->uid, &asked->model, &asked->model_deny, &asked->uuid,
-                                    &asked->uuid_deny};
-    hold->texts = texts;
-    for (int i = 0; i < TEXTS; i++) {
-        *to[i] = texts;
-        texts += strlen(texts) + 1;
+    struct gs_slice *const lists[] = {&ask->model, &ask->model_deny, &ask->uuid, &ask->uuid_deny};
+    size_t bytes = strlen(ask->uid) + 1;
+    GS_EACH_OF (list, lists, 4)
+        bytes += (*list)->len;
+    char *texts = malloc(bytes), *at = texts;
+    if (!texts)
+        return NULL;
+    ask->uid = strcpy(texts, ask->uid);
+    at += strlen(texts) + 1;
+    GS_EACH_OF (list, lists, 4) {
+        if ((*list)->len)
+            memcpy(at, (*list)->at, (*list)->len);
+        (*list)->at = at;
+        at += (*list)->len;
     }
-}
-
-/* Of two results of gs_ledger_join(), one may be longer than the other. */
-static bool same_texts(const char *one, const char *other)
-{
-    for (int i = 0; i < TEXTS; i++) {
-        size_t bytes = strlen(one) + 1;
-        if (strcmp(one, other) != 0)
-            return false;
-        one += bytes;
-        other += bytes;
-    }
-    return true;
+    return texts;
 }
 
 static bool says_the_same(const struct gs_ledger_hold *old, const struct gs_hold *hold,
-                          const char *texts, uint32_t node)
+                          const struct gs_ask *ask)
 {
-    const struct gs_hold *asked = &old->asked;
-    return old->node == node && asked->units == hold->units &&
-           asked->gpu_count == hold->gpu_count && asked->cores_pct == hold->cores_pct &&
-           asked->priority == hold->priority && asked->gpus == hold->gpus &&
-           asked->group == hold->group && same_texts(old->texts, texts);
+    const struct gs_ask *asked = &old->asked.ask;
+    return strcmp(old->asked.node, hold->node) == 0 && old->asked.gpus == hold->gpus &&
+           asked->priority == ask->priority && asked->group == ask->group &&
+           gs_ask_hash(asked) == gs_ask_hash(ask);
 }
 
 int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct gs_error *err)
 {
-    if (!hold->uid || !hold->uid[0] || !hold->node || !hold->node[0] || !hold->units ||
-        !hold->gpu_count || hold->gpu_count > GS_GPUS_MAX)
+    struct gs_ask ask = hold->ask;
+    ask.cpu_milli = 0; /* of no account here, nor who else it belongs to */
+    ask.rules = NULL;
+    ask.ns = NULL;
+    if (!ask.uid || !ask.uid[0] || !hold->node || !hold->node[0] || !ask.units || !ask.gpu_count ||
+        ask.gpu_count > GS_GPUS_MAX)
         return gs_fail(err, GS_EINVAL, "a reservation needs a UID, a node, units and 1 to %d GPUs",
                        GS_GPUS_MAX);
-    if (gs_ledger_claim_slot(ledger, hold->uid) != GS_INDEX_NONE)
+    if (gs_ledger_claim_slot(ledger, ask.uid) != GS_INDEX_NONE)
         return 0; /* it has its place already */
-    const char *const all[TEXTS] = {hold->uid, hold->model, hold->model_deny, hold->uuid,
-                                    hold->uuid_deny};
-    _cleanup_free_ char *texts = gs_ledger_join(all, TEXTS);
+    uint32_t old = find_hold(ledger, ask.uid);
+    if (old != GS_INDEX_NONE && says_the_same(&ledger->holds[old], hold, &ask)) {
+        ledger->holds[old].seen = true;
+        return 0;
+    }
+    _cleanup_free_ char *texts = own_texts(&ask);
     uint32_t node = texts ? gs_ledger_node_need(ledger, gs_slice_of(hold->node)) : GS_INDEX_NONE;
     if (node == GS_INDEX_NONE)
         return gs_fail_nomem(err);
@@ -154,20 +141,17 @@ int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct 
         gs_ledger_node_tidy(ledger, node);
         return gs_fail_nomem(err);
     }
-    uint32_t old = find_hold(ledger, hold->uid);
-    if (old != GS_INDEX_NONE && says_the_same(&ledger->holds[old], hold, texts, node)) {
-        ledger->holds[old].seen = true;
-        return 0;
-    }
     uint32_t slot = gs_pool_take(&ledger->hold_pool);
-    ledger->holds[slot] = (struct gs_ledger_hold){
-        .asked = *hold, .order = ++ledger->hold_order, .node = node, .seen = true};
-    ledger->holds[slot].asked.node = ledger->nodes[node].name;
-    keep_texts(&ledger->holds[slot], gs_steal(&texts));
+    ledger->holds[slot] =
+        (struct gs_ledger_hold){.texts = gs_steal(&texts),
+                                .asked = {ask, ledger->nodes[node].name, hold->gpus},
+                                .order = ++ledger->hold_order,
+                                .node = node,
+                                .seen = true};
     link_hold(ledger, slot);
     if (old != GS_INDEX_NONE)
         drop_hold(ledger, old);
-    gs_index_insert(&ledger->by_hold, gs_hash_text(ledger->holds[slot].texts), slot);
+    gs_index_insert(&ledger->by_hold, gs_hash_text(ask.uid), slot);
     return 0;
 }
 

@@ -20,8 +20,6 @@ struct gs_ledger_node {
     struct gs_gpu *inventory;      /* view.inventory, owned */
     struct gs_ledger_moved *moved; /* of the node's list, sorted */
     uint32_t moved_count;
-    enum gs_unit unit;
-    bool tells_moved;
     bool present; /* there is a node object; without one the record only carries claims */
     bool seen;    /* mentioned in this list round */
     uint32_t first_claim;
@@ -36,7 +34,7 @@ struct gs_ledger_claim {
     gs_gpu_mask also;
     gs_gpu_mask charged;
     uint64_t revision;
-    uint32_t units;
+    GS_AMOUNT_EACH;
     uint32_t total_units;
     uint32_t node;
     uint32_t next, prev; /* in the node's list */
@@ -44,7 +42,6 @@ struct gs_ledger_claim {
     int32_t priority;
     uint8_t gpu_count;
     uint8_t gpus_max;
-    uint8_t cores_pct;
     uint8_t state;
     bool unplaced;
     bool seen : 1;
@@ -61,8 +58,8 @@ struct gs_ledger_other {
 };
 
 struct gs_ledger_hold {
+    char *texts;          /* uid NUL and the four lists; NULL: unused slot */
     struct gs_hold asked; /* its texts lie in `texts`, its node's name in the node's record */
-    char *texts;          /* uid NUL and the four lists, each with NUL; NULL: unused slot */
     uint64_t order;
     uint32_t node;
     uint32_t next; /* in the node's list, highest priority first */
@@ -89,6 +86,11 @@ struct gs_ledger {
 
 /* Texts behind each other, each with its NUL; NULL is "". *caller frees*; NULL: out of memory. */
 char *gs_ledger_join(const char *const *texts, size_t count);
+
+/* The record of this UID, of `size` bytes each, whose first member is a text that begins with it.
+ */
+uint32_t gs_ledger_find(const struct gs_index *index, const void *records, size_t size,
+                        const char *uid);
 
 /* nodes */
 uint32_t gs_ledger_node_slot(const struct gs_ledger *ledger, struct gs_slice name);

@@ -203,21 +203,6 @@ struct seating {
     bool seated;
 };
 
-static struct gs_ask ask_of_hold(const struct gs_hold *hold)
-{
-    struct gs_ask ask = {
-        .units = hold->units,
-        .gpu_count = hold->gpu_count,
-        .cores_pct = hold->cores_pct,
-        .model = gs_slice_of(hold->model),
-        .model_deny = gs_slice_of(hold->model_deny),
-        .uuid = gs_slice_of(hold->uuid),
-        .uuid_deny = gs_slice_of(hold->uuid_deny),
-    };
-    ask.selects = ask.model.len || ask.model_deny.len || ask.uuid.len || ask.uuid_deny.len;
-    return ask;
-}
-
 /* What the GPU has free then. */
 static struct gs_gpu_state once_they_left(const struct gs_gpu_state *gpu,
                                           const struct gs_leaving *leaving)
@@ -245,15 +230,15 @@ static gs_gpu_mask pick_for_later(const struct gs_node_view *view, const struct 
 
 /* A seat leaves to others no more than is free now, that much less when it sits in that (`now`),
  * nor than will be free when it sits there. */
-static void occupy(struct gs_gpu_state *gpu, const struct gs_hold *hold, bool now,
+static void occupy(struct gs_gpu_state *gpu, struct gs_amount each, bool now,
                    const struct gs_leaving *leaving)
 {
-    gpu->used_units += hold->units;
-    gpu->used_cores_pct += hold->cores_pct;
+    gpu->used_units += each.units;
+    gpu->used_cores_pct += each.cores_pct;
     gpu->pods++;
     if (now) {
-        gpu->free_units -= hold->units;
-        gpu->free_cores_pct = (uint8_t)(gpu->free_cores_pct - hold->cores_pct);
+        gpu->free_units -= each.units;
+        gpu->free_cores_pct = (uint8_t)(gpu->free_cores_pct - each.cores_pct);
         if (gs_gpu_is_crowded(gpu, gpu->pods))
             gpu->free_units = 0;
     }
@@ -270,24 +255,24 @@ static bool seat(void *ctx, const struct gs_hold *hold)
 {
     struct seating *seating = ctx;
     const uint64_t group = seating->ask->group;
-    if (hold->priority < seating->ask->priority && !(group && hold->gpus && hold->group == group))
+    if (hold->ask.priority < seating->ask->priority &&
+        !(group && hold->gpus && hold->ask.group == group))
         return group != 0; /* sorted: the rest is lower still, and of its group at most */
-    const bool own = seating->ask->uid && strcmp(hold->uid, seating->ask->uid) == 0;
+    const bool own = seating->ask->uid && strcmp(hold->ask.uid, seating->ask->uid) == 0;
     gs_gpu_mask gpus = hold->gpus, now = 0;
     if (own && !gpus)
         return true;
     if (!gpus) {
-        struct gs_ask as = ask_of_hold(hold);
-        now = gs_pick_tightest(&seating->all, &as);
-        gpus = now ? now : pick_for_later(&seating->all, &as, seating->leaving);
+        now = gs_pick_tightest(&seating->all, &hold->ask);
+        gpus = now ? now : pick_for_later(&seating->all, &hold->ask, seating->leaving);
     }
     for (uint32_t i = 0; i < seating->all.gpu_count; i++) {
         if (!(gpus & GS_GPU_BIT(seating->room[i].idx)))
             continue;
         const struct gs_leaving *leaving = hold->gpus ? nobody : seating->leaving;
-        occupy(&seating->all.gpus[i], hold, now, leaving);
+        occupy(&seating->all.gpus[i], hold->ask.each, now, leaving);
         if (!own)
-            occupy(&seating->room[i], hold, now, leaving);
+            occupy(&seating->room[i], hold->ask.each, now, leaving);
         seating->seated = true;
     }
     return true;

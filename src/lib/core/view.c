@@ -10,6 +10,16 @@ struct gs_node_view gs_view_copy(const struct gs_node_view *view, struct gs_gpu_
     return copy;
 }
 
+void gs_view_clear(struct gs_node_view *view)
+{
+    for (uint32_t i = 0; i < view->gpu_count; i++) {
+        struct gs_gpu_state *gpu = &view->gpus[i];
+        gpu->used_units = gpu->used_cores_pct = gpu->pods = 0;
+        gpu->free_units = gpu->total_units;
+        gpu->free_cores_pct = GS_CORES_PCT;
+    }
+}
+
 void gs_view_summarise(struct gs_node_view *view)
 {
     uint32_t max_free = 0, max_total = 0;
@@ -80,9 +90,7 @@ void gs_view_of_node(struct gs_node_view *view, const struct gs_node *node,
         const struct gs_gpu *gpu = &node->gpus[i];
         states[i] = (struct gs_gpu_state){
             .total_units = gpu->mem_units,
-            .free_units = gpu->mem_units,
             .max_pods = gpu->max_pods,
-            .free_cores_pct = GS_CORES_PCT,
             .idx = (uint8_t)gpu->idx,
             .usable = gs_gpu_usable(gpu),
             .numa = gpu->numa,
@@ -94,6 +102,9 @@ void gs_view_of_node(struct gs_node_view *view, const struct gs_node *node,
         .inventory = node->gpus,
         .cpu_milli = node->cpu_milli,
         .slot = UINT32_MAX,
+        .unit = node->unit,
+        .tells_moved = node->tells_moved,
     };
+    gs_view_clear(view);
     gs_view_summarise(view);
 }

@@ -139,8 +139,7 @@ static void nominated_pods_of_higher_priority_keep_their_place(void **state)
     struct gs_ledger *ledger = gs_ledger_new();
     struct gs_error err = {0};
     char words[32];
-    const struct gs_hold hold = {
-        .uid = "v", .node = "n", .units = 12, .gpu_count = 1, .priority = 20};
+    const struct gs_hold hold = {{.uid = "v", .units = 12, .gpu_count = 1, .priority = 20}, "n"};
     const struct gs_ask ask = {.units = 8, .gpu_count = 1, .priority = 10, .uid = "p"};
     test_set_node(ledger, "n", "16");
     add_claims(ledger, "a@0:16!1");
@@ -170,12 +169,12 @@ static void nominated_pods_are_seated_in_the_plan_too(void **state)
     GS_FOR_EACH_ROW (r, beside) {
         struct gs_ledger *ledger = gs_ledger_new();
         char words[32];
-        const struct gs_hold hold = {.uid = "v",
-                                     .node = "n",
-                                     .units = r->held ? r->held : 16,
-                                     .cores_pct = r->held_cores_pct,
-                                     .gpu_count = 1,
-                                     .priority = 20};
+        const struct gs_hold hold = {{.uid = "v",
+                                      .units = r->held ? r->held : 16,
+                                      .cores_pct = r->held_cores_pct,
+                                      .gpu_count = 1,
+                                      .priority = 20},
+                                     "n"};
         const struct gs_ask ask = {
             .units = r->units ? r->units : 16, .gpu_count = 1, .priority = 10, .uid = "p"};
         test_set_node(ledger, "n", r->gpus);

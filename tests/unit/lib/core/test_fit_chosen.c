@@ -50,7 +50,8 @@ static void a_choice_fits_when_its_gpus_take_the_pod_now(void **state)
         const bool charged = r->own || strcmp(r->row, "without it there is no room") == 0;
         if (charged)
             test_reserve(ledger, "own", "n1", 1, 8);
-        const struct gs_hold hold = {"held", "n1", r->held, 1, 5};
+        const struct gs_hold hold = {
+            {.uid = "held", .units = r->held, .gpu_count = 1, .priority = 5}, "n1"};
         if (r->held)
             row_equal(r->row, gs_ledger_hold(ledger, &hold, NULL), 0);
         struct gs_claim own = {0};

@@ -19,7 +19,7 @@ static int free_ledger(void **state)
 
 static void hold(const char *uid, const char *node, uint32_t units, int32_t priority)
 {
-    struct gs_hold as = {uid, node, units, 1, priority};
+    struct gs_hold as = {{.uid = uid, .units = units, .gpu_count = 1, .priority = priority}, node};
     assert_int_equal(gs_ledger_hold(ledger, &as, NULL), 0);
 }
 
@@ -27,7 +27,7 @@ static bool note(void *ctx, const struct gs_hold *held)
 {
     char *text = ctx;
     size_t len = strlen(text);
-    snprintf(text + len, 100 - len, "%s%s:%u", len ? " " : "", held->uid, held->units);
+    snprintf(text + len, 100 - len, "%s%s:%u", len ? " " : "", held->ask.uid, held->ask.units);
     return len < 50;
 }
 
@@ -47,10 +47,13 @@ static void what_is_no_hold_is_refused(void **state)
         const char *row;
         struct gs_hold hold;
     } rows[] = {
-        {"no UID", {NULL, "n1", 1, 1, 0}},        {"empty UID", {"", "n1", 1, 1, 0}},
-        {"no node", {"a", NULL, 1, 1, 0}},        {"empty node", {"a", "", 1, 1, 0}},
-        {"no units", {"a", "n1", 0, 1, 0}},       {"no GPUs", {"a", "n1", 1, 0, 0}},
-        {"too many GPUs", {"a", "n9", 1, 65, 0}},
+        {"no UID", {{.uid = NULL, .units = 1, .gpu_count = 1}, "n1"}},
+        {"empty UID", {{.uid = "", .units = 1, .gpu_count = 1}, "n1"}},
+        {"no node", {{.uid = "a", .units = 1, .gpu_count = 1}, NULL}},
+        {"empty node", {{.uid = "a", .units = 1, .gpu_count = 1}, ""}},
+        {"no units", {{.uid = "a", .units = 0, .gpu_count = 1}, "n1"}},
+        {"no GPUs", {{.uid = "a", .units = 1, .gpu_count = 0}, "n1"}},
+        {"too many GPUs", {{.uid = "a", .units = 1, .gpu_count = 65}, "n9"}},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_error err = {0};
@@ -91,11 +94,11 @@ static void a_borrowed_hold_may_go_back_in(void **state)
     hold("a", "n1", 8, 5);
     struct borrowed got;
     gs_ledger_each_hold(ledger, gs_ledger_view(ledger, GS_SLICE("n1"))->slot, borrow, &got);
-    got.hold.units = 9;
+    got.hold.ask.units = 9;
     assert_int_equal(gs_ledger_hold(ledger, &got.hold, NULL), 0);
     assert_string_equal(holds_of("n1"), "a:9");
     gs_ledger_each_hold(ledger, gs_ledger_view(ledger, GS_SLICE("n1"))->slot, borrow, &got);
-    test_claim(ledger, got.hold.uid, "n1", 1, 9);
+    test_claim(ledger, got.hold.ask.uid, "n1", 1, 9);
     assert_int_equal(test_stats(ledger).held, 0);
     assert_int_equal(test_charged(ledger, "a"), 1);
 }

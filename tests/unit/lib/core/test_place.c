@@ -165,12 +165,12 @@ static void add_node(struct world *world, uint32_t n)
     }
     for (uint32_t i = below(world, 3); i > 0; i--) {
         snprintf(uid, sizeof(uid), "h%u-%u", n, i);
-        const struct gs_hold hold = {.uid = uid,
-                                     .node = node_names[n],
-                                     .units = 1 + below(world, 12),
-                                     .gpu_count = 1 + below(world, 2),
-                                     .priority = (int32_t)below(world, 3) - 1,
-                                     .cores_pct = below(world, 2) * 40};
+        const struct gs_hold hold = {.ask = {.uid = uid,
+                                             .units = 1 + below(world, 12),
+                                             .gpu_count = 1 + below(world, 2),
+                                             .priority = (int32_t)below(world, 3) - 1,
+                                             .cores_pct = below(world, 2) * 40},
+                                     .node = node_names[n]};
         assert_int_equal(gs_ledger_hold(world->ledger, &hold, NULL), 0);
     }
 }

@@ -233,7 +233,11 @@ static void nominated_pods_hold_their_places(void **state)
         }
         for (int i = 0; i < 3 && r->holds[i].uid; i++) {
             const struct ids_in_use *held = &r->holds[i];
-            struct gs_hold hold = {held->uid, "n1", held->units, held->gpu_count, held->priority};
+            struct gs_hold hold = {{.uid = held->uid,
+                                    .units = held->units,
+                                    .gpu_count = held->gpu_count,
+                                    .priority = held->priority},
+                                   "n1"};
             assert_int_equal(gs_ledger_hold(ledger, &hold, NULL), 0);
         }
         const struct gs_node_view *view = gs_ledger_view(ledger, GS_SLICE("n1"));
@@ -280,7 +284,8 @@ static void a_nominated_pod_keeps_the_gpu_of_its_victims(void **state)
                                         .leaving = r->leaving};
         const struct gs_claim other = {
             .uid = "other", .node = "n1", .gpus = GS_GPU_BIT(1), .units = 2, .gpu_count = 1};
-        const struct gs_hold hold = {"v", "n1", r->held, 1, 100};
+        const struct gs_hold hold = {
+            {.uid = "v", .units = r->held, .gpu_count = 1, .priority = 100}, "n1"};
         const struct gs_ask ask = {.units = 1, .gpu_count = 1, .uid = "me"};
         struct gs_gpu_state scratch[GS_GPUS_MAX];
         struct gs_node_view judged;
@@ -301,15 +306,50 @@ static void a_nominated_pod_is_seated_on_a_gpu_that_it_allows(void **state)
 {
     static const struct {
         const char *row;
-        struct gs_hold hold;
+        struct gs_ask held;
         uint32_t left[2];
     } rows[] = {
-        {"no lists", {"v", "n1", 8, 1, 100}, {16, 0}},
-        {"model", {"v", "n1", 8, 1, 100, .model = "a100"}, {8, 8}},
-        {"model denied", {"v", "n1", 8, 1, 100, .model_deny = "t4"}, {8, 8}},
-        {"UUID", {"v", "n1", 8, 1, 100, .uuid = "GPU-0"}, {8, 8}},
-        {"UUID denied", {"v", "n1", 8, 1, 100, .uuid_deny = "GPU-1"}, {8, 8}},
-        {"no GPU allowed", {"v", "n1", 8, 1, 100, .model = "H100"}, {16, 8}},
+        {"no lists", {.uid = "v", .units = 8, .gpu_count = 1, .priority = 100}, {16, 0}},
+        {"model",
+         {.uid = "v",
+          .units = 8,
+          .gpu_count = 1,
+          .priority = 100,
+          .selects = true,
+          .model = GS_SLICE("a100")},
+         {8, 8}},
+        {"model denied",
+         {.uid = "v",
+          .units = 8,
+          .gpu_count = 1,
+          .priority = 100,
+          .selects = true,
+          .model_deny = GS_SLICE("t4")},
+         {8, 8}},
+        {"UUID",
+         {.uid = "v",
+          .units = 8,
+          .gpu_count = 1,
+          .priority = 100,
+          .selects = true,
+          .uuid = GS_SLICE("GPU-0")},
+         {8, 8}},
+        {"UUID denied",
+         {.uid = "v",
+          .units = 8,
+          .gpu_count = 1,
+          .priority = 100,
+          .selects = true,
+          .uuid_deny = GS_SLICE("GPU-1")},
+         {8, 8}},
+        {"no GPU allowed",
+         {.uid = "v",
+          .units = 8,
+          .gpu_count = 1,
+          .priority = 100,
+          .selects = true,
+          .model = GS_SLICE("H100")},
+         {16, 8}},
     };
     GS_FOR_EACH_ROW (r, rows) {
         _cleanup_(gs_ledger_freep) struct gs_ledger *ledger = gs_ledger_new();
@@ -323,7 +363,7 @@ static void a_nominated_pod_is_seated_on_a_gpu_that_it_allows(void **state)
             snprintf(t.gpus[i].uuid, sizeof(t.gpus[i].uuid), "GPU-%d", i);
         }
         assert_int_equal(gs_ledger_set_node(ledger, &t.node, NULL), 0);
-        assert_int_equal(gs_ledger_hold(ledger, &r->hold, NULL), 0);
+        assert_int_equal(gs_ledger_hold(ledger, &((struct gs_hold){r->held, "n1"}), NULL), 0);
         const struct gs_node_view *view = gs_ledger_view(ledger, GS_SLICE("n1"));
         row_equal(r->row, gs_fit_beside_holds(ledger, view, &ask, scratch, &judged), GS_FITS);
         row_equal(r->row, judged.gpus[0].free_units, r->left[0]);
@@ -348,7 +388,8 @@ static void the_first_node_with_room_is_looked_for_from_a_slot_on(void **state)
     static const char *const names[] = {"n0", "n1", "n2", "n3", "n4"};
     const struct gs_claim claim = {
         .uid = "used", .node = "n0", .gpus = GS_GPU_BIT(0), .units = 16, .gpu_count = 1};
-    const struct gs_hold hold = {"nominated", "n3", 16, 1, 100};
+    const struct gs_hold hold = {{.uid = "nominated", .units = 16, .gpu_count = 1, .priority = 100},
+                                 "n3"};
     _cleanup_(gs_ledger_freep) struct gs_ledger *ledger = gs_ledger_new();
     static struct test_node t;
     for (size_t i = 0; i < GS_COUNT_OF(names); i++)
