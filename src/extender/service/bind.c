@@ -245,6 +245,14 @@ static void log_bind(const struct gs_binding_args *args, const struct gs_bind_re
                GS_INT("units", record->charge.units));
 }
 
+/* NULL: nothing speaks against it. */
+static bool may(struct outcome *outcome, const char *why)
+{
+    if (why)
+        say(outcome, GS_BIND_REFUSED, "%s", why);
+    return !why;
+}
+
 /* Others than kube-scheduler may reach the port, on loopback too (pods/portforward), and have pods
  * bound: not those at least with which this service has nothing to do. */
 static bool is_ours(const struct gs_service *service, const struct gs_pod *pod,
@@ -258,9 +266,7 @@ static bool is_ours(const struct gs_service *service, const struct gs_pod *pod,
         why = "the pod requests no GPU memory: gpushare-extender does not bind it";
     else if (names && !gs_scheduler_activity_lists(names, pod->scheduler_name))
         why = "the pod's schedulerName is not in --scheduler-name";
-    if (why)
-        say(outcome, GS_BIND_REFUSED, "%s", why);
-    return !why;
+    return may(outcome, why);
 }
 
 /* Nor to a node that the pod may not use, or that is none: what is bound to nothing the garbage
@@ -277,9 +283,7 @@ static bool may_use(const struct gs_service *service, const struct gs_pod *pod,
         const enum gs_eligible verdict = gs_node_facts_eligible(facts, view->slot, pod);
         why = gs_eligible_perhaps(verdict) ? NULL : gs_eligible_text(verdict);
     }
-    if (why)
-        say(outcome, GS_BIND_REFUSED, "%s", why);
-    return !why;
+    return may(outcome, why);
 }
 
 /* Reserves, or says why not. Working the choice out may take a millisecond: done before everybody

@@ -144,9 +144,9 @@ bool gs_service_loaded(const struct gs_service *service)
 bool gs_service_ready(const struct gs_service *service, const char **ret_why)
 {
     const char *why = NULL;
-    if (!atomic_load(&service->listed[GS_KIND_NODE]))
+    if (!gs_service_nodes_loaded(service))
         why = "the list of nodes is not loaded yet";
-    else if (!atomic_load(&service->listed[GS_KIND_POD]))
+    else if (!gs_service_loaded(service))
         why = "the list of pods is not loaded yet";
     else if (!atomic_load(&service->live[GS_KIND_NODE]))
         why = "the watch of nodes is interrupted";

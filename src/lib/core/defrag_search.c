@@ -189,25 +189,22 @@ static uint64_t size_of(const struct gs_defrag *defrag, uint32_t pod)
     return (uint64_t)defrag->pods[pod].ask.units * defrag->pods[pod].ask.gpu_count;
 }
 
-/* Large ones first: small ones find a place later, too. */
-static void sort_large_first(const struct gs_defrag *defrag, uint32_t *pods, uint32_t count)
+/* Small ones find a place later, too. */
+static int large_first(const void *a, const void *b, void *defrag)
 {
-    for (uint32_t i = 1; i < count; i++) {
-        uint32_t pod = pods[i], at = i;
-        for (;
-             at && (size_of(defrag, pods[at - 1]) < size_of(defrag, pod) ||
-                    (size_of(defrag, pods[at - 1]) == size_of(defrag, pod) && pods[at - 1] > pod));
-             at--)
-            pods[at] = pods[at - 1];
-        pods[at] = pod;
-    }
+    const uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+    const uint64_t size = size_of(defrag, left), other = size_of(defrag, right);
+    if (size != other)
+        return size > other ? -1 : 1;
+    return left < right ? -1 : 1;
 }
 
 /* 1: done, 0: none of them works, -1: out of memory. */
 static int prove(struct search *search, uint32_t *proven, struct gs_defrag_plan *ret)
 {
     for (uint32_t i = 0; i < search->count; i++)
-        sort_large_first(search->defrag, search->found[i].pods, search->moves);
+        qsort_r(search->found[i].pods, search->moves, sizeof(uint32_t), large_first,
+                search->defrag);
     if (search->count)
         qsort(search->found, search->count, sizeof(*search->found), cheapest_first);
     for (uint32_t i = 0; i < search->count; i++) {

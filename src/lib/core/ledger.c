@@ -49,19 +49,6 @@ void gs_ledger_free(struct gs_ledger *ledger)
     free(ledger);
 }
 
-char *gs_ledger_join(const char *const *texts, size_t count)
-{
-    size_t total = 0;
-    for (size_t i = 0; i < count; i++)
-        total += strlen(texts[i] ? texts[i] : "") + 1;
-    char *joined = malloc(total), *at = joined;
-    for (size_t i = 0; joined && i < count; i++) {
-        const char *text = texts[i] ? texts[i] : "";
-        at = mempcpy(at, text, strlen(text) + 1);
-    }
-    return joined;
-}
-
 struct uid_key {
     const char *records;
     size_t size;

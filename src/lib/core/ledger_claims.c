@@ -233,9 +233,10 @@ static void replace_claim(struct gs_ledger *ledger, uint32_t slot, const struct 
 
 static int add_claim(struct gs_ledger *ledger, const struct gs_claim *claim, uint32_t node)
 {
-    const char *const texts[] = {claim->uid, claim->ns, claim->name};
-    _cleanup_free_ char *text = gs_ledger_join(texts, 3);
-    if (!text || gs_index_reserve(&ledger->by_claim) < 0 ||
+    const char *ns = claim->ns ? claim->ns : "", *name = claim->name ? claim->name : "";
+    _cleanup_free_ char *text = NULL;
+    if (asprintf(&text, "%s%c%s%c%s", claim->uid, 0, ns, 0, name) < 0 ||
+        gs_index_reserve(&ledger->by_claim) < 0 ||
         gs_pool_reserve(&ledger->claims, &ledger->claim_pool, sizeof(*ledger->claims)) < 0)
         return -1;
     uint32_t slot = gs_pool_take(&ledger->claim_pool);

@@ -84,9 +84,6 @@ struct gs_ledger {
     uint32_t promised; /* holds with GPUs */
 };
 
-/* Texts behind each other, each with its NUL; NULL is "". *caller frees*; NULL: out of memory. */
-char *gs_ledger_join(const char *const *texts, size_t count);
-
 /* The record of this UID, of `size` bytes each, whose first member is a text that begins with it.
  */
 uint32_t gs_ledger_find(const struct gs_index *index, const void *records, size_t size,

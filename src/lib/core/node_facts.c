@@ -14,12 +14,6 @@ void gs_node_facts_release(struct gs_node_facts *facts)
     *facts = (struct gs_node_facts){0};
 }
 
-static struct gs_node_fact *need(struct gs_node_facts *facts, uint32_t slot)
-{
-    return gs_array_reach(&facts->of, &facts->cap, slot, sizeof(*facts->of)) ? &facts->of[slot]
-                                                                             : NULL;
-}
-
 static uint64_t hash_of(const struct gs_node *node)
 {
     uint64_t hash = gs_node_rules_hash(&node->rules);
@@ -32,7 +26,9 @@ static uint64_t hash_of(const struct gs_node *node)
 int gs_node_facts_set(struct gs_node_facts *facts, uint32_t slot, const struct gs_node *node,
                       bool *ret_news)
 {
-    struct gs_node_fact *fact = !node && slot >= facts->cap ? NULL : need(facts, slot);
+    const bool room = slot < facts->cap ||
+                      (node && gs_array_reach(&facts->of, &facts->cap, slot, sizeof(*facts->of)));
+    struct gs_node_fact *fact = room ? &facts->of[slot] : NULL;
     uint64_t hash = node ? hash_of(node) : 0;
     bool news = fact && fact->hash != hash;
     if (ret_news)
