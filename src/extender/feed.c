@@ -37,11 +37,10 @@ static void ask_whether_to_nominate(struct feed *feed)
 {
     int64_t now_ns = gs_clock_now_ns(gs_clock_system());
     struct gs_error err = {0};
-    const char *why;
     bool may;
     if (!gs_service_loaded(feed->service) || now_ns < feed->next_ask_ns)
         return;
-    if (nominating_ask(feed->client, &may, &why, &err) < 0) {
+    if (nominating_ask(feed->client, &may, &err) < 0) {
         feed->next_ask_ns = now_ns + ASK_NS;
         gs_log(GS_LOG_WARN, "cannot check whether pods may be nominated, retrying",
                GS_STR("error", err.msg));
@@ -50,7 +49,9 @@ static void ask_whether_to_nominate(struct feed *feed)
     feed->asks = false;
     gs_service_nominate(feed->service, may);
     gs_log(GS_LOG_INFO, may ? "nomination enabled" : "nomination disabled",
-           GS_STR("reason", may ? "percentageOfNodesToScore may be below 100" : why));
+           GS_STR("reason", may ? "percentageOfNodesToScore may be below 100"
+                                : "the API server is older than 1.23: keep "
+                                  "percentageOfNodesToScore at 100"));
 }
 
 static void *watch_budgets(void *arg)

@@ -20,51 +20,23 @@ static uint32_t minor_of(const json_t *version)
     return number;
 }
 
-/* Its answer; "" for what it does not know, or answers to others only. */
-static int ask(struct gs_kube_client *client, const struct gs_kube_request *request,
-               struct gs_buf *body, struct gs_error *err)
-{
-    int status = 0;
-    if (gs_kube_request(client, request, &status, body, err) < 0)
-        return -1;
-    if (status == 403 || status == 404)
-        gs_buf_reset(body);
-    else if (status / 100 != 2)
-        return gs_kube_fail_status(status, body->data, body->len, err);
-    return 0;
-}
-
-bool nominating_may(struct gs_slice version, struct gs_slice review, const char **ret_why)
+bool nominating_may(struct gs_slice version)
 {
     json_auto_t *release = json_loadb(version.at, version.len, 0, NULL);
-    json_auto_t *right = json_loadb(review.at, review.len, 0, NULL);
-    *ret_why = NULL;
-    if (minor_of(release) < GS_NOMINATES_SINCE_MINOR)
-        *ret_why = "the API server is older than 1.23: keep percentageOfNodesToScore at 100";
-    else if (!json_is_true(json_object_get(json_object_get(right, "status"), "allowed")))
-        *ret_why = "no permission to patch pods/status: keep percentageOfNodesToScore at 100";
-    return !*ret_why;
+    return minor_of(release) >= GS_NOMINATES_SINCE_MINOR;
 }
 
-int nominating_ask(struct gs_kube_client *client, bool *ret_may, const char **ret_why,
-                   struct gs_error *err)
+int nominating_ask(struct gs_kube_client *client, bool *ret_may, struct gs_error *err)
 {
-    static const char spec[] =
-        "{\"apiVersion\":\"authorization.k8s.io/v1\",\"kind\":\"SelfSubjectAccessReview\","
-        "\"spec\":{\"resourceAttributes\":{\"verb\":\"patch\",\"resource\":\"pods\","
-        "\"subresource\":\"status\"}}}";
-    const struct gs_kube_request about_release = {.method = "GET", .path = "/version"};
-    const struct gs_kube_request about_right = {
-        .method = "POST",
-        .path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
-        .body = spec,
-        .body_len = sizeof(spec) - 1};
-    _cleanup_(gs_buf_release) struct gs_buf version = GS_BUF(ANSWER_BYTES_MAX);
-    _cleanup_(gs_buf_release) struct gs_buf review = GS_BUF(ANSWER_BYTES_MAX);
-    if (ask(client, &about_release, &version, err) < 0 ||
-        ask(client, &about_right, &review, err) < 0)
+    const struct gs_kube_request request = {.method = "GET", .path = "/version"};
+    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(ANSWER_BYTES_MAX);
+    int status = 0;
+    if (gs_kube_request(client, &request, &status, &body, err) < 0)
         return -1;
-    *ret_may = nominating_may((struct gs_slice){version.data, version.len},
-                              (struct gs_slice){review.data, review.len}, ret_why);
+    if (status == 403 || status == 404) /* what it does not know, or answers to others only */
+        gs_buf_reset(&body);
+    else if (status / 100 != 2)
+        return gs_kube_fail_status(status, body.data, body.len, err);
+    *ret_may = nominating_may((struct gs_slice){body.data, body.len});
     return 0;
 }

@@ -275,6 +275,12 @@ bool gs_nominations_send(struct gs_service *service, const struct gs_pod *pod, c
                    : GS_LOG_WARN,
            sent ? "pod nominated" : "cannot nominate pod", GS_POD_FIELDS(pod), GS_STR("node", node),
            GS_STR("error", err.msg));
+    if (err.code == GS_EDENIED) {
+        gs_service_nominate(service, false);
+        gs_log(GS_LOG_WARN, "nomination disabled",
+               GS_STR("reason", "no permission to patch pods/status: keep "
+                                "percentageOfNodesToScore at 100"));
+    }
     atomic_fetch_add(&service->nominations, sent);
     atomic_fetch_add(&service->requeues, stands);
     return stands || stale;
