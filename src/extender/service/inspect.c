@@ -94,44 +94,33 @@ static void print_node(const struct gs_service *service, const struct gs_node_vi
 }
 
 struct page {
-    const struct gs_service *service;
     struct gs_buf *out;
+    const char *node; /* this one alone; NULL: all with GPUs */
     bool any;
 };
 
 static void print_next(void *ctx, const struct gs_service *service, const struct gs_node_view *view)
 {
     struct page *page = ctx;
-    if (!view->gpu_count)
+    const char *name = gs_ledger_node_name(service->ledger, view->slot);
+    if (page->node ? strcmp(name, page->node) != 0 : !view->gpu_count)
         return;
     gs_buf_puts(page->out, page->any ? "," : "");
     page->any = true;
-    print_node(page->service, view, page->out);
-}
-
-static int print_named(const struct gs_service *service, const char *name, struct gs_buf *out,
-                       struct gs_error *err)
-{
-    gs_service_read(service);
-    const struct gs_node_view *view = gs_service_view(service, name);
-    if (view)
-        print_node(service, view, out);
-    gs_service_unlock(service);
-    return view ? 0 : gs_fail(err, GS_ENOENT, "node %.200s is not known", name);
+    print_node(service, view, page->out);
 }
 
 int gs_service_inspect(struct gs_service *service, const char *node, struct gs_buf *answer,
                        struct gs_error *err)
 {
-    struct page page = {service, answer, false};
+    struct page page = {answer, node, false};
     const char *refuses = gs_service_refuses(service); /* first: it may be loaded any moment */
     if (!gs_service_loaded(service))
         return gs_fail(err, GS_ENOTREADY, "%s", refuses);
     gs_buf_puts(answer, "{\"nodes\":[");
-    if (!node)
-        gs_service_each_node(service, print_next, &page);
-    else if (print_named(service, node, answer, err) < 0)
-        return -1;
+    gs_service_each_node(service, print_next, &page);
+    if (node && !page.any)
+        return gs_fail(err, GS_ENOENT, "node %.200s is not known", node);
     gs_buf_puts(answer, "]}\n");
     return gs_service_answered(answer, err);
 }
