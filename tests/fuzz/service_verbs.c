@@ -87,10 +87,8 @@ static void see_pod(struct world *world, struct gs_slice json, bool gone)
 
 static void start(struct world *world)
 {
-    static const struct gs_kube_ops ops = {.bind = bind,
-                                           .get_pod = get_pod,
-                                           .patch_pod = patch_pod,
-                                           .create_event = create_event};
+    static const struct gs_kube_ops ops = {
+        .bind = bind, .get_pod = get_pod, .patch_pod = patch_pod, .create_event = create_event};
     static const char *const nodes[] = {
         "{\"metadata\":{\"name\":\"n1\"},\"status\":{\"capacity\":{\"aliyun.com/gpu-mem\":\"32\","
         "\"aliyun.com/gpu-count\":\"2\"}}}",

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gpushare/base/index.h"
 #include "gpushare/base/slice.h"
 #include "gpushare/model/amount.h"
 #include "gpushare/model/pod.h"
@@ -50,7 +51,20 @@ void gs_ask_of_pod(struct gs_ask *ret, const struct gs_pod *pod);
 
 /* Of all that says which GPUs and nodes are good for it, but for rules about nodes (base/index.h).
  */
-uint64_t gs_ask_hash(const struct gs_ask *ask);
+static inline uint64_t gs_ask_hash(const struct gs_ask *ask)
+{
+    const uint64_t words[] = {
+        ask->units,
+        ask->gpu_count,
+        ask->cores_pct,
+        (uint64_t)ask->cpu_milli,
+        gs_hash_slice(ask->model),
+        gs_hash_slice(ask->model_deny),
+        gs_hash_slice(ask->uuid),
+        gs_hash_slice(ask->uuid_deny),
+    };
+    return gs_hash_bytes(words, sizeof(words));
+}
 
 /* Matches the lists of an ask that has any and is not broken: *room is the ask's from then on. It
  * is of the models that the ledger has now: after its lock was let go, match again. */

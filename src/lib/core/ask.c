@@ -88,21 +88,6 @@ void gs_ask_of_pod(struct gs_ask *ret, const struct gs_pod *pod)
     *ret = ask;
 }
 
-uint64_t gs_ask_hash(const struct gs_ask *ask)
-{
-    const uint64_t words[] = {
-        ask->units,
-        ask->gpu_count,
-        ask->cores_pct,
-        (uint64_t)ask->cpu_milli,
-        gs_hash_slice(ask->model),
-        gs_hash_slice(ask->model_deny),
-        gs_hash_slice(ask->uuid),
-        gs_hash_slice(ask->uuid_deny),
-    };
-    return gs_hash_bytes(words, sizeof(words));
-}
-
 /* Which GPUs a pod's lists allow. */
 
 static char lower(char c)

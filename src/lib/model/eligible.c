@@ -301,8 +301,8 @@ int gs_pod_rules_copy(struct gs_arena *arena, struct gs_pod_rules *to,
     struct copying copying = {arena, true};
     copy_term(&copying, &copy.selector);
     copy.terms = copy_array(&copying, from->terms, from->term_count, sizeof(*from->terms));
-    copy.tolerations = copy_array(&copying, from->tolerations, from->toleration_count,
-                                  sizeof(*from->tolerations));
+    copy.tolerations =
+        copy_array(&copying, from->tolerations, from->toleration_count, sizeof(*from->tolerations));
     for (uint32_t i = 0; copying.whole && i < copy.term_count; i++)
         copy_term(&copying, &copy.terms[i]);
     if (copying.whole)
