@@ -51,11 +51,11 @@ struct reading {
 
 /* The list of GPUs in an answer, in whatever form it was given. */
 static const char *list_of(struct gs_arena *arena, const char *bytes, size_t len,
-                           const struct gs_names *names)
+                           const struct gs_names *names, uint32_t vendor)
 {
     const char *gpus = NULL;
     if (gs_dp_answer_env(arena, bytes, len, names->gpus, &gpus, NULL) == 0 && !gpus)
-        gs_dp_answer_env(arena, bytes, len, "NVIDIA_VISIBLE_DEVICES", &gpus, NULL);
+        gs_dp_answer_env(arena, bytes, len, gs_vendors[vendor].visible_devices, &gpus, NULL);
     return gpus;
 }
 
@@ -77,7 +77,7 @@ static void understand(struct gs_slice answer, const struct gs_names *names,
     *ret = (struct told){.names = ""};
     if (gs_base64_decode(answer.at, answer.len, &bytes, &len) &&
         gs_dp_answer_env(arena, bytes, len, names->idx, &idx, NULL) == 0 && idx &&
-        (list = list_of(arena, bytes, len, names)) &&
+        (list = list_of(arena, bytes, len, names, set->vendor)) &&
         gs_codec_idx_parse(gs_slice_of(idx), &ret->idx)) {
         ret->names = list;
         ret->gpus = numbers_of_visible(set, list);

@@ -9,16 +9,13 @@
 
 enum { NAME_BYTES = GS_UUID_BYTES + 16 };
 
-/* As NVIDIA's device plugin names them: their container runtime looks there (internal/config/image
- * of github.com/NVIDIA/nvidia-container-toolkit). */
-#define MOUNTS_ROOT "/var/run/nvidia-container-devices"
-/* For a runtime that goes by NVIDIA_VISIBLE_DEVICES: no GPU. Without it an image's own value, "all"
- * in NVIDIA's, would count. */
-#define NO_DEVICES "void"
 /* Prefix by the CDI specification, then who asks and for what. */
 #define CDI_ANNOTATION "cdi.k8s.io/gpushare_gpu"
-/* The kind that nvidia-ctk and nvidia-cdi-refresh write specifications for. */
-#define CDI_PREFIX "nvidia.com/gpu="
+
+static const struct gs_vendor *vendor_of(const struct plugin *plugin)
+{
+    return &gs_vendors[plugin->devices.set.vendor];
+}
 
 /* A UUID means the same card after a reboot; where there is none, the index has to do: the one that
  * the driver counts by, which need not be ours. */
@@ -32,16 +29,16 @@ static void gpu_name(const struct plugin *plugin, uint32_t idx, char out[NAME_BY
         snprintf(out, NAME_BYTES, "%u", gpu ? plugin->devices.set.source_idx[idx] : idx);
 }
 
-/* Every name behind a prefix, as one comma list. */
-static const char *names_of(const struct plugin *plugin, gs_gpu_mask gpus, const char *prefix,
+/* Every name, behind "KIND=" if there is a kind, as one comma list. */
+static const char *names_of(const struct plugin *plugin, gs_gpu_mask gpus, const char *kind,
                             struct gs_arena *arena)
 {
-    struct gs_buf text = GS_BUF(GS_GPUS_MAX * (NAME_BYTES + sizeof(CDI_PREFIX)));
+    struct gs_buf text = GS_BUF(64 << 10);
     char name[NAME_BYTES];
     uint32_t idx;
     GS_FOR_EACH_GPU (idx, gpus) {
         gpu_name(plugin, idx, name);
-        gs_buf_printf(&text, "%s%s%s", text.len ? "," : "", prefix, name);
+        gs_buf_printf(&text, "%s%s%s%s", text.len ? "," : "", kind, kind[0] ? "=" : "", name);
     }
     char *copy = gs_buf_failed(&text) ? NULL : gs_arena_strndup(arena, text.data, text.len);
     gs_buf_release(&text);
@@ -50,11 +47,12 @@ static const char *names_of(const struct plugin *plugin, gs_gpu_mask gpus, const
 
 /* ---- environment ---- */
 
-static const char *visible_devices(unsigned lists, const char *gpus)
+static const char *visible_devices(const struct plugin *plugin, const char *gpus)
 {
+    unsigned lists = plugin->settings.device_lists;
     if (lists & DEVICE_LIST_VOLUME_MOUNTS)
-        return MOUNTS_ROOT;
-    return lists & DEVICE_LIST_ENVVAR ? gpus : NO_DEVICES;
+        return vendor_of(plugin)->mounts_root;
+    return lists & DEVICE_LIST_ENVVAR ? gpus : vendor_of(plugin)->no_devices;
 }
 
 /* The last names the GPUs where the first does not: the next plugin finds them in the kubelet's
@@ -64,8 +62,8 @@ static bool add_envs(const struct plugin *plugin, const struct gs_allocate_answe
 {
     const struct gs_names *names = &plugin->names;
     const char *gpus = names_of(plugin, answer->gpus, "", arena);
-    const char *visible = visible_devices(plugin->settings.device_lists, gpus);
-    return answer_add_env(ret, arena, "NVIDIA_VISIBLE_DEVICES", visible) &&
+    const char *visible = visible_devices(plugin, gpus);
+    return answer_add_env(ret, arena, vendor_of(plugin)->visible_devices, visible) &&
            answer_add_env(ret, arena, names->idx, gs_arena_strdup(arena, answer->idx)) &&
            answer_add_env(ret, arena, names->pod,
                           gs_arena_printf(arena, "%u", answer->pod_units)) &&
@@ -88,7 +86,9 @@ static bool add_mounts(const struct plugin *plugin, gs_gpu_mask gpus, struct gs_
         gpu_name(plugin, idx, name);
         whole &= answer_add_mount(
             ret, arena,
-            (struct gs_dp_path){"/dev/null", gs_arena_printf(arena, "%s/%s", MOUNTS_ROOT, name)});
+            (struct gs_dp_path){
+                "/dev/null",
+                gs_arena_printf(arena, "%s/%s", vendor_of(plugin)->mounts_root, name)});
     }
     return whole;
 }
@@ -101,7 +101,8 @@ static int add_cdi_devices(const struct plugin *plugin, gs_gpu_mask gpus, struct
     if (!devices)
         return -1;
     GS_FOR_EACH_GPU (idx, gpus) {
-        devices[ret->cdi_device_count] = names_of(plugin, GS_GPU_BIT(idx), CDI_PREFIX, arena);
+        devices[ret->cdi_device_count] =
+            names_of(plugin, GS_GPU_BIT(idx), vendor_of(plugin)->cdi_kind, arena);
         if (!devices[ret->cdi_device_count++])
             return -1;
     }
@@ -116,7 +117,7 @@ static int add_cdi_annotation(const struct plugin *plugin, gs_gpu_mask gpus, str
     if (!annotation)
         return -1;
     annotation->key = CDI_ANNOTATION;
-    annotation->value = names_of(plugin, gpus, CDI_PREFIX, arena);
+    annotation->value = names_of(plugin, gpus, vendor_of(plugin)->cdi_kind, arena);
     ret->annotations = annotation;
     ret->annotation_count = 1;
     return annotation->value ? 0 : -1;
@@ -143,8 +144,7 @@ int container_env_build(const struct plugin *plugin, const struct gs_allocate_an
     if (lists & DEVICE_LIST_CDI_ANNOTATIONS &&
         add_cdi_annotation(plugin, answer->gpus, arena, ret) < 0)
         return -1;
-    return passes_nodes(plugin)
-               ? device_nodes_add(plugin->settings.nvidia_dev_root, plugin->devices.set.gpus,
-                                  plugin->devices.set.count, answer->gpus, arena, ret)
-               : 0;
+    return passes_nodes(plugin) ? device_nodes_add(plugin->settings.nvidia_dev_root,
+                                                   &plugin->devices.set, answer->gpus, arena, ret)
+                                : 0;
 }

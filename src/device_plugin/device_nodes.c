@@ -5,11 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 512 };
-
-static const char *const shared[] = {"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools",
-                                     "/dev/nvidia-modeset"};
-enum { SHARED = sizeof(shared) / sizeof(shared[0]) };
+enum { PATH_BYTES = 512, SHARED_MAX = 8 };
 
 /* "/" and "" are the same. */
 static void below(const char *dev_root, const char *path, char out[PATH_BYTES])
@@ -28,12 +24,13 @@ static bool is_there(const char *dev_root, const char *path)
     return access(full, F_OK) == 0 || access(path, F_OK) == 0;
 }
 
-void device_node_of(const char *dev_root, const struct gs_gpu *gpu, char out[DEVICE_NODE_BYTES])
+void device_node_of(const char *dev_root, uint32_t vendor, const struct gs_gpu *gpu,
+                    char out[DEVICE_NODE_BYTES])
 {
     out[0] = '\0';
     if (!gpu->node || gs_gpu_is_instance(gpu))
         return;
-    snprintf(out, DEVICE_NODE_BYTES, "/dev/nvidia%u", gpu->node - 1u);
+    snprintf(out, DEVICE_NODE_BYTES, "%s%u", gs_vendors[vendor].node, gpu->node - 1u);
     if (!is_there(dev_root, out))
         out[0] = '\0';
 }
@@ -48,23 +45,24 @@ static int add(const char *dev_root, const char *path, struct gs_arena *arena,
     return to->host && to->container ? 0 : -1;
 }
 
-int device_nodes_add(const char *dev_root, const struct gs_gpu *gpus, uint32_t count,
-                     gs_gpu_mask given, struct gs_arena *arena, struct gs_dp_container *ret)
+int device_nodes_add(const char *dev_root, const struct gs_gpu_set *set, gs_gpu_mask given,
+                     struct gs_arena *arena, struct gs_dp_container *ret)
 {
-    struct gs_dp_path *nodes = gs_arena_calloc(arena, GS_GPUS_MAX + SHARED, sizeof(*nodes));
+    const char *const *shared = gs_vendors[set->vendor].shared;
+    struct gs_dp_path *nodes = gs_arena_calloc(arena, GS_GPUS_MAX + SHARED_MAX, sizeof(*nodes));
     size_t at = 0;
     uint32_t idx;
     if (!nodes)
         return -1;
     GS_FOR_EACH_GPU (idx, given) {
-        const struct gs_gpu *gpu = gs_gpu_find(gpus, count, idx);
+        const struct gs_gpu *gpu = gs_gpu_find(set->gpus, set->count, idx);
         char path[DEVICE_NODE_BYTES] = "";
         if (gpu)
-            device_node_of(dev_root, gpu, path);
+            device_node_of(dev_root, set->vendor, gpu, path);
         if (path[0] && add(dev_root, path, arena, &nodes[at++]) < 0)
             return -1;
     }
-    for (size_t i = 0; at && i < SHARED; i++) {
+    for (size_t i = 0; at && shared[i] && i < SHARED_MAX; i++) {
         if (is_there(dev_root, shared[i]) && add(dev_root, shared[i], arena, &nodes[at++]) < 0)
             return -1;
     }

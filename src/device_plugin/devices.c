@@ -363,18 +363,13 @@ static void tell_waiting(struct plugin *plugin)
         gs_log(GS_LOG_ERROR, "not serving", GS_STR("reason", why));
 }
 
-static void log_node(const struct settings *settings, const struct gs_gpu *gpu)
+static void log_node(const struct plugin *plugin, const struct gs_gpu *gpu)
 {
     char node[DEVICE_NODE_BYTES];
-    device_node_of(settings->nvidia_dev_root, gpu, node);
-    if (node[0])
-        gs_log(GS_LOG_INFO, "device node", GS_INT("gpu", gpu->idx), GS_STR("node", node));
-    else
-        gs_log(GS_LOG_WARN, "--pass-device-specs: no device node for this GPU",
-               GS_INT("gpu", gpu->idx),
-               GS_STR("reason", gs_gpu_is_instance(gpu) ? "it is a MIG instance"
-                                : gpu->node             ? "file not found"
-                                                        : "its minor number is unknown"));
+    device_node_of(plugin->settings.nvidia_dev_root, plugin->devices.set.vendor, gpu, node);
+    gs_log(node[0] ? GS_LOG_INFO : GS_LOG_WARN,
+           node[0] ? "device node" : "--pass-device-specs: no device node for this GPU",
+           GS_INT("gpu", gpu->idx), GS_STR("node", node));
 }
 
 /* Once their indices are known. */
@@ -393,7 +388,7 @@ static void log_gpus(struct plugin *plugin)
                                : gpu->healthy                   ? "healthy"
                                                                 : "unhealthy"));
         if (plugin->settings.pass_device_specs)
-            log_node(&plugin->settings, gpu);
+            log_node(plugin, gpu);
     }
     if (set->refused[0])
         gs_log(GS_LOG_WARN, "some GPUs are not advertised", GS_STR("reason", set->refused));

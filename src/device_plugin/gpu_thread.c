@@ -299,8 +299,8 @@ static bool hold_on(struct gpu_thread *thread, bool *posted)
 
 static bool same_set(const struct gs_gpu_set *a, const struct gs_gpu_set *b)
 {
-    bool same = a->count == b->count && strcmp(a->refused, b->refused) == 0 && a->deaf == b->deaf &&
-                a->fresh == b->fresh;
+    bool same = a->count == b->count && a->vendor == b->vendor &&
+                strcmp(a->refused, b->refused) == 0 && a->deaf == b->deaf && a->fresh == b->fresh;
     for (uint32_t i = 0; same && i < a->count; i++)
         same = gs_gpu_same(&a->gpus[i], &b->gpus[i]) && a->gpus[i].node == b->gpus[i].node &&
                a->gpus[i].schedulable == b->gpus[i].schedulable;

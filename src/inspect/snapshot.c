@@ -171,7 +171,7 @@ static void on_ended(void *ctx, const struct gs_pod *last)
 static void note_override(struct snapshot *snapshot, const struct gs_pod *pod)
 {
     for (uint32_t i = 0; i < pod->container_count; i++) {
-        if (!pod->containers[i].overrides_visible_devices)
+        if (!pod->containers[i].overrides)
             continue;
         if (!snapshot->overriding++)
             snprintf(snapshot->overriding_example, sizeof(snapshot->overriding_example),

@@ -81,7 +81,7 @@ static inline void give_pod(struct rig *rig, const struct given_pod *given)
                                                                    : GS_CONTAINER_MAIN,
             .gpu_units = given->units[i],
             .cores_pct = (uint16_t)given->cores_pct[i],
-            .overrides_visible_devices = given->overrides};
+            .overrides = given->overrides ? "NVIDIA_VISIBLE_DEVICES" : NULL};
     uint64_t number = given->revision ? given->revision : ++rig->revision;
     snprintf(revision, sizeof(revision), "%llu", (unsigned long long)number);
     struct gs_pod pod = {0};

@@ -21,11 +21,12 @@ struct gs_inventory {
     uint32_t gpu_count;
     bool tells_moved; /* "reassignments": this plugin writes <domain>/gpu-reassigned (codec/moved.h)
                        */
-    bool unit_doubted; /* "unitConflict": the kubelet's checkpoint says this unit, --memory-unit
-                          another: nothing new is placed in it */
-    int64_t rev;       /* "rev": grows with every change of unit or indices; 0: absent */
-    const char *node;  /* that it belongs to; NULL: absent */
-    bool mps;          /* "mps": it had the label that chooses MPS, of the copy on the host */
+    bool unit_doubted;  /* "unitConflict": the kubelet's checkpoint says this unit, --memory-unit
+                           another: nothing new is placed in it */
+    int64_t rev;        /* "rev": grows with every change of unit or indices; 0: absent */
+    const char *node;   /* that it belongs to; NULL: absent */
+    const char *vendor; /* of a list of GPUs for the device plugin; NULL: absent */
+    bool mps;           /* "mps": it had the label that chooses MPS, of the copy on the host */
     const char *const *others; /* UUIDs of GPUs that a DRA driver's slices named */
     uint32_t other_count;
 };

@@ -33,7 +33,7 @@ struct gs_container {
     uint32_t gpu_units;   /* limits of <domain>/gpu-mem (requests when there is no limit) */
     uint16_t cores_pct;   /* likewise of <domain>/gpu-core.percentage; saturated */
     enum gs_container_kind kind;
-    bool overrides_visible_devices; /* its env sets NVIDIA_VISIBLE_DEVICES itself */
+    const char *overrides; /* a vendor's visible_devices that its env sets itself; NULL: none */
 };
 
 /* status.qosClass; kubelets keep pods of each class in a folder of cgroups of their own. */

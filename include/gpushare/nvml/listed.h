@@ -16,7 +16,8 @@ int gs_gpus_from_spec(const char *spec, struct gs_gpu_source *ret, struct gs_err
 
 /*
  * From a file in the form of the inventory annotation (codec/inventory.h); memMiB counts, and mem
- * in the file's unit where it is missing. Read again when the file changes: a GPU with
+ * in the file's unit where it is missing; "vendor" names another than NVIDIA (model/vendor.h). Read
+ * again when the file changes: a GPU with
  * "healthy":false takes no new pods. A file that cannot be read or understood is an error of
  * read(), and what was known before stays the caller's to keep.
  */

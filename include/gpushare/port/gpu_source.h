@@ -5,6 +5,7 @@
 
 #include "gpushare/base/error.h"
 #include "gpushare/model/gpu.h"
+#include "gpushare/model/vendor.h"
 
 /*
  * Where the device plugin learns which GPUs there are: the NVIDIA driver (nvml/driver.h), or a flag
@@ -16,6 +17,7 @@ struct gs_gpu_set {
                                         mem_units is 0: the caller divides by its unit;
                                         max_pods is how many MPS would serve, 0: not known */
     uint32_t count;
+    uint32_t vendor;                  /* of all of them, in gs_vendors */
     gs_gpu_mask measured;             /* by idx: used_bytes is known */
     uint64_t used_bytes[GS_GPUS_MAX]; /* by idx: what all processes, and the driver, hold of it */
     char refused[256]; /* why some cards are left out ("GPU 2 does not answer…"), "" otherwise */

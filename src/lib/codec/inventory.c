@@ -193,6 +193,7 @@ static const struct gs_member inventory_members[] = {
     MEMBER("unitConflict", rest.unit_doubted),
     MEMBER("rev", rest.rev),
     MEMBER("node", rest.node),
+    MEMBER("vendor", rest.vendor),
     MEMBER("mps", rest.mps),
     GS_CALL("otherDriverGPUs", read_others),
     {0},

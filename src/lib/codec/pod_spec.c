@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/codec/pod.h"
+#include "gpushare/model/vendor.h"
 
 #include "gpushare/base/num.h"
+#include "gpushare/model/vendor.h"
 #include "pod_reader.h"
 
 /* A container's limits or requests; -1: absent. */
@@ -72,8 +74,9 @@ static void read_env(struct gs_reader *reader, void *to)
     struct draft *draft = to;
     draft->env = (struct gs_scan_text){0};
     gs_read_entry(reader, "[]", env_members, draft);
-    draft->container.overrides_visible_devices |=
-        gs_scan_text_is(draft->env, "NVIDIA_VISIBLE_DEVICES");
+    for (const struct gs_vendor *vendor = gs_vendors; vendor->name; vendor++)
+        if (gs_scan_text_is_name(draft->env, vendor->visible_devices))
+            draft->container.overrides = vendor->visible_devices;
     ((struct gs_pod_reader *)reader)->pod.sets_mps |= is_of_mps(draft->env);
 }
 
@@ -121,7 +124,7 @@ static void read_into_last(struct gs_pod_reader *pr, enum gs_container_kind kind
     last->cores_pct = (uint16_t)saturate(last->cores_pct + more.cores_pct, UINT16_MAX);
     last->cpu_milli = gs_sat_add(last->cpu_milli, more.cpu_milli);
     last->memory_bytes = gs_sat_add(last->memory_bytes, more.memory_bytes);
-    last->overrides_visible_devices |= more.overrides_visible_devices;
+    last->overrides = more.overrides ? more.overrides : last->overrides;
     if (more.kind == GS_CONTAINER_SIDECAR) /* it runs beside the main containers */
         last->kind = GS_CONTAINER_SIDECAR;
 }

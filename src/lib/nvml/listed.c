@@ -125,14 +125,20 @@ static int read_file(void *ctx, struct gs_gpu_set *ret, struct gs_error *err)
             gs_error_prefix(err, "%.160s", file->path);
     }
     if (result == 0) {
-        struct gs_gpu_set set = {.count = inventory.gpu_count, .fresh = true};
+        struct gs_gpu_set set = {.count = inventory.gpu_count,
+                                 .vendor = inventory.vendor ? gs_vendor_find(inventory.vendor) : 0,
+                                 .fresh = true};
         for (uint32_t i = 0; i < inventory.gpu_count; i++) {
             set.gpus[i] = inventory.gpus[i];
             if (!set.gpus[i].mem_mib)
                 set.gpus[i].mem_mib = set.gpus[i].mem_units * gs_unit_mib(inventory.unit);
             set.gpus[i].mem_units = 0;
         }
-        *ret = set;
+        if (gs_vendors[set.vendor].name)
+            *ret = set;
+        else
+            result = gs_fail(err, GS_EPROTO, "%.160s: the vendor %.40s is not known", file->path,
+                             inventory.vendor);
     }
     gs_arena_release(&arena);
     return result;

@@ -56,6 +56,8 @@ struct rig {
     enum gs_grpc_status status;
     bool names_gpu; /* the answer had a GPU's UUID in it */
     bool names_cdi; /* and its CDI name */
+    char reply[2048];
+    size_t reply_len;
 };
 
 /* ---- protobuf by hand: strings and messages of less than 128 bytes ---- */
@@ -94,6 +96,9 @@ static void on_reply(void *ctx, const struct gs_grpc_reply *reply)
     struct rig *rig = ctx;
     rig->answered = true;
     rig->status = reply->status;
+    rig->reply_len = reply->len < sizeof(rig->reply) ? reply->len : 0;
+    if (rig->reply_len)
+        memcpy(rig->reply, reply->message, rig->reply_len);
     rig->names_gpu = reply->len && memmem(reply->message, reply->len, "GPU-fake-", 9) != NULL;
     rig->names_cdi = reply->len && memmem(reply->message, reply->len, CDI, strlen(CDI)) != NULL;
 }
@@ -356,11 +361,24 @@ static void serve_kubelet(struct rig *rig)
         fail_msg("kubelet: %s", err.msg);
 }
 
-static void rig_up(struct rig *rig)
+static void write_file(const struct rig *rig, const char *name, const char *text)
 {
-    char sim_log[128], program_log[128], listen[32];
+    char path[128];
+    snprintf(path, sizeof(path), "%s/%s", rig->dir, name);
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* gpus: the text of --gpu-file; NULL: two simulated ones. */
+static void rig_up_with(struct rig *rig, const char *gpus)
+{
+    char sim_log[128], program_log[128], listen[32], file[96];
     *rig = (struct rig){.dir = "/tmp/gpushare-dp.XXXXXX"};
     assert_non_null(mkdtemp(rig->dir));
+    snprintf(file, sizeof(file), "%s/gpus.json", rig->dir);
+    write_file(rig, "gpus.json", gpus ? gpus : "");
     snprintf(rig->plugins, sizeof(rig->plugins), "%s/device-plugins", rig->dir);
     assert_int_equal(mkdir(rig->plugins, 0700), 0);
     snprintf(rig->kubelet, sizeof(rig->kubelet), "%s/kubelet.sock", rig->plugins);
@@ -377,13 +395,20 @@ static void rig_up(struct rig *rig)
     serve_kubelet(rig);
     rig->port = free_port();
     snprintf(listen, sizeof(listen), "127.0.0.1:%u", rig->port);
-    rig->program = start(
-        program_log, (const char *const[]){GS_BINARY_DIR "/gpushare-device-plugin", "--kubeconfig",
-                                           rig->kubeconfig, "--node-name", "n1", "--fake-gpus",
-                                           "2x16GiB", "--device-plugin-dir", rig->plugins,
-                                           "--health-listen", listen, "--device-list-strategy",
-                                           "envvar,cdi-cri", "--log-level", "warn", NULL});
+    rig->program =
+        start(program_log,
+              (const char *const[]){
+                  GS_BINARY_DIR "/gpushare-device-plugin", "--kubeconfig", rig->kubeconfig,
+                  "--node-name", "n1", gpus ? "--gpu-file" : "--fake-gpus", gpus ? file : "2x16GiB",
+                  "--device-plugin-dir", rig->plugins, "--pass-device-specs", "--nvidia-dev-root",
+                  rig->dir, "--health-listen", listen, "--device-list-strategy", "envvar,cdi-cri",
+                  "--log-level", "warn", NULL});
     step_until(rig, &rig->registered, "registration");
+}
+
+static void rig_up(struct rig *rig)
+{
+    rig_up_with(rig, NULL);
 }
 
 static void print_file(const char *dir, const char *name)
@@ -533,12 +558,45 @@ static void follows_the_kubelet_into_another_folder(void **state)
     }
 }
 
+/* A second vendor is a row: its containers get its variable, CDI devices and device nodes. */
+static void another_vendors_gpus_are_given_as_it_wants(void **state)
+{
+    static const char gpus[] = "{\"v\":1,\"unit\":\"GiB\",\"vendor\":\"simulated\",\"gpus\":["
+                               "{\"idx\":0,\"uuid\":\"SIM-a\",\"mem\":16,\"minor\":76},"
+                               "{\"idx\":1,\"uuid\":\"SIM-b\",\"mem\":16,\"minor\":77}]}";
+    static const char *const said[] = {"SIMULATED_VISIBLE_DEVICES", "SIM-b",
+                                       "simulated.gpushare/gpu=SIM-b", "/dev/simgpu77",
+                                       "/dev/simgpuctl"};
+    static const char *const unsaid[] = {"NVIDIA", "nvidia", "SIM-a", "/dev/simgpu76"};
+    struct rig rig;
+    struct gs_buf ids = GS_BUF(256), request = GS_BUF(256);
+    char dev[96];
+    rig_up_with(&rig, gpus);
+    snprintf(dev, sizeof(dev), "%s/dev", rig.dir);
+    assert_int_equal(mkdir(dev, 0700), 0);
+    write_file(&rig, "dev/simgpu76", "");
+    write_file(&rig, "dev/simgpu77", "");
+    write_file(&rig, "dev/simgpuctl", "");
+    make_pod(&rig, 1);
+    put_ids(&ids, 1);
+    put_field(&request, ids.data, ids.len);
+    call_plugin(&rig, "/v1beta1.DevicePlugin/Allocate", &request);
+    GS_FOR_EACH_ROW (text, said)
+        row_true(*text, memmem(rig.reply, rig.reply_len, *text, strlen(*text)) != NULL);
+    GS_FOR_EACH_ROW (text, unsaid)
+        row_true(*text, memmem(rig.reply, rig.reply_len, *text, strlen(*text)) == NULL);
+    gs_buf_release(&ids);
+    gs_buf_release(&request);
+    rig_down(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(leaves_without_losing_a_pod),
         cmocka_unit_test(ends_in_time_while_the_api_is_silent),
         cmocka_unit_test(follows_the_kubelet_into_another_folder),
+        cmocka_unit_test(another_vendors_gpus_are_given_as_it_wants),
         cmocka_unit_test(ten_thousand_pods_leave_nothing_behind),
     };
     return GS_RUN(tests);

@@ -32,6 +32,9 @@
     "Q09NX0dQVV9NRU1fR1BVUxIFR1BVLTEiLwoXY2RpLms4cy5pby9ncHVzaGFyZV9ncHUSFG52aWRpYS5jb20vZ3B1PUdQ" \
     "VS0x"                                                                                         \
     "KhYKFG52aWRpYS5jb20vZ3B1PUdQVS0x"
+/* SIMULATED_VISIBLE_DEVICES in place of the first. */
+#define BY_SIMULATED                                                                               \
+    "CiIKGVNJTVVMQVRFRF9WSVNJQkxFX0RFVklDRVMSBUdQVS0xChsKFkFMSVlVTl9DT01fR1BVX01FTV9JRFgSATA="
 #define ON_NONE   VISIBLE "0wChwKFkFMSVlVTl9DT01fR1BVX01FTV9JRFgSAi0x" /* index -1 */
 #define STRANGER  VISIBLE "14" IDX_0                                   /* GPU-x */
 #define UNSEEN    IDX_0
@@ -83,6 +86,7 @@ static void what_the_kubelet_kept_of_our_answers_is_read(void **state)
         const char *row, *text;
         size_t count;
         gs_gpu_mask gpus; /* of the last of "u", or of the first */
+        uint32_t vendor;
     } rows[] = {
         {"one", DATA(ENTRY("u", "\"b\",\"a\"", ON_0)), 1, 1},
         {"two", DATA(ENTRY("u", "\"b\",\"a\"", ON_1) "," ENTRY("v", "\"c\"", ON_0)), 2, 2},
@@ -111,6 +115,8 @@ static void what_the_kubelet_kept_of_our_answers_is_read(void **state)
          DATA(ENTRY("u", "\"b\"", ON_0) "," ENTRY("u", "\"b\",\"a\"", ON_1)), 2, 2},
         {"another pod's ids", DATA(ENTRY("w", "\"b\"", ON_0) "," ENTRY("u", "\"b\",\"a\"", ON_0)),
          2, 1},
+        {"another vendor's", DATA(ENTRY("u", "\"b\",\"a\"", BY_SIMULATED)), 1, 2, 1},
+        {"another vendor's, by NVIDIA's", DATA(ENTRY("u", "\"b\",\"a\"", ON_1)), 1, 0, 1},
         {"none", DATA(""), 0, 0},
     };
     struct gs_names names;
@@ -121,8 +127,10 @@ static void what_the_kubelet_kept_of_our_answers_is_read(void **state)
         struct folder folder;
         size_t count = 77;
         struct gs_error err = {0};
+        struct gs_gpu_set gpus = set;
+        gpus.vendor = r->vendor;
         folder_up(&folder, r->text);
-        row_equal(r->row, checkpoint_read(folder.dir, &names, &set, &arena, &given, &count, &err),
+        row_equal(r->row, checkpoint_read(folder.dir, &names, &gpus, &arena, &given, &count, &err),
                   0);
         row_equal(r->row, count, r->count);
         if (r->count) {

@@ -11,19 +11,18 @@ enum { FILES = 4, PASSED = 6 };
 
 /* GPUs 0, 2 and 3; the last is an instance of a card, the one before has no known number. Those
  * numbers are above what a machine that runs this has cards. */
-static const struct gs_gpu gpus[] = {
-    {.idx = 0, .node = 78, .uuid = "GPU-0"},
-    {.idx = 1, .node = 80, .uuid = "GPU-1"},
-    {.idx = 2, .uuid = "GPU-2"},
-    {.idx = 3, .node = 78, .uuid = "MIG-3"},
-};
-enum { GPUS = GS_COUNT_OF(gpus) };
+static struct gs_gpu_set set = {.gpus = {{.idx = 0, .node = 78, .uuid = "GPU-0"},
+                                         {.idx = 1, .node = 80, .uuid = "GPU-1"},
+                                         {.idx = 2, .uuid = "GPU-2"},
+                                         {.idx = 3, .node = 78, .uuid = "MIG-3"}},
+                                .count = 4};
 
 static const struct {
     const char *row;
     const char *files[FILES]; /* that there are */
     gs_gpu_mask given;
     const char *passed[PASSED]; /* of GPUs, and of those that are shared what is among files */
+    const char *vendor;         /* NULL: nvidia */
 } rows[] = {
     {"nothing there", {NULL}, 1, {NULL}},
     {"one", {"/dev/nvidia77"}, 1, {"/dev/nvidia77"}},
@@ -38,6 +37,11 @@ static const struct {
     {"a number that is not known", {"/dev/nvidia77", "/dev/nvidiactl"}, 4, {NULL}},
     {"an instance of a card", {"/dev/nvidia77", "/dev/nvidiactl"}, 8, {NULL}},
     {"a GPU that nobody knows", {"/dev/nvidia77", "/dev/nvidiactl"}, 16, {NULL}},
+    {"another vendor's",
+     {"/dev/simgpu77", "/dev/simgpuctl", "/dev/nvidiactl", "/dev/nvidia77"},
+     1,
+     {"/dev/simgpu77", "/dev/simgpuctl"},
+     "simulated"},
 };
 
 static void folder_up(char dir[64], const char *const files[FILES])
@@ -98,7 +102,8 @@ static void a_container_is_passed_the_nodes_that_there_are(void **state)
         char dir[64], root[80];
         folder_up(dir, r->files);
         snprintf(root, sizeof(root), "%s/", dir); /* a slash at the end is none too many */
-        row_equal(r->row, device_nodes_add(root, gpus, GPUS, r->given, &arena, &container), 0);
+        set.vendor = gs_vendor_find(r->vendor ? r->vendor : "nvidia");
+        row_equal(r->row, device_nodes_add(root, &set, r->given, &arena, &container), 0);
         expect((size_t)(r - rows), dir, &container);
         row_equal(r->row, container.env_count, 7);
         gs_arena_release(&arena);

@@ -116,6 +116,35 @@ static void a_container_is_told_its_gpus_and_units(void **state)
     }
 }
 
+static void another_vendors_container_is_told_by_its_variable(void **state)
+{
+    static const struct {
+        const char *row;
+        unsigned lists;
+        const char *devices, *cdi;
+    } told[] = {
+        {"the environment", ENV, "GPU-0", NULL},
+        {"mounts", MOUNT, "/var/run/simulated-container-devices", NULL},
+        {"CDI alone", CRI, "none", "simulated.gpushare/gpu=GPU-0"},
+    };
+    static struct plugin plugin;
+    assert_int_equal(gs_names_init(&plugin.names, "example.com", NULL), 0);
+    gpus(&plugin.devices.set);
+    plugin.devices.set.vendor = gs_vendor_find("simulated");
+    GS_FOR_EACH_ROW (r, told) {
+        const struct gs_allocate_answer answer = {.gpus = 1, .idx = "0"};
+        _cleanup_(gs_arena_release) struct gs_arena arena = {0};
+        struct gs_dp_container container;
+        plugin.settings.device_lists = r->lists;
+        assert_int_equal(container_env_build(&plugin, &answer, &arena, &container), 0);
+        row_text(r->row, env(&container, "SIMULATED_VISIBLE_DEVICES"), r->devices);
+        row_text(r->row, env(&container, "NVIDIA_VISIBLE_DEVICES"), "(not set)");
+        row_equal(r->row, container.cdi_device_count, r->cdi != NULL);
+        if (r->cdi)
+            row_text(r->row, container.cdi_devices[0], r->cdi);
+    }
+}
+
 /* One file stands in for the node of GPU 0. */
 static void device_nodes_go_with_all_but_cdi_alone(void **state)
 {
@@ -682,6 +711,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_container_is_told_its_gpus_and_units),
+        cmocka_unit_test(another_vendors_container_is_told_by_its_variable),
         cmocka_unit_test(device_nodes_go_with_all_but_cdi_alone),
         cmocka_unit_test(strategies_are_read_as_a_list),
         cmocka_unit_test(readiness_names_what_is_missing),

@@ -498,12 +498,15 @@ static void an_environment_that_names_devices_is_noticed(void **state)
         decode("{'spec':{'containers':["
                "{'env':[{'name':'NVIDIA_VISIBLE_DEVICES','value':'all'},{'name':'B'}]},"
                "{'env':[{'name':'NVIDIA_VISIBLE_DEVICE','value':'all'}]},"
-               "{'env':null},{'env':[{'value':'NVIDIA_VISIBLE_DEVICES'}]}]}}",
+               "{'env':null},{'env':[{'value':'NVIDIA_VISIBLE_DEVICES'}]},"
+               "{'env':[{'name':'SIMULATED_VISIBLE_DEVICES','value':''}]}]}}",
                &pod, NULL),
         0);
-    assert_int_equal(pod.container_count, 4);
-    for (uint32_t i = 0; i < 4; i++)
-        assert_int_equal(pod.containers[i].overrides_visible_devices, i == 0);
+    assert_int_equal(pod.container_count, 5);
+    assert_string_equal(pod.containers[0].overrides, "NVIDIA_VISIBLE_DEVICES");
+    for (uint32_t i = 1; i < 4; i++)
+        assert_null(pod.containers[i].overrides);
+    assert_string_equal(pod.containers[4].overrides, "SIMULATED_VISIBLE_DEVICES");
     gs_pod_release(&pod);
 }
 

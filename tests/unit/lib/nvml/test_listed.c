@@ -111,6 +111,11 @@ static void a_broken_file_changes_nothing(void **state)
     assert_int_equal(err.code, GS_EPROTO);
     assert_int_equal(set.count, 7);
     assert_int_equal(listed.source.ops->wait(listed.source.ctx, GS_NS_PER_MS, &err), 0);
+    put(listed.path, "{\"v\":1,\"unit\":\"GiB\",\"vendor\":\"nobody\",\"gpus\":[]}");
+    gs_error_clear(&err);
+    assert_int_equal(listed.source.ops->read(listed.source.ctx, &set, &err), -1);
+    assert_non_null(strstr(err.msg, "the vendor nobody is not known"));
+    assert_int_equal(set.count, 7);
     unlink(listed.path);
     gs_error_clear(&err);
     assert_int_equal(listed.source.ops->read(listed.source.ctx, &set, &err), -1);
