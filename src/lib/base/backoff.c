@@ -7,21 +7,16 @@
 #include "gpushare/base/num.h"
 #include "gpushare/base/splitmix.h"
 
-void gs_random_init(struct gs_random *random)
+uint64_t gs_random_seed(void)
 {
-    /* Early at boot the kernel may have nothing yet: then two clocks must do, it is only jitter. */
-    if (getrandom(&random->state, sizeof(random->state), GRND_NONBLOCK) !=
-        (ssize_t)sizeof(random->state)) {
+    uint64_t seed;
+    /* Early at boot the kernel may have nothing yet: then two clocks must do. */
+    if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != (ssize_t)sizeof(seed)) {
         const struct gs_clock *clock = gs_clock_system();
-        random->state = (uint64_t)clock->wall_ns(clock->ctx) ^
-                        ((uint64_t)clock->monotonic_ns(clock->ctx) << 32);
+        seed = (uint64_t)clock->wall_ns(clock->ctx) ^
+               ((uint64_t)clock->monotonic_ns(clock->ctx) << 32);
     }
-}
-
-uint64_t gs_random_below(struct gs_random *random, uint64_t bound)
-{
-    uint64_t drawn = gs_splitmix_next(&random->state);
-    return bound == 0 ? 0 : drawn % bound;
+    return seed;
 }
 
 int64_t gs_pause_ns(uint32_t attempt, int64_t min_ns, int64_t max_ns)
@@ -34,10 +29,11 @@ int64_t gs_pause_ns(uint32_t attempt, int64_t min_ns, int64_t max_ns)
     return wait < max_ns ? wait : max_ns;
 }
 
-int64_t gs_backoff_ns(struct gs_random *random, uint32_t attempt, int64_t min_ns, int64_t max_ns)
+int64_t gs_backoff_ns(uint64_t *random, uint32_t attempt, int64_t min_ns, int64_t max_ns)
 {
     int64_t wait = gs_pause_ns(attempt, min_ns, max_ns);
-    if (__builtin_add_overflow(wait, (int64_t)gs_random_below(random, (uint64_t)wait + 1), &wait) ||
+    if (__builtin_add_overflow(wait, (int64_t)gs_splitmix_below(random, (uint64_t)wait + 1),
+                               &wait) ||
         wait > max_ns)
         wait = max_ns;
     return wait;

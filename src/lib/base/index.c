@@ -3,9 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
-#include "gpushare/base/clock.h"
+#include "gpushare/base/backoff.h"
 
 enum { FIRST_CAPACITY = 16 };
 
@@ -37,17 +36,10 @@ static uint64_t word_at(const unsigned char *at)
 
 static uint64_t secret = 0x2545F4914F6CDD1Du, factor = 0xD6E8FEB86659FD93u;
 
-/* Early at boot the kernel may have nothing yet: then two clocks must do. */
 __attribute__((constructor)) static void draw_secret(void)
 {
-    uint64_t drawn[2];
-    if (getrandom(drawn, sizeof(drawn), GRND_NONBLOCK) != (ssize_t)sizeof(drawn)) {
-        const struct gs_clock *clock = gs_clock_system();
-        drawn[0] = (uint64_t)clock->wall_ns(clock->ctx);
-        drawn[1] = (uint64_t)clock->monotonic_ns(clock->ctx) << 20;
-    }
-    secret ^= drawn[0];
-    factor = (factor ^ drawn[1]) | 1;
+    secret ^= gs_random_seed();
+    factor = (factor ^ gs_random_seed()) | 1;
 }
 
 /* Both halves of the product: with the lower one alone, what two words differ in would show at the

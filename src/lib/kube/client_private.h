@@ -45,7 +45,7 @@ struct gs_kube_client {
     struct gs_connection *idle;
     uint32_t idle_count;
     struct gs_runner *runners;
-    struct gs_random random;
+    uint64_t random;
     struct gs_rate rate;
     struct gs_kube_stats stats;
 };

@@ -116,7 +116,6 @@ static void what_the_kubelet_kept_of_our_answers_is_read(void **state)
         {"another pod's ids", DATA(ENTRY("w", "\"b\"", ON_0) "," ENTRY("u", "\"b\",\"a\"", ON_0)),
          2, 1},
         {"another vendor's", DATA(ENTRY("u", "\"b\",\"a\"", BY_SIMULATED)), 1, 2, 1},
-        {"another vendor's, by NVIDIA's", DATA(ENTRY("u", "\"b\",\"a\"", ON_1)), 1, 0, 1},
         {"none", DATA(""), 0, 0},
     };
     struct gs_names names;

@@ -144,153 +144,6 @@ static int get_node(void *ctx, const char *name, struct gs_node *ret, struct gs_
 static const struct gs_kube_ops ops = {
     .create_event = create_event, .patch_pod = patch_pod, .get_node = get_node};
 
-/* An Event is a courtesy; a pod's record is what others count on. */
-static void what_is_refused_stays_in_the_queue_if_it_may_be_taken_later(void **state)
-{
-    static const struct {
-        const char *row;
-        bool event;
-        enum gs_code code;
-        bool ends;
-    } rows[] = {
-        {"an event is taken", true, GS_OK, true},
-        {"no right to write events", true, GS_EDENIED, true},
-        {"a webhook that fails", true, GS_EIO, false},
-        {"a record is taken", false, GS_OK, true},
-        {"no right to write records", false, GS_EDENIED, false},
-        {"the pod's name is another's", false, GS_ECONFLICT, true},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        static struct plugin plugin;
-        struct api api = {.events = r->code, .pods = r->code};
-        struct gs_error err = {0};
-        gs_log_init(GS_LOG_ERROR, GS_LOG_TEXT);
-        plugin = (struct plugin){.kube = {&ops, &api},
-                                 .settings.node_name = "n",
-                                 .restored = true,
-                                 .devices.unit_state = UNIT_HELD};
-        queue.sent = PODS - 1;
-        queue.event = r->event;
-        assert_int_equal(gs_loop_new(gs_clock_system(), &plugin.loop, &err), 0);
-        assert_int_equal(worker_start(plugin.loop, &plugin.writes.writer, &err), 0);
-        writes_round(&plugin);
-        while (plugin.writes.writing)
-            gs_loop_step(plugin.loop, 10 * GS_NS_PER_MS, NULL);
-        row_equal(r->row, queue.sent == PODS, r->ends);
-        row_equal(r->row, atomic_load(&api.event_tries), r->event);
-        queue.event = false;
-        worker_stop(plugin.writes.writer);
-        gs_loop_step(plugin.loop, 0, NULL);
-        gs_loop_free(plugin.loop);
-        worker_free(plugin.writes.writer);
-    }
-}
-
-static void an_event_is_about_what_its_write_names(void **state)
-{
-    static struct plugin plugin;
-    struct api api = {0};
-    plugin =
-        (struct plugin){.kube = {&ops, &api}, .restored = true, .devices.unit_state = UNIT_HELD};
-    queue.sent = PODS - 1;
-    queue.event = true;
-    assert_int_equal(gs_loop_new(gs_clock_system(), &plugin.loop, NULL), 0);
-    assert_int_equal(worker_start(plugin.loop, &plugin.writes.writer, NULL), 0);
-    writes_round(&plugin);
-    while (plugin.writes.writing)
-        gs_loop_step(plugin.loop, 10 * GS_NS_PER_MS, NULL);
-    assert_string_equal(api.about, "apps/v1 ReplicaSet default/web-7f r");
-    queue.event = false;
-    worker_stop(plugin.writes.writer);
-    gs_loop_step(plugin.loop, 0, NULL);
-    gs_loop_free(plugin.loop);
-    worker_free(plugin.writes.writer);
-}
-
-/* Nothing is served under a name that no node has. */
-static void a_node_that_is_not_there_is_found(void **state)
-{
-    static const struct {
-        const char *row;
-        enum gs_code node;
-        const char *kubelet;
-        bool linked, missing, stopped, skips_running;
-    } rows[] = {
-        {"it is there", GS_OK, "v1.28.0", false, false, false, true},
-        {"it is there, and older", GS_OK, "v1.27.16", false, false, false, false},
-        {"it is not", GS_ENOENT, "", false, true, false, false},
-        {"it is not, and was served already", GS_ENOENT, "", true, true, true, false},
-        {"the API is away", GS_EIO, "", true, false, false, false},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        static struct plugin plugin;
-        struct api api = {.node = r->node, .kubelet = r->kubelet};
-        struct gs_error err = {0};
-        gs_log_init(GS_LOG_ERROR + 1, GS_LOG_TEXT);
-        plugin = (struct plugin){.kube = {&ops, &api},
-                                 .settings.node_name = "n",
-                                 .restored = true,
-                                 .devices.unit_state = UNIT_HELD};
-        plugin.link = r->linked ? (void *)&plugin : NULL;
-        queue.sent = PODS;
-        node_error[0] = '\0';
-        assert_int_equal(gs_loop_new(gs_clock_system(), &plugin.loop, &err), 0);
-        assert_int_equal(worker_start(plugin.loop, &plugin.writes.writer, &err), 0);
-        plugin.node.due = true;
-        writes_round(&plugin);
-        while (plugin.writes.writing)
-            gs_loop_step(plugin.loop, 10 * GS_NS_PER_MS, &err);
-        row_equal(r->row, plugin.node.missing, r->missing);
-        row_equal(r->row, strstr(node_error, "no node \"n\"") != NULL, r->missing);
-        row_equal(r->row, plugin.round.stopping, r->stopped);
-        row_equal(r->row, plugin.calls.skips_running, r->skips_running);
-        worker_stop(plugin.writes.writer);
-        gs_loop_step(plugin.loop, 0, NULL);
-        gs_loop_free(plugin.loop);
-        worker_free(plugin.writes.writer);
-    }
-}
-
-/* What was written says that the GPUs take no pods, which the next write would not compare. */
-static void gpus_are_opened_after_a_drivers_upgrade(void **state)
-{
-    static const struct {
-        const char *row;
-        bool upgrading, ends, written, due;
-    } rows[] = {
-        {"no upgrade", false, false, true, false},
-        {"it goes on", true, false, true, false},
-        {"it ends", true, true, false, true},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        static struct plugin plugin;
-        struct api api = {0};
-        gs_log_init(GS_LOG_ERROR + 1, GS_LOG_TEXT);
-        plugin = (struct plugin){.kube = {&ops, &api},
-                                 .settings.node_name = "n",
-                                 .restored = true,
-                                 .devices.unit_state = UNIT_HELD};
-        plugin.devices.node_read = plugin.restored = true;
-        plugin.node.due = true;
-        plugin.node.upgrading = r->upgrading;
-        queue.sent = PODS;
-        upgrade_ends = r->ends;
-        assert_int_equal(gs_loop_new(gs_clock_system(), &plugin.loop, NULL), 0);
-        assert_int_equal(worker_start(plugin.loop, &plugin.writes.writer, NULL), 0);
-        writes_round(&plugin);
-        row_true(r->row, plugin.writes.writing);
-        while (plugin.writes.writing)
-            gs_loop_step(plugin.loop, 10 * GS_NS_PER_MS, NULL);
-        row_equal(r->row, plugin.node.written, r->written);
-        row_equal(r->row, plugin.node.due, r->due);
-        row_equal(r->row, queue.moved_written, 1);
-        worker_stop(plugin.writes.writer);
-        gs_loop_free(plugin.loop);
-        worker_free(plugin.writes.writer);
-    }
-    upgrade_ends = false;
-}
-
 static void begin(struct plugin *plugin, struct api *api)
 {
     gs_log_init(GS_LOG_ERROR + 1, GS_LOG_TEXT);
@@ -314,13 +167,86 @@ static void end(struct plugin *plugin)
     queue.moved_due = false;
 }
 
+static void an_event_is_about_what_its_write_names(void **state)
+{
+    static struct plugin plugin;
+    struct api api = {0};
+    begin(&plugin, &api);
+    queue.sent = PODS - 1;
+    queue.event = true;
+    writes_round(&plugin);
+    end(&plugin);
+    assert_string_equal(api.about, "apps/v1 ReplicaSet default/web-7f r");
+    queue.event = false;
+}
+
+/* Nothing is served under a name that no node has. */
+static void a_node_that_is_not_there_is_found(void **state)
+{
+    static const struct {
+        const char *row;
+        enum gs_code node;
+        const char *kubelet;
+        bool linked, missing, stopped, skips_running;
+    } rows[] = {
+        {"it is there", GS_OK, "v1.28.0", false, false, false, true},
+        {"it is there, and older", GS_OK, "v1.27.16", false, false, false, false},
+        {"it is not", GS_ENOENT, "", false, true, false, false},
+        {"it is not, and was served already", GS_ENOENT, "", true, true, true, false},
+        {"the API is away", GS_EIO, "", true, false, false, false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        static struct plugin plugin;
+        struct api api = {.node = r->node, .kubelet = r->kubelet};
+        begin(&plugin, &api);
+        plugin.devices.node_read = false;
+        plugin.link = r->linked ? (void *)&plugin : NULL;
+        node_error[0] = '\0';
+        plugin.node.due = true;
+        writes_round(&plugin);
+        end(&plugin);
+        row_equal(r->row, plugin.node.missing, r->missing);
+        row_equal(r->row, strstr(node_error, "no node \"n\"") != NULL, r->missing);
+        row_equal(r->row, plugin.round.stopping, r->stopped);
+        row_equal(r->row, plugin.calls.skips_running, r->skips_running);
+    }
+}
+
+/* What was written says that the GPUs take no pods, which the next write would not compare. */
+static void gpus_are_opened_after_a_drivers_upgrade(void **state)
+{
+    static const struct {
+        const char *row;
+        bool upgrading, ends, written, due;
+    } rows[] = {
+        {"no upgrade", false, false, true, false},
+        {"it goes on", true, false, true, false},
+        {"it ends", true, true, false, true},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        static struct plugin plugin;
+        struct api api = {0};
+        begin(&plugin, &api);
+        plugin.node.due = true;
+        plugin.node.upgrading = r->upgrading;
+        upgrade_ends = r->ends;
+        writes_round(&plugin);
+        row_true(r->row, plugin.writes.writing);
+        end(&plugin);
+        row_equal(r->row, plugin.node.written, r->written);
+        row_equal(r->row, plugin.node.due, r->due);
+        row_equal(r->row, queue.moved_written, 1);
+    }
+    upgrade_ends = false;
+}
+
 /* A pod that is gone, or another of its name, is not written to again and again. */
 static void a_record_is_given_up_where_the_api_will_never_take_it(void **state)
 {
     static const struct {
         const char *row;
-        enum gs_code pods;
-        bool over;
+        enum gs_code code;
+        bool over, event;
     } rows[] = {
         {"taken", GS_OK, true},
         {"the pod is gone", GS_ENOENT, true},
@@ -328,16 +254,22 @@ static void a_record_is_given_up_where_the_api_will_never_take_it(void **state)
         {"refused", GS_EINVAL, true},
         {"no right yet", GS_EDENIED, false},
         {"a webhook failed", GS_EIO, false},
+        {"an event is taken", GS_OK, true, true},
+        {"no right to write events", GS_EDENIED, true, true},
+        {"a webhook failed an event", GS_EIO, false, true},
     };
     GS_FOR_EACH_ROW (r, rows) {
         static struct plugin plugin;
-        struct api api = {.pods = r->pods};
+        struct api api = {.pods = r->code, .events = r->code};
         begin(&plugin, &api);
         queue.sent = PODS - 1;
+        queue.event = r->event;
         writes_round(&plugin);
         row_true(r->row, plugin.writes.writing);
         end(&plugin);
         row_equal(r->row, queue.sent == PODS, r->over);
+        row_equal(r->row, atomic_load(&api.event_tries), r->event);
+        queue.event = false;
     }
 }
 
@@ -380,7 +312,6 @@ int main(void)
         cmocka_unit_test(the_node_is_written_when_all_pods_are_known),
         cmocka_unit_test(a_node_that_is_not_there_is_found),
         cmocka_unit_test(gpus_are_opened_after_a_drivers_upgrade),
-        cmocka_unit_test(what_is_refused_stays_in_the_queue_if_it_may_be_taken_later),
         cmocka_unit_test(an_event_is_about_what_its_write_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

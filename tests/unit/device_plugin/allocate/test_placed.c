@@ -207,12 +207,12 @@ static void a_node_is_told(void **state)
     struct gs_allocator_write write;
     struct gs_allocator_stats stats;
     rig_up(&rig);
-    give_pod(&rig, &(struct given_pod){"p", {8}, 0});
+    give_pod(&rig, &(struct given_pod){"p", {8}, 0, .phase = GS_PHASE_RUNNING}); /* ASSIGNED */
     gs_allocator_tell_node(rig.alloc, true, "Why", "because");
     gs_allocator_tell(rig.alloc, "p", true, "Why", "too");
     gs_allocator_stats(rig.alloc, &stats);
     assert_int_equal(stats.node_events, 1);
-    assert_int_equal(stats.writes_queued, 2);
+    assert_int_equal(stats.writes_queued, 3);
     assert_true(gs_allocator_next_write(rig.alloc, true, &write));
     assert_true(write.event && write.warning);
     assert_string_equal(write.ns, "");
