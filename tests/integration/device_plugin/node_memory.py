@@ -6,6 +6,7 @@ half of that is kept.
 
   node_memory.py BUILD"""
 
+import asyncio
 import json
 import os
 import shutil
@@ -14,10 +15,9 @@ import sys
 import tempfile
 import threading
 import time
-import urllib.parse
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "hostile_surface"))
-import fake  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "world"))
+from api import Served  # noqa: E402
 
 MOST_KIB = 32 << 10
 ROWS = [("10,000 pods of 60 kB", 10000, 60000, "x"), ("100 pods of 1.5 MB", 100, 1500000, "x"),
@@ -28,52 +28,42 @@ ROWS = [("10,000 pods of 60 kB", 10000, 60000, "x"), ("100 pods of 1.5 MB", 100,
         ("a checkpoint of 120 containers with all of a node's ids", 0, 99, "x", 0, 120)]
 
 
-class Server(fake.Server):
+class Api(Served):
     def __init__(self, pods, size, letter, inits=0):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.pods, self.size, self.letter, self.pages = pods, size, letter, []
+        super().__init__()
+        self.count, self.size, self.letter, self.pages = pods, size, letter, []
         self.inits = [{"name": f"{'i' * 57}{i}", "image": "i", "resources": {"limits": {"aliyun.com/gpu-mem": 1}}}
                       for i in range(inits)]
         self.whole = threading.Event()
 
-
-class Handler(fake.Handler):
     def pod(self, number):
-        value = "x" * (self.server.size // 4)
+        value = "x" * (self.size // 4)
         owner = {"apiVersion": value, "kind": "X", "name": "n", "uid": value, "controller": True}
         return json.dumps({
             "metadata": {"name": f"p{number}", "namespace": "mallory", "uid": f"u-{number}",
                          "resourceVersion": "5", "ownerReferences": [owner]},
-            "spec": {"nodeName": "n1", "schedulerName": value, "initContainers": self.server.inits,
+            "spec": {"nodeName": "n1", "schedulerName": value, "initContainers": self.inits,
                      "containers": [{"name": "c", "image": "i", "env": [{"name": "E", "value": value}]}]},
-            "status": {"phase": "Pending"}}).replace("x" * 99, self.server.letter * 99)
+            "status": {"phase": "Pending"}}).replace("x" * 99, self.letter * 99)
 
-    def do_GET(self):
-        url = urllib.parse.urlsplit(self.path)
-        query = urllib.parse.parse_qs(url.query)
+    async def answer(self, client, method, path, query, body, writer):
+        if method != "GET":
+            return 200, {}
         if "watch" in query:
-            self.server.whole.set()
-            self.send_response(200)
-            self.end_headers()
-            time.sleep(60)
-        elif url.path == "/api/v1/pods":
-            limit, at = int(query.get("limit", ["500"])[0]), int(query.get("continue", ["0"])[0])
-            end = min(self.server.pods, at + limit)
-            self.server.pages.append(limit)
-            more = f',"continue":"{end}"' if end < self.server.pods else ""
+            writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+            self.whole.set()
+            await asyncio.sleep(60)
+        elif path == "/api/v1/pods":
+            limit, at = int(query.get("limit", 500)), int(query.get("continue", 0))
+            end = min(self.count, at + limit)
+            self.pages.append(limit)
+            more = f',"continue":"{end}"' if end < self.count else ""
             items = ",".join(self.pod(n) for n in range(at, end))
-            self.say(200, (f'{{"kind":"PodList","apiVersion":"v1","metadata":{{"resourceVersion":'
-                              f'"7"{more}}},"items":[{items}]}}').encode())
-        elif url.path == "/api/v1/nodes/n1":
-            self.say(200, b'{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1"}}')
-        else:
-            self.say(404, b'{"kind":"Status","code":404}')
-
-    def do_PATCH(self):
-        self.read_body()
-        self.say(200, b"{}")
-
-    do_POST = do_PUT = do_PATCH
+            return 200, (f'{{"kind":"PodList","apiVersion":"v1","metadata":{{"resourceVersion":'
+                         f'"7"{more}}},"items":[{items}]}}')
+        elif path == "/api/v1/nodes/n1":
+            return 200, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
+        return self.failure(404, "NotFound", "no")
 
 
 def resident_kib(pid):
@@ -90,22 +80,13 @@ def write_checkpoint(folder, containers):
 
 
 def run(build, what, pods, size, letter, inits=0, containers=0):
-    server = Server(pods, size, letter, inits)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    server = Api(pods, size, letter, inits)
     folder = tempfile.mkdtemp(prefix="node-memory-")
     if containers:
         write_checkpoint(folder, containers)
-    with open(f"{folder}/kubeconfig", "w", encoding="ascii") as file:
-        file.write(f"""apiVersion: v1
-kind: Config
-clusters: [{{name: c, cluster: {{server: "http://127.0.0.1:{server.server_port}"}}}}]
-users: [{{name: u, user: {{}}}}]
-contexts: [{{name: c, context: {{cluster: c, user: u}}}}]
-current-context: c
-""")
     with open(f"{folder}/log", "w", encoding="ascii") as log:
         plugin = subprocess.Popen(
-            [f"{build}/gpushare-device-plugin", "--kubeconfig", f"{folder}/kubeconfig", "--node-name", "n1",
+            [f"{build}/gpushare-device-plugin", "--kubeconfig", server.kubeconfig, "--node-name", "n1",
              "--fake-gpus", "1x16GiB", "--device-plugin-dir", folder, "--health-listen", "127.0.0.1:0"], stderr=log)
     try:
         whole = server.whole.wait(120)
@@ -125,7 +106,7 @@ current-context: c
     finally:
         plugin.kill()
         plugin.wait()
-        server.shutdown()
+        server.end()
         shutil.rmtree(folder)
 
 

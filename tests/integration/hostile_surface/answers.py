@@ -3,16 +3,19 @@
 nodes, pods that only look like device plugins, and words that speak to a terminal in every field of every
 object. The model below is read from docs/cli.md and docs/security.md."""
 
+import asyncio
 import json
 import re
-import time
+import unicodedata
+import urllib.parse
 
-from fake import Api, cli, steers
+from api import Served
+from objects import COUNT, IDX, INVENTORY, MEM, PLUGIN, new_plugin
+from programs import Web, cli, wait_for
+from rows import parse
 
-MEM, COUNT, INVENTORY = "aliyun.com/gpu-mem", "aliyun.com/gpu-count", "aliyun.com/gpu-inventory"
-IDX = "ALIYUN_COM_GPU_MEM_IDX"
-PLUGIN, SYSTEM = "gpushare-device-plugin", "gpushare-system"
-LABEL = {"app.kubernetes.io/name": PLUGIN}
+SYSTEM = "gpushare-system"
+TURNS = ("RLO", "LRO", "RLE", "LRE", "PDF", "RLI", "LRI", "FSI", "PDI")     # of the direction of writing
 MIB = 1 << 20
 STEERS = ["\x1b[2J", "\x1b]0;x\x07", "\x9b31m", "\x90q\x9c", "\u202e", "\u2066", "\u2028", "\r", "\n", "\b", "\x7f",
           "\U000e0041", "\t", "\x00", "\u061c"]
@@ -25,6 +28,15 @@ READS = [["snapshot", "-"], ["-d"], ["-o", "wide"], ["map"], ["why"], ["defrag"]
          ["pods", "-o", "json"], ["doctor", "-o", "json"], ["what-if", "--gpu-mem", "2", "-o", "json"],
          ["what-if", "--pending"]]
 SABOTAGE = ["words pass", "others are believed", "anybody is asked"]
+
+
+def steers(text):
+    """What of it a terminal does more with than show it, and is not the end of a line; "" without."""
+    for at, char in enumerate(text):
+        if char != "\n" and (unicodedata.category(char) in ("Cc", "Zl", "Zp", "Cs") or
+                             0xE0000 <= ord(char) <= 0xE0FFF or unicodedata.bidirectional(char) in TURNS):
+            return f"{char!r} in {text[max(0, at - 60):at + 60]!r}"
+    return ""
 
 
 class Cluster:
@@ -89,15 +101,6 @@ class Cluster:
              "enforced": self.word("dmem"), "enforcedMessage": self.word(), "allocatedBytes": 1 << 34,
              "gpus": [{"id": 0, "usedBytes": used, "peakBytes": used}]} for uid, used in said.items()]}
 
-    def put_plugin(self, name, node, namespace, owner, ready="True"):
-        self.objects.append({"kind": "Pod", "metadata": {
-            "name": name, "namespace": namespace, "uid": name, "labels": dict(LABEL), "ownerReferences": [owner]},
-            "spec": {"nodeName": node, "containers": [{"name": "c", "ports": [{"name": "http", "containerPort": 29997}]}]},
-            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]}})
-
-    def owner(self, **other):
-        return {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": PLUGIN, "uid": "d", "controller": True, **other}
-
     def plugin(self, name, node, deed):
         mine = [uid for uid, at in self.pods if at == node]
         others = [uid for uid, at in self.pods if at != node]
@@ -108,37 +111,31 @@ class Cluster:
             self.truth.update({(node, uid): said[uid] for uid in said})
             page["pods"] += self.told(mine)[1]["pods"]
         self.plugins[name] = (node, deed, page)
-        self.put_plugin(name, node, SYSTEM, self.owner())
+        self.objects.append(new_plugin(name, node))
 
     def impostor(self, i):
         rng, name = self.rng, f"0-impostor-{i}"
-        namespace, owner, ready = SYSTEM, self.owner(), "True"
-        what = rng.randrange(6)
-        if what == 0:
-            namespace = "team"
-        elif what == 1:
-            owner = self.owner(controller=False)
-        elif what == 2:
-            owner = self.owner(name=rng.choice([PLUGIN + "x", PLUGIN.upper(), "", PLUGIN + "\x00"]))
-        elif what == 3:
-            owner = self.owner(kind=rng.choice(["ReplicaSet", "daemonset", ""]))
-        elif what == 4:
-            owner = self.owner(apiVersion=rng.choice(["v1", "evil/v1", "apps/v1beta1"]))
-        else:
-            ready = "False"
-        self.put_plugin(name, rng.choice(self.nodes), namespace, owner, ready)
+        other = rng.choice([
+            {"namespace": "team"}, {"controller": False}, {"ready": "False"},
+            {"name": rng.choice([PLUGIN + "x", PLUGIN.upper(), "", PLUGIN + "\x00"])},
+            {"kind": rng.choice(["ReplicaSet", "daemonset", ""])}, {"apiVersion": rng.choice(["v1", "evil/v1", "apps/v1beta1"])}])
+        made = new_plugin(name, rng.choice(self.nodes))
+        made["metadata"]["namespace"] = other.pop("namespace", SYSTEM)
+        made["status"]["conditions"][0]["status"] = other.pop("ready", "True")
+        made["metadata"]["ownerReferences"][0].update(other)
+        self.objects.append(made)
 
-    def answer(self, handler, path):
+    async def answer(self, path):
         self.asked.append(path)
         name = path.split("/pods/")[-1].split(":")[0]
         node, deed, page = self.plugins.get(name, (None, "honest", self.told([uid for uid, _ in self.pods])[1]))
         text = json.dumps(page).encode()
         if deed == "forbidden":
-            return handler.fails(403, self.word("forbidden"))
+            return Served.failure(403, "X", self.word("forbidden"))
         if deed == "500":
-            return handler.fails(500, self.word("broken"))
+            return Served.failure(500, "X", self.word("broken"))
         if deed == "silent":
-            return time.sleep(3)
+            return await asyncio.sleep(3)
         if deed == "large":
             text = text[:-1] + b', "x": "' + b"x" * MIB + b'"}'
         elif deed == "no JSON":
@@ -150,7 +147,7 @@ class Cluster:
             text = b'{"pods":' + b"[" * 200000
         elif deed == "cut":
             text = text[:len(text) // 2]
-        return handler.say(200, text)
+        return 200, text
 
 
 def judge_words(words, code, out, err):
@@ -203,10 +200,20 @@ def judge_shares(cluster, out):
     return ""
 
 
+def views(objects):
+    """Addresses of what the cluster calls its own."""
+    for item in objects:
+        meta = item["metadata"]
+        ns, owner = meta.get("namespace", ""), (meta.get("ownerReferences") or [{}])[0]
+        for view, name in (("node", meta["name"]),) if item["kind"] == "Node" else (
+                ("namespace", ns), ("pod", f"{ns}/{meta['name']}"), ("owner", f"{ns}/{owner.get('kind')}/{owner.get('name')}")):
+            yield "?" + urllib.parse.urlencode({view: name})
+
+
 def one_world(build, rng, wrong, deed):
-    """(commands, device plugins asked)"""
+    """Commands, and what device plugins were asked."""
     cluster, asked = Cluster(rng), 0
-    with Api(cluster.objects) as api:
+    with Served(cluster.objects) as api:
         api.proxy = cluster.answer
         reads = rng.sample(READS, 5) + [["pods", "--by", "pod", "-o", "json"], ["-o", "json"]]
         waiting = [obj for obj in cluster.objects if obj["metadata"]["uid"].startswith("uid-")]
@@ -228,7 +235,15 @@ def one_world(build, rng, wrong, deed):
             if fault:
                 wrong(f"{fault}\n    plugins {[(name, one[0], one[1]) for name, one in cluster.plugins.items()]}\n"
                       f"    {err[:300]!r}")
-    return len(reads), asked
+        with Web(build, api) as web:
+            wait_for("the cluster is read", lambda: web.get("rows")[0] == 200)
+            for view in ("", *rng.sample(list(views(cluster.objects)), 12)):
+                status, _, text = web.get("rows" + view)
+                if status not in (200, 404, 414):
+                    wrong(f"{view} is answered {status}: {text[:200]}")
+                elif status == 200:
+                    parse(view, text.replace("\ufffd".encode(), b"") + (b"{" if deed == "words pass" else b""))
+    return {"commands": len(reads), "plugins asked": asked}
 
 
 def sabotaged(cluster, words, out, deed):

@@ -6,15 +6,15 @@ UID: what is judged is what it was sent."""
 
 import decimal
 import json
-import urllib.parse
 
-from fake import Api, Extender, steers, wait_for
+from answers import steers
+from api import Served
+from objects import CORDONED, CORES, COUNT, MEM, may_use, new_node
+from programs import Extender, wait_for
 
-MEM, CORES = "aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage"
-COUNT, INVENTORY, OFFER = "aliyun.com/gpu-count", "aliyun.com/gpu-inventory", "aliyun.com/gpu-nominated"
+OFFER = "aliyun.com/gpu-nominated"
 REQUESTS = 250      # of a world
 SIZE = 30000        # units of a GPU: room is not what is tried here
-CORDONED = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 NODE_NAMES = ["n{}", "n{}.example.com", "N{}", "n-{}" + "x" * 200, "n {}", "n{}%2f..", "../n{}", "n{}\u202e",
               "nœud{}", "n{}\n", 'n{}"', "n{}?x=y", "n{}/binding", "n{}#", "n{}\\"]
 POD_NAMES = ["p{}", "p{}.a", "p-{}" + "y" * 200, "p{}%2f..%2fx", "../p{}", "p{}?dryRun=All", "p{}/status", "p {}",
@@ -97,74 +97,6 @@ def asks(pod):
     return "?" if words["?"] else (peak, count)
 
 
-def tolerates(one, taint):
-    operator = one.get("operator") or "Equal"
-    if operator not in ("Equal", "Exists"):
-        return None
-    if one.get("effect") and one["effect"] != taint["effect"]:
-        return False
-    if one.get("key") and one["key"] != taint["key"]:
-        return False
-    if operator == "Exists":
-        return True
-    return bool(one.get("key")) and one.get("value", "") == taint.get("value", "")
-
-
-def whole(text):
-    try:
-        return int(text) if text.strip() == text and text else None
-    except ValueError:
-        return None
-
-
-def holds(rule, have):
-    """A requirement, of what a node has under that key, or None. None: an operator that nobody knows."""
-    operator, values = rule["operator"], rule.get("values") or []
-    if operator == "In":
-        return have is not None and have in values
-    if operator == "NotIn":
-        return have is None or have not in values
-    if operator == "Exists":
-        return have is not None
-    if operator == "DoesNotExist":
-        return have is None
-    if operator in ("Gt", "Lt"):
-        mine, wanted = whole(have or ""), whole(values[0])
-        return mine is not None and (mine > wanted if operator == "Gt" else mine < wanted)
-    return None
-
-
-def may_use(pod, node):
-    """None: an operator that nobody knows may decide."""
-    spec, labels, unknown = pod["spec"], node["metadata"].get("labels") or {}, False
-    taints = list(node["spec"].get("taints") or [])
-    if node["spec"].get("unschedulable"):
-        taints.append(CORDONED)
-    for taint in taints:
-        if taint["effect"] == "PreferNoSchedule":
-            continue
-        verdicts = [tolerates(one, taint) for one in spec.get("tolerations") or []]
-        if True not in verdicts:
-            if None not in verdicts:
-                return False
-            unknown = True
-    if any(labels.get(key) != value for key, value in (spec.get("nodeSelector") or {}).items()):
-        return False
-    terms = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
-        "requiredDuringSchedulingIgnoredDuringExecution")
-    if terms is not None:
-        verdicts = []
-        for term in terms["nodeSelectorTerms"]:
-            rules = [holds(rule, labels.get(rule["key"])) for rule in term.get("matchExpressions") or []]
-            rules += [holds(rule, node["metadata"]["name"]) for rule in term.get("matchFields") or []]
-            verdicts.append(bool(rules) and (False if False in rules else None if None in rules else True))
-        if True not in verdicts:
-            if None not in verdicts:
-                return False
-            unknown = True
-    return None if unknown else True
-
-
 def has_gpus(node):
     return MEM in node["status"]["allocatable"]
 
@@ -191,6 +123,10 @@ def expected(world, pod, node, uid, asked):
     return True
 
 
+class Api(Served):
+    believes = True
+
+
 # ---- the world
 
 class World:
@@ -211,17 +147,7 @@ class World:
 
     def node(self, name):
         rng = self.rng
-        node = {"apiVersion": "v1", "kind": "Node", "metadata": {
-            "name": name, "uid": "node-" + name, "labels": self.some(3)},
-            "spec": {}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
-        plain = {"cpu": "9000", "memory": "9000Gi", "pods": "9000"}
-        if rng.random() < 0.75:
-            gpus = [{"idx": i, "uuid": f"GPU-{name}-{i}", "mem": SIZE, "model": "A100", "healthy": True,
-                     "schedulable": True} for i in range(8)]
-            node["metadata"]["annotations"] = {INVENTORY: json.dumps(
-                {"v": 1, "unit": "GiB", "gpus": gpus, "reassignments": True})}
-            plain.update({MEM: str(8 * SIZE), COUNT: "8", CORES: "800"})
-        node["status"].update(capacity=plain, allocatable=dict(plain))
+        node = new_node(name, [SIZE] * 8 if rng.random() < 0.75 else None)
         self.change(node)
         return node
 
@@ -396,14 +322,10 @@ def judge(world, api, said, plain, words):
     return ""
 
 
-def fence(world, api, extender, number):
+def fence(api, extender, number):
     """The watch of nodes has shown all that was before this."""
     name = f"fence-{number}"
-    node = world.node(name)
-    node["metadata"]["annotations"] = {INVENTORY: json.dumps({"v": 1, "unit": "GiB", "gpus": [
-        {"idx": 0, "uuid": name, "mem": 1, "model": "x", "healthy": True, "schedulable": True}]})}
-    node["status"]["allocatable"] = node["status"]["capacity"] = {MEM: "1", COUNT: "1"}
-    api.put(node)
+    api.put(new_node(name, [1]))
     wait_for("a node is shown", lambda: extender.get(f"/gpushare-scheduler/inspect/{name}")[0] == 200)
 
 
@@ -427,7 +349,7 @@ def attempt(world, api, extender, deed, wrong):
     said, plain = world.request()
     pod = about(world, said)
     waits = pod and not pod["spec"].get("nodeName")
-    status, words = extender.bind(said)
+    status, words = extender.ask("bind", said)
     where = pod["spec"].pop("nodeName", None) if waits else None     # judged by what was so before
     if deed:
         api.bindings = sabotaged(api.bindings, said, deed)
@@ -448,11 +370,11 @@ def shown(node):
 
 
 def one_world(build, rng, wrong, deed):
-    """(requests, bound)"""
+    """What was asked for, and what was bound."""
     world, sent = World(rng), 0
     known = [pod for pod in world.pods if rng.random() < 0.9]
     flags = ["--kube-api-qps=0"] + ([f"--scheduler-name={','.join(world.names)}"] if world.names else [])
-    with Api([*world.nodes.values(), *known]) as api, Extender(build, api, *flags) as extender:
+    with Api([*world.nodes.values(), *known]) as api, Extender(build, api, *flags, log="debug") as extender:
         for pod in world.pods:      # the watch has not shown these: bind reads them
             if pod not in known:
                 api.objects["pods"][(pod["metadata"]["namespace"], pod["metadata"]["name"])] = pod
@@ -461,7 +383,7 @@ def one_world(build, rng, wrong, deed):
                 node = rng.choice(list(world.nodes.values()))
                 world.change(node)
                 api.put(node)
-                fence(world, api, extender, number)
+                fence(api, extender, number)
             sent += attempt(world, api, extender, deed, wrong)
         for what, text in (("metrics", extender.get("/metrics")[1]), ("log", extender.said()),
                            ("inspect", extender.get("/gpushare-scheduler/inspect")[1])):
@@ -469,4 +391,4 @@ def one_world(build, rng, wrong, deed):
                 wrong(f"{what} has {seen}")
     if extender.status != 0:
         wrong(f"the extender ended with {extender.status}")
-    return REQUESTS, sent
+    return {"Bindings asked for": REQUESTS, "bound": sent}

@@ -8,7 +8,9 @@ import copy
 import json
 
 import door
-from fake import Api, Extender, wait_for
+from door import Api
+from objects import INVENTORY, MEM, may_use
+from programs import Extender, wait_for
 
 WAKE, OFFER = "aliyun.com/gpu-requeue", "aliyun.com/gpu-nominated"
 REQUESTS = 120      # of a world
@@ -20,7 +22,7 @@ def forged(world, rng):
     pod = copy.deepcopy(rng.choice(world.pods))
     other, word = copy.deepcopy(rng.choice(world.pods)), rng.random()
     if word < 0.35:         # it asks for memory, whatever it is
-        pod["spec"]["containers"][0]["resources"] = {"limits": {door.MEM: rng.choice(["1", "4", "29999"])}}
+        pod["spec"]["containers"][0]["resources"] = {"limits": {MEM: rng.choice(["1", "4", "29999"])}}
         pod["spec"]["schedulerName"] = door.ALLOWED[0]
         pod["spec"].pop("initContainers", None)
         pod["metadata"]["labels"], pod["metadata"]["annotations"] = {}, {}
@@ -96,7 +98,7 @@ def judge_patch(world, patch):
     if meta.get("uid") != pod["metadata"]["uid"]:
         return f"{pod['metadata']['name']!r} was patched, whoever it is by now: {sent}"
     node = world.nodes.get(status.get("nominatedNodeName") or "")
-    if status.get("nominatedNodeName") and (not node or door.may_use(pod, node) is False):
+    if status.get("nominatedNodeName") and (not node or may_use(pod, node) is False):
         return f"{pod['metadata']['name']!r} was nominated: {sent}"
     return ""
 
@@ -125,7 +127,7 @@ def gain(world, api, number):
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {
         "name": name, "namespace": "fence", "uid": f"uid-{name}", "annotations": {}},
         "spec": {"schedulerName": door.ALLOWED[0], "tolerations": [{"operator": "Exists"}], "containers": [
-            {"name": "c", "resources": {"limits": {door.MEM: "1"}}}]}, "status": {"phase": "Pending"}}
+            {"name": "c", "resources": {"limits": {MEM: "1"}}}]}, "status": {"phase": "Pending"}}
     world.pods.append(pod)
     api.put(pod)
     return {"Pod": pod, "NodeNames": ["nowhere"]}
@@ -141,9 +143,9 @@ def let_wake(world, api, extender, number):
     def woken():
         extender.ask("filter", said)
         for node in grown:
-            gpus = json.loads(node["metadata"]["annotations"][door.INVENTORY])
+            gpus = json.loads(node["metadata"]["annotations"][INVENTORY])
             gpus["gpus"][0]["mem"] += 1
-            node["metadata"]["annotations"][door.INVENTORY] = json.dumps(gpus)
+            node["metadata"]["annotations"][INVENTORY] = json.dumps(gpus)
             api.put(node)
         wait_for_some(api, key)
         return any(patch[1] == key for patch in api.patches)
@@ -158,7 +160,7 @@ def wait_for_some(api, key):
 
 
 def one_world(build, rng, wrong, deed):
-    """(requests, patches)"""
+    """What was asked, and what was patched."""
     world, patched = door.World(rng), 0
     known = [pod for pod in world.pods if rng.random() < 0.8]
     flags = ["--kube-api-qps=0"] + ([f"--scheduler-name={','.join(world.names)}"] if world.names else [])
@@ -181,4 +183,4 @@ def one_world(build, rng, wrong, deed):
             wrong(f"bound: {api.bindings}")
     if extender.status != 0:
         wrong(f"the extender ended with {extender.status}")
-    return REQUESTS, patched
+    return {"verbs asked": REQUESTS, "patches": patched}

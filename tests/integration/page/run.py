@@ -7,18 +7,15 @@ The API server is a stand-in with 65 nodes of 64 GPUs, a pod on one and two that
 nodes, and so gets the page of one namespace, whose name is markup.
 """
 import argparse
-import http.client
+import asyncio
 import json
 import os
 import re
-import subprocess
 import sys
-import tempfile
-import threading
-import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "hostile_surface"))
-import fake  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "world"))
+from api import Served  # noqa: E402
+from programs import Web, ask, wait_for  # noqa: E402
 
 MARKUP = "<b>&\""
 POD = {"metadata": {"name": "p", "namespace": "default", "uid": "u", "resourceVersion": "5"},
@@ -56,63 +53,34 @@ SEEN = {"?node=n0": "2026-01-03T00:00:00Z  Warning  GpuHealthy  l1 l2\n2026-01-0
 PAGES = ("", "?page=2", "?page=100001")
 
 
-class Handler(fake.Handler):
-    def answer(self):
-        self.read_body()
-        status, answer = 200, {"metadata": {"resourceVersion": "7"}, "items": []}
-        if "/events" in self.path:
-            answer["items"] = EVENTS if "source%3Dgpushare-" in self.path else []
-            if self.path.endswith("%3Dp"):
-                status, answer = 403, {"kind": "Status", "code": 403, "message": "no Events"}
-        elif "/pods/" in self.path:
-            status, answer = (500, {"kind": "Status", "code": 500, "message": "busy"}) if self.server.fails else (200, ALONE)
-        elif "/pods" in self.path:
-            answer["items"] = [POD, BOUND, ALONE]
-        elif self.server.refuses_nodes:
-            status, answer = 403, {"kind": "Status", "code": 403, "message": "nodes is forbidden"}
-        elif "/nodes" in self.path:
-            answer["items"] = NODES
-        self.say(*(self.watch() if "watch=true" in self.path and status == 200 else (status, answer)))
+class Api(Served):
+    def __init__(self, refuses_nodes):
+        super().__init__([{"kind": "Node", **node} for node in NODES])
+        for pod in (POD, BOUND, ALONE):
+            self.put({"kind": "Pod", **pod, "metadata": {**pod["metadata"], **({"namespace": MARKUP} if refuses_nodes else {})}})
+        self.fails = self.failed = False
+        if refuses_nodes:
+            self.refused["nodes"] = 403, "nodes is forbidden"
 
-    def watch(self):
-        """That of nodes fails, and then hangs; that of pods tells of one who has an owner now."""
-        if "/pods" in self.path:
-            self.server.hangs.wait()
-            return 200, json.dumps({"type": "MODIFIED", "object": ADOPTED}).encode() + b"\n"
-        if self.server.failed:
-            self.server.hangs.set()
-            threading.Event().wait()
-        self.server.failed = True
-        return 500, {"message": "no nodes"}
-
-    do_GET = do_POST = answer
+    async def answer(self, client, method, path, query, body, writer):
+        """The watch of nodes fails, and then hangs; then a pod has an owner."""
+        fields = query.get("fieldSelector", "")
+        if path.endswith("/events"):
+            return self.failure(403, "X", "no Events") if fields.endswith("=p") else \
+                (200, {"items": EVENTS if "source=gpushare-" in fields else []})
+        if self.fails and "/pods/" in path:
+            return self.failure(500, "X", "busy")
+        if path.endswith("/nodes") and query.get("watch") and not self.refused:
+            if self.failed:
+                self.put({"kind": "Pod", **ADOPTED})
+                await asyncio.sleep(600)
+            self.failed = True
+            return self.failure(500, "X", "no nodes")
+        return await super().answer(client, method, path, query, body, writer)
 
 
-def serve(build, folder, refuses_nodes):
-    api = fake.Server(("127.0.0.1", 0), Handler)
-    api.refuses_nodes, api.fails, api.failed, api.hangs = refuses_nodes, False, False, threading.Event()
-    threading.Thread(target=api.serve_forever, daemon=True).start()
-    page = subprocess.Popen([os.path.join(build, "kubectl-inspect-gpushare"), "web", "--server", f"http://127.0.0.1:{api.server_port}",
-                             "--listen", "127.0.0.1:0", *(["-n", MARKUP] if refuses_nodes else [])], stdout=subprocess.PIPE, text=True)
-    host, token = page.stdout.readline().strip().removeprefix("http://").rstrip("/").split("/")
-    port = int(host.rsplit(":", 1)[1])
-    while ask(port, f"/{token}/rows", {})[0] == 503 and page.poll() is None: # the lists are still read
-        time.sleep(0.05)
-    return page, api, port, token
-
-
-def ask(port, path, headers):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    connection.putrequest("GET", path, skip_host=True)
-    for header in {"Host": f"127.0.0.1:{port}", **headers}.items():
-        connection.putheader(*header)
-    connection.endheaders()
-    answer = connection.getresponse()
-    return answer.status, answer.read().decode(), answer.headers
-
-
-def rows_of(port, token, query=""):
-    return json.loads(ask(port, f"/{token}/rows{query}", {})[1])
+def rows_of(web, query=""):
+    return json.loads(web.get("rows" + query)[2])
 
 
 def other(token, at):
@@ -124,61 +92,61 @@ def rows(port, token):
     """What, path, headers, status."""
     end = len(token) - 1
     yield "the page", f"/{token}/", {}, 200
-    for host in ("localhost", f"localhost:{port}", "LOCALHOST", "[::1]:1"):
+    for host in ("localhost", f"localhost:{port}", "LOCALHOST", "[::1]:1", "[::1]", "127.0.0.1:1"):
         yield f"Host {host}", f"/{token}/", {"Host": host}, 200
-    for host in ("localhost.evil.example", "127.0.0.1.evil.example:80", "evil.example", "localhostx", ""):
+    for host in ("localhost.evil.example", "127.0.0.1.evil.example:80", "evil.example", "localhostx", "127.1", "0.0.0.0",
+                 "[::ffff:127.0.0.1]", "evil.example:8080", ""):
         yield f"Host {host}", f"/{token}/", {"Host": host}, 403
-    for path in ("/", f"/{token}", f"/{token}x", f"/{token[:-1]}/", f"/{other(token, 0)}/", f"/{other(token, end)}/"):
+    for path in ("/", f"/{token}", f"/{token}x", f"/{token[:-1]}/", f"/{other(token, 0)}/", f"/{other(token, end)}/",
+                 f"//{token}/", "/../"):
         yield f"path {path}", path, {}, 403
     yield "path unknown", f"/{token}/x", {}, 404
     yield "its own script", f"/{token}/app.js", {}, 200
     yield "rows without a token", "/rows", {}, 403
     for origin, status in ((f"http://127.0.0.1:{port}", 200), (f"http://127.0.0.1:{port}.evil.example", 403),
-                           (f"http://127.0.0.1:{port}0", 403), (f"https://127.0.0.1:{port}", 403), ("null", 403)):
+                           (f"http://127.0.0.1:{port}0", 403), (f"https://127.0.0.1:{port}", 403), ("null", 403),
+                           (f"http://127.0.0.1:{port}/", 403), (f"127.0.0.1:{port}", 403)):
         yield f"Origin {origin}", f"/{token}/", {"Origin": origin}, status
-    for site, status in (("same-origin", 200), ("none", 200), ("same-site", 403), ("cross-site", 403)):
+    for site, status in (("same-origin", 200), ("none", 200), ("same-site", 403), ("cross-site", 403),
+                         ("Same-Origin", 403), ("", 403)):
         yield f"Sec-Fetch-Site {site}", f"/{token}/", {"Sec-Fetch-Site": site}, status
 
 
 def judge(build, refuses_nodes):
     wrong = []
-    with tempfile.TemporaryDirectory() as folder:
-        page, api, port, token = serve(build, folder, refuses_nodes)
-        try:
-            for what, path, headers, status in rows(port, token):
-                got = ask(port, path, headers)[0]
-                if got != status:
-                    wrong.append(f"{what}: {got}, not {status}")
-            if "frame-ancestors 'none'" not in ask(port, f"/{token}/", {})[2]["Content-Security-Policy"]:
-                wrong.append("the page may be framed")
-            whole = rows_of(port, token)
-            if refuses_nodes:
-                if re.findall(r"^default +(\S+) +4 +\S+ +(\S+) +(\S+)$", whole["own"], re.M) != [("p", "-", "-"), ("b", "n0", "1")] \
-                        or MARKUP not in whole["lost"]:
-                    wrong.append(f"pods of one's own namespace: {whole}")
-                return wrong
-            if whole["namespaces"] != ["default", "waits"]:
-                wrong.append(f"namespaces to choose from: {whole['namespaces']}")
-            fake.wait_for("its new owner", lambda: rows_of(port, token, "?pod=default/b")["owner"] == "Job/j")
-            if rows_of(port, token)["lost"] != "no nodes":
-                wrong.append("that nodes are not watched is not said")
-            pages = [[node["name"] for node in rows_of(port, token, at)["nodes"]] for at in PAGES]
-            if pages != [NAMES[:50], NAMES[50:], NAMES[50:]]:
-                wrong.append(f"nodes of the pages: {pages}")
-            for view, lines in SEEN.items():
-                shown = rows_of(port, token, view)["events"]
-                if not shown.startswith(lines):
-                    wrong.append(f"Events of {view}: {shown}")
-            for api.fails in (True, False): # what failed is forgotten
-                if ("could not be asked" in rows_of(port, token, "?pod=waits/w")["why"]) != api.fails:
-                    wrong.append(f"a question fails: {api.fails}")
-            cells = [node[8:] for node in whole["map"]]
-            want = [CELLS, [[i, 0, 16, "x"] for i in range(64)], *[[[i, 0, 16] for i in range(64)]] * 63]
-            if cells != want:
-                wrong.append(f"cells: {cells[:2]} and {len(cells) - 2} more")
-        finally:
-            page.terminate()
-            page.wait()
+    with Api(refuses_nodes) as api, Web(build, api, *(["-n", MARKUP] if refuses_nodes else [])) as web:
+        wait_for("the lists are read", lambda: web.get("rows")[0] == 200)
+        for what, path, headers, status in rows(web.port, web.root.strip("/")):
+            got = ask(web.port, "GET", path, headers=headers)[0]
+            if got != status:
+                wrong.append(f"{what}: {got}, not {status}")
+        if "frame-ancestors 'none'" not in web.get("")[1]["Content-Security-Policy"]:
+            wrong.append("the page may be framed")
+        whole = rows_of(web)
+        if refuses_nodes:
+            if re.findall(r"^\S+ +(\S+) +4 +\S+ +(\S+) +(\S+)$", whole["own"], re.M)[:2] != [("p", "-", "-"), ("b", "n0", "1")] \
+                    or MARKUP not in whole["lost"]:
+                wrong.append(f"pods of one's own namespace: {whole}")
+            return wrong
+        if whole["namespaces"] != ["default", "waits"]:
+            wrong.append(f"namespaces to choose from: {whole['namespaces']}")
+        wait_for("its new owner", lambda: rows_of(web, "?pod=default/b")["owner"] == "Job/j")
+        if rows_of(web)["lost"] != "no nodes":
+            wrong.append("that nodes are not watched is not said")
+        pages = [[node["name"] for node in rows_of(web, at)["nodes"]] for at in PAGES]
+        if pages != [NAMES[:50], NAMES[50:], NAMES[50:]]:
+            wrong.append(f"nodes of the pages: {pages}")
+        for view, lines in SEEN.items():
+            shown = rows_of(web, view)["events"]
+            if not shown.startswith(lines):
+                wrong.append(f"Events of {view}: {shown}")
+        for api.fails in (True, False): # what failed is forgotten
+            if ("could not be asked" in rows_of(web, "?pod=waits/w")["why"]) != api.fails:
+                wrong.append(f"a question fails: {api.fails}")
+        cells = [node[8:] for node in whole["map"]]
+        want = [CELLS, [[i, 0, 16, "x"] for i in range(64)], *[[[i, 0, 16] for i in range(64)]] * 63]
+        if cells != want:
+            wrong.append(f"cells: {cells[:2]} and {len(cells) - 2} more")
     return wrong
 
 

@@ -8,11 +8,14 @@ import socket
 import threading
 import time
 
-from api import HOST, wait_for
-from judge import headers_are_strict, quote, read
-from rows import Wrong, parse
+from attack import Wrong
+from judge import headers_are_strict, judge_world, opened, quote, read
+from programs import HOST, wait_for
+from rows import parse
 from stream import up_to_date
-from world import change
+from world import change, random_world
+
+REQUESTS = 5000
 
 KEYS = ["q", "ns", "model", "sort", "page", "node", "gpu", "namespace", "owner", "pod", "seen", "x", "", "Q", "q[]", "__proto__"]
 VALUES = [b"", b"a", b"%", b"%%", b"%0", b"%zz", b"%00", b"%ff", b"%c3", b"%C3%A9", b"%e2%80%ae", b"\xff\xfe", b"\xc3(", b"%3Cscript%3E", b"<script>", b"'\"", b"+",
@@ -191,7 +194,8 @@ def frozen(web, api, world, rng):
     """It says so within 15 s, goes on answering, and takes up what happened meanwhile."""
     pods = world.waiting[:1] + world.bound[:1]
     read(web, "")
-    api.frozen = what = rng.choice(["everything", "nodes", "pods"])
+    what = rng.choice([["nodes", "pods", "events"], ["nodes"], ["pods"]])
+    api.client.silent = api.client.hold = dict.fromkeys([*api.client.hold, "events"], False) | dict.fromkeys(what, True)
     api.gone()
     begun = time.monotonic()
     try:
@@ -205,7 +209,7 @@ def frozen(web, api, world, rng):
             for _ in range(5):
                 change(world, api, rng)
     finally:
-        api.frozen = ""
+        api.client.calm()
     up_to_date(web, world, 60)
     return 1
 
@@ -213,14 +217,14 @@ def frozen(web, api, world, rng):
 def broken(web, api, world, words):
     """The API server refuses, in its own words."""
     pods = looked_at(world)
-    api.broken = words
+    api.refused[""] = (500, words)
     api.gone()
     wait_for("that it refuses is said", lambda: read(web, "")["lost"], 20)
     for path in pods:
         page = read(web, path)
         if "could not be asked" not in page.get("why", "") and "cannot be read" not in page["events"]:
             raise Wrong(f"{path}: the API server refuses: {page.get('why')!r} {page['events']!r}")
-    api.broken = ""
+    api.refused.clear()
     up_to_date(web, world, 60)
 
 
@@ -264,3 +268,16 @@ def grows(web, rng, world, count):
     if after - before > 4096 or web.files() > files + 8:
         raise Wrong(f"{count} requests: {before} KiB before, {after} after; {files} files, {web.files()} after")
     return count
+
+
+def seed_of(seed, number):
+    return f"rude {seed + number}"
+
+
+def one_world(build, rng, *_):
+    world = random_world(rng, rng.choice(["small", "small", "wide"]))
+    with opened(build, world) as (web, api):
+        done = odd_queries(web, rng, REQUESTS // 10) + duplicates(web, world) + half_sent(web, rng, 200)
+        done += in_parallel(web, rng, world, REQUESTS // 10) + while_deleted(web, api, rng, world, REQUESTS / 500)
+        done += restarted(web, api, world, rng) + frozen(web, api, world, rng) + grows(web, rng, world, REQUESTS)
+        return {"requests": done, "pages": judge_world(web, world, rng, exact=False)}

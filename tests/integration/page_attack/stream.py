@@ -4,10 +4,12 @@
 import json
 import time
 
-from api import wait_for
-from judge import Filter, quote, read
-from rows import Wrong
-from world import change
+from attack import Wrong
+from judge import Filter, judge_world, opened, quote, read
+from programs import wait_for
+from world import change, random_world
+
+ROUNDS = 6
 
 
 class Follower:
@@ -53,19 +55,26 @@ def up_to_date(web, world, seconds=40):
     wait_for("the page is up to date", is_so, seconds)
 
 
-def judge_stream(web, api, world, rng, rounds, forget=True):
-    """Documents that were sent."""
-    followers = [Follower(web, path) for path in some_paths(rng, world)]
-    for _ in range(rounds):
-        with api.lock:
-            for _ in range(rng.choice([1, 1, 5, 30])):
-                change(world, api, rng)
-        if forget and rng.random() < 0.3:           # a node and a pod go, and nobody says so
+def seed_of(seed, number):
+    return f"stream {seed + number}"
+
+
+def one_world(build, rng, *_):
+    world = random_world(rng, rng.choice(["small", "small", "wide", "waits"]))
+    with opened(build, world) as (web, api):
+        followers = [Follower(web, path) for path in some_paths(rng, world)]
+        for _ in range(ROUNDS):
             with api.lock:
-                change(world, api, rng, forget=True)
-                api.gone()
-        time.sleep(0.3)
-        for follower in followers:
-            wait_for(f"{follower.path[:200]}: there is no more news", follower.is_up_to_date, 10)
-    up_to_date(web, world)
-    return sum(follower.news for follower in followers)
+                for _ in range(rng.choice([1, 1, 5, 30])):
+                    change(world, api, rng)
+            if rng.random() < 0.3:                  # a node and a pod go, and nobody says so
+                with api.lock:
+                    change(world, api, rng, forget=True)
+                    api.gone()
+            time.sleep(0.3)
+            for follower in followers:
+                wait_for(f"{follower.path[:200]}: there is no more news", follower.is_up_to_date, 10)
+        up_to_date(web, world)
+        for node in world.nodes:
+            node.told = False
+        return {"news": sum(follower.news for follower in followers), "pages": judge_world(web, world, rng, exact=False)}

@@ -6,9 +6,9 @@ Events of somebody who would like to run a script. What things mean is read from
 import json
 import time
 
+from objects import IDX, new_plugin
+
 D = "aliyun.com/"
-IDX = "ALIYUN_COM_GPU_MEM_IDX"
-SYSTEM, PLUGIN = "gpushare-system", "gpushare-device-plugin"
 GIB = 1 << 30
 MODELS = ["NVIDIA A10", "NVIDIA A100-SXM4-80GB", "Tesla T4", "H100"]
 HOSTILE = ["<script>alert(1)</script>", "\"><img src=x onerror=alert(1)>", "' onmouseover='alert(1)", "</pre><svg onload=alert(1)>", "&lt;b&gt;",
@@ -285,7 +285,7 @@ class World:
         for node in self.nodes:
             yield node.document()
             if node.told:
-                yield self.plugin_document(node)
+                yield new_plugin(self.plugin_name(node), node.name)
         for pod in self.pods:
             yield self.pod_document(pod)
         yield {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "no-gpu", "namespace": "team-0", "uid": "no-gpu"},
@@ -302,13 +302,6 @@ class World:
     def bare_document():
         return {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "bare", "uid": "bare"}, "spec": {},
                 "status": {"capacity": {"cpu": "1"}, "allocatable": {"cpu": "1"}, "conditions": [{"type": "Ready", "status": "True"}]}}
-
-    def plugin_document(self, node):
-        return {"kind": "Pod", "apiVersion": "v1", "metadata": {
-            "name": self.plugin_name(node), "namespace": SYSTEM, "uid": "plugin-" + node.name, "ownerReferences": [
-                {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": PLUGIN, "uid": "d", "controller": True}]},
-            "spec": {"nodeName": node.name, "containers": [{"name": "c", "ports": [{"name": "http", "containerPort": 29997}]}]},
-            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
 
 
 # ---- what happens to it ----
@@ -342,7 +335,7 @@ def change(world, api, rng, forget=False):
     elif what == "node goes" and len(shown) > 1:
         node = rng.choice(shown)
         world.nodes.remove(node)
-        drop("nodes", ("", node.name))
+        drop("nodes", node.name)
     elif what in ("cordon", "unready") and shown and not forget:
         node = rng.choice(shown)
         node.cordoned, node.ready = (not node.cordoned, node.ready) if what == "cordon" else (node.cordoned, not node.ready)

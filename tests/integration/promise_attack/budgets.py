@@ -4,15 +4,13 @@ read from kube-scheduler's filterPodsWithPDBViolation (pkg/scheduler/framework/p
 selector or none matches nobody; whom it says it disrupts already costs nothing."""
 
 import json
-import re
 import time
 
-import model
-from model import Pod
-from stand_in import Api, Extender, request, wait_for
+from api import Served
+from objects import Pod, inventory, new_node
+from programs import Extender, wait_for
 
 ROUNDS = 12
-COUNTED = re.compile(r"^gpushare_disruption_budgets (\S+)$", re.M)
 SABOTAGE = ["counts none", "counts all", "spares none", "a victim more", "a proposed one stays", "no victims"]
 EXPRESSIONS = [("In", ["a", "b"]), ("In", ["a"]), ("NotIn", ["a"]), ("NotIn", ["c", "d"]), ("Exists", None),
                ("DoesNotExist", None), ("Exists", [])]
@@ -38,20 +36,20 @@ def selects(selector, labels):
 
 
 class World:
-    def __init__(self, build, rng, judge, sabotage, log):
+    def __init__(self, build, rng, judge, sabotage):
         self.rng, self.judge, self.sabotage = rng, judge, sabotage
         self.pods, self.budgets, self.nodes, self.counts, self.tail = {}, {}, {}, {}, []
-        self.api = Api(rng)
+        self.api = Served()
         self.exact = rng.random() < 0.6         # budgets that allow none or plenty: who violates is a fact
-        self.begins = rng.choice([200] * 9 + [403, 404, 500])
-        self.api.budgets_status = self.begins
+        if (begins := rng.choice([200] * 9 + [403, 404, 500])) != 200:
+            self.api.refused["poddisruptionbudgets"] = begins, "no"
         for at in range(rng.randint(1, 3)):
             self.fill(f"n{at}", rng.choice([[16], [16, 16], [16, 16, 16], [24, 16, 8, 16]]))
-        self.put_node(model.node("marker", [8]))
+        self.put_node(new_node("marker", [8]))
         self.mark = Pod("marked", 8, namespace="mark", labels={"mark": "yes"})
         self.put_bound(self.mark, "marker", 0)
         self.marks = 1      # the first one is a violation: no budget counted would be none
-        self.one = Extender(build, self.api, "--nominate=false", log=log)
+        self.one = Extender(build, self.api, "--nominate=false")
 
     def wrong(self, what, *words):
         tail = [] if self.counts.get("WRONG") else ["", *self.tail[-8:]]
@@ -67,10 +65,7 @@ class World:
         self.nodes[obj["metadata"]["name"]] = obj
 
     def put_bound(self, pod, name, gpu):
-        pod.node, pod.gpus = name, [gpu]
-        pod.obj["spec"]["nodeName"] = name
-        pod.obj["metadata"]["annotations"][model.IDX] = str(gpu)
-        pod.obj["status"]["phase"] = "Running"
+        pod.bind(name, gpu)
         self.pods[pod.uid] = pod
         self.api.put(pod.obj)
 
@@ -82,7 +77,7 @@ class World:
         return found
 
     def fill(self, name, sizes):
-        self.put_node(model.node(name, sizes))
+        self.put_node(new_node(name, sizes))
         rng, equal = self.rng, self.rng.random() < 0.5
         for gpu, size in enumerate(sizes):
             left = size
@@ -150,7 +145,7 @@ class World:
         wait_for("the budgets to be heard", heard, seconds)
 
     def ask(self, body):
-        return request(self.one.port, "POST", "/gpushare-scheduler/preempt", body, seconds=20)
+        return self.one.ask("preempt", body, 20)
 
     def matching(self, pod):
         return [key for key, obj in self.budgets.items() if key[0] == pod.namespace and
@@ -177,8 +172,8 @@ class World:
 
     def clears(self, pod, name, gone):
         gone = {one.uid for one in gone}
-        for gpu in model.gpus_of(self.nodes[name]):
-            used = sum(one.share for one in self.pods.values() if one.node == name and one.gpus == [gpu["idx"]] and
+        for gpu in inventory(self.nodes[name]).values():
+            used = sum(one.share for one in self.pods.values() if one.node == name and one.gpus == (gpu["idx"],) and
                        one.uid not in gone)
             if used + pod.share <= gpu["mem"]:
                 return True
@@ -218,7 +213,7 @@ class World:
             found["Pods"].append({"UID": stays[0].uid})
             found["NumPDBViolations"] += self.violates(stays[0])
         elif self.sabotage == "spares none" and self.exact:
-            guarded = [one for one in self.pods.values() if one.node == name and one.gpus == [0] and one.priority < pod.priority]
+            guarded = [one for one in self.pods.values() if one.node == name and one.gpus == (0,) and one.priority < pod.priority]
             if self.clears(pod, name, guarded):
                 found["Pods"] = [{"UID": one.uid} for one in guarded]
                 found["NumPDBViolations"] = self.bounds(guarded)[0]
@@ -258,7 +253,8 @@ class World:
         rng, what = self.rng, self.rng.choice(["410", "away", "many", "gone", "pod", "delete", *(["junk"] if self.rng.random() < 0.3 else [])])
         self.trace("trouble", what)
         if what == "410":
-            self.api.budgets_expired = rng.choice([1, 3])
+            self.api.expired["poddisruptionbudgets"] = rng.choice([1, 3])
+            self.api.cut(lambda *_: True)
         elif what == "away":
             self.api.away = True
             time.sleep(rng.choice([0.2, 1]))
@@ -287,7 +283,7 @@ class World:
     def heard_pods(self):
         """Pods' watch is another stream than the budgets'."""
         name = f"h{len(self.pods)}.{time.monotonic_ns()}"
-        self.put_node(model.node("heard", [64]))
+        self.put_node(new_node("heard", [64]))
         pod = Pod(name, 1, namespace="mark")
         self.put_bound(pod, "heard", 0)
         wait_for("the pods to be heard", lambda: name in self.one.get("/gpushare-scheduler/inspect/heard")[1])
@@ -296,9 +292,9 @@ class World:
 
     def run(self):
         with self.one:
-            if self.begins != 200:
+            if self.api.refused:
                 self.preempt_unseen()
-                self.api.budgets_status = 200
+                self.api.refused.clear()
             self.sync(90)
             for _ in range(ROUNDS):
                 for _ in range(self.rng.choice([0, 1, 1, 3])):
@@ -308,27 +304,24 @@ class World:
                 self.sync()
                 for _ in range(6):
                     self.preempt()
-                if self.counts.get("WRONG", 0) >= 3 or self.one.process.poll() is not None:
+                if self.counts.get("WRONG", 0) >= 3 or not self.one.alive():
                     break
-            self.counts["rss"] = self.one.rss_kib() if self.one.process.poll() is None else 0
+            self.counts["rss"] = self.one.memory_kib() if self.one.alive() else 0
         if self.one.status != 0:
             self.wrong("it ended with", self.one.status, self.one.said()[-1500:])
 
     def preempt_unseen(self):
         """Budgets may not be read: none counts, and the metric says so."""
-        told = COUNTED.search(self.one.get("/metrics")[1])
-        if not told or float(told[1]) != 0:
-            self.wrong("budgets are counted that nobody may read", told and told[1])
+        if told := self.one.metrics()["gpushare_disruption_budgets"]:
+            self.wrong("budgets are counted that nobody may read", told)
         self.preempt()
 
 
-def one_world(build, rng, judge, sabotage=None, log=None):
-    world = World(build, rng, judge, sabotage, log)
+def one_world(build, rng, judge, sabotage):
+    world = World(build, rng, judge, sabotage)
     try:
         world.run()
     finally:
-        if world.one.process.poll() is None:
-            world.one.process.kill()
-            world.one.process.wait()
+        world.one.kill()
         world.api.end()
     return world.counts

@@ -6,38 +6,27 @@ does not take in ten seconds is free."""
 
 import collections
 import json
-import random
 import time
 
-import model
-import stand_in
 import tenant
-import waiting
-from stand_in import Extender, wait_for
+from api import Served
+from model import SLACK_S
+from objects import new_node
+from programs import Extender, wait_for
 
 HELD_S = 10.0
 ROUNDS, TABLE = 6, 1 << 16
 SABOTAGE = ["takes", "refuses", "keeps"]
 
 
-class Handler(waiting.Handler):     # its watches end, and expire
-    one = stand_in.Handler.one
-
-
-class Api(stand_in.Api):
-    handler = Handler
-    cut = expired = 0
-    frozen = False
-
-
 class World(tenant.World):
-    def __init__(self, build, rng, judge, sabotage, log):   # pylint: disable=super-init-not-called
+    def __init__(self, build, rng, judge, sabotage):   # pylint: disable=super-init-not-called
         self.rng, self.judge, self.sabotage, self.serial = rng, judge, sabotage, 0
         self.names = [f"n{at}" for at in range(ROUNDS)]
-        self.api = Api(random.Random(0), [model.node(name, [16]) for name in [*self.names, "busy", "heard"]])
+        self.api = Served([new_node(name, [16]) for name in [*self.names, "busy", "heard"]])
         self.victims = {name: self.put(self.new(16), name, 0) for name in [*self.names, "busy"]}
         self.counts, self.later = collections.Counter(), []
-        self.one = Extender(build, self.api, "--nominate=false", log=log)
+        self.one = Extender(build, self.api, "--nominate=false")
 
     def heard(self):
         mark = self.put(self.new(1), "heard", 0)
@@ -78,13 +67,11 @@ class World(tenant.World):
     def goes(self, name, in_a_list):
         if not in_a_list:
             return self.api.delete("pods", self.victims[name].key)
-        with self.api.changed:
-            del self.api.objects["pods"][self.victims[name].key]
-            self.api.rev += 2
-            self.api.expired, self.api.cut, self.api.frozen = self.api.rev, self.api.cut + 1, True
-            self.api.changed.notify_all()
+        self.api.client.hold["pods"] = True
+        self.api.forget("pods", self.victims[name].key)
+        self.api.gone()
         time.sleep(0.6)     # the watches before end, and say nothing
-        self.api.frozen = False
+        self.api.client.calm()
 
     def one_freed(self, name, what):
         before = self.serial + 1
@@ -108,7 +95,7 @@ class World(tenant.World):
             self.judge(f"{says}: a pod of priority {lower.priority} is named the node")
         if self.sabotage == "refuses" or not self.fits(urgent, name):
             self.judge(f"{says}: the urgent pod is not named the node")
-        self.later.append((time.monotonic() + HELD_S + model.SLACK_S, name, says))
+        self.later.append((time.monotonic() + HELD_S + SLACK_S, name, says))
 
     def run(self):
         for name in self.names:
@@ -120,8 +107,8 @@ class World(tenant.World):
                 self.judge(f"{says}: what was freed is kept from others for more than {HELD_S} s")
 
 
-def one_world(build, rng, judge, sabotage=None, log=None):
-    world = World(build, rng, judge, sabotage, log)
+def one_world(build, rng, judge, sabotage):
+    world = World(build, rng, judge, sabotage)
     try:
         with world.one:
             world.run()

@@ -4,41 +4,39 @@ after each step what model.py says of it. The API server does what it is told; w
 
 import copy
 import json
-import re
+import signal
 import time
 
 import model
-from model import CORDON, INVENTORY, Model, Pod, Promise
-from stand_in import Api, Extender, request, wait_for
+from api import Served
+from model import KEYS, Model, Pod, Promise
+from objects import CORDON, IDX, inventory, new_node, record_of, set_inventory
+from programs import NOT_NOW, PREFIX, Extender, wait_for
 
 STEPS = 90
 SIZES = [[8], [16], [24], [8, 8], [16, 6], [16, 16], [24, 24, 8], [16, 16, 16, 16]]
-PREFIX = "/gpushare-scheduler/"
 HELD = "reserved for a nominated pod"
-PLACED = re.compile(r"^gpushare_reserved_pods (\S+)$", re.M)
-NOT_NOW = ("not ready", "standby", "does not lead")
 SABOTAGE = ["names two", "outlives", "forgets", "uncounted", "refuses", "over-books", "steals", "starves",
             "double", "plain differs", "objects keep"]
 
 
 class World:
-    def __init__(self, build, rng, judge, sabotage=None, log=None):
-        self.rng, self.judge, self.sabotage, self.build = rng, judge, sabotage, build
+    def __init__(self, build, rng, judge, sabotage):
+        self.rng, self.judge, self.sabotage = rng, judge, sabotage
         self.model, self.tail, self.serial, self.counts = Model(), [], 0, {}
         self.nominates = rng.random() < 0.3
-        self.api = Api(rng)
-        self.api.on_binding = self.judge_binding
+        self.api = Served()
+        self.api.on_apply = self.judge_binding
         for at in range(rng.randint(1, 5)):
-            self.put_node(model.node(f"n{at}", rng.choice(SIZES), {"zone": rng.choice("ab")},
-                                     max_pods=3 if rng.random() < 0.1 else None))
-        self.api.put(model.node("marker", [1000]))
+            self.put_node(new_node(f"n{at}", rng.choice(SIZES), labels={"zone": rng.choice("ab")},
+                                   max_pods=3 if rng.random() < 0.1 else None))
+        self.api.put(new_node("marker", [1000]))
         self.marker, self.marks = None, 0
         flags = [] if self.nominates else ["--nominate=false"]
         if rng.random() < 0.5:
             flags += ["--policy", rng.choice(["binpack", "spread", "rollout"])]
-        self.one = Extender(build, self.api, *flags, log=log)
-        self.control = Extender(build, self.api, "--nominate=false", *[f for f in flags if "nominate" not in f],
-                                log=log and log + ".control")
+        self.one = Extender(build, self.api, *flags)
+        self.control = Extender(build, self.api, "--nominate=false", *[f for f in flags if "nominate" not in f])
         self.inspected = {}
 
     # ---- saying
@@ -67,23 +65,23 @@ class World:
 
     def judge_binding(self, obj):
         """Under the API's lock: the object is as it will be."""
-        if self.sabotage == "over-books" and model.idx_of(obj) == [1]:
-            obj["metadata"]["annotations"][model.IDX] = "0"
+        if self.sabotage == "over-books" and record_of(obj) == [1]:
+            obj["metadata"]["annotations"][IDX] = "0"
         if self.sabotage == "steals" and (theirs := self.model.living((time.monotonic(),) * 2, 1, obj["metadata"]["uid"])):
             for one in theirs:
-                if one.node == obj["spec"]["nodeName"] and len(model.idx_of(obj)) == 1:
-                    obj["metadata"]["annotations"][model.IDX] = str(one.gpus[0])
+                if one.node == obj["spec"]["nodeName"] and len(record_of(obj)) == 1:
+                    obj["metadata"]["annotations"][IDX] = str(one.gpus[0])
         pod, name = self.model.pods.get(obj["metadata"]["uid"]), obj["spec"]["nodeName"]
         if not pod or name not in self.model.nodes:
             return self.wrong("a Binding of nobody's", obj["metadata"], name)
         sums = self.model.used(name)
         gpus = {gpu["idx"]: gpu for gpu in model.gpus_of(self.model.nodes[name])}
-        if len(model.idx_of(obj)) != pod.count:
-            self.wrong("another number of GPUs", pod.name, model.idx_of(obj))
-        for gpu in model.idx_of(obj):
+        if len(record_of(obj)) != pod.count:
+            self.wrong("another number of GPUs", pod.name, record_of(obj))
+        for gpu in record_of(obj):
             if gpu not in gpus or not self.model.takes(gpus[gpu], sums.get(gpu, [0, 0, 0]), pod):
                 self.wrong("OVER-BOOKED", pod.name, name, gpu, sums.get(gpu), gpus.get(gpu))
-        pod.node, pod.gpus, pod.obj = name, model.idx_of(obj), obj
+        pod.node, pod.gpus, pod.obj = name, record_of(obj), obj
         return None
 
     def sync(self):
@@ -91,28 +89,23 @@ class World:
         self.marks += 1
         if self.marker:
             self.api.delete("pods", ("default", "marker"))
-        self.marker = Pod("marker", self.marks % 900 + 1)
-        self.marker.obj["spec"]["nodeName"] = "marker"
-        self.marker.obj["metadata"]["annotations"][model.IDX] = "0"
-        self.api.put(self.marker.obj)
-        with self.api.lock:
-            size = 1000 + self.marks
-            self.api.put(model.with_gpus(self.api.objects["nodes"][("", "marker")],
-                                         [{"idx": 0, "uuid": "GPU-m", "mem": size, "memMiB": size * 1024,
-                                           "healthy": True, "model": "m", "schedulable": True}]))
+        self.marker = Pod("marker", self.marks % 900 + 1).bind("marker", 0).obj
+        self.api.put(self.marker)
+        size = 1000 + self.marks
+        self.api.put(new_node("marker", [size]))
         for one in (self.one, self.control):
             def heard():
-                text = one.get(PREFIX + "inspect/marker")
-                dev = json.loads(text[1])["nodes"][0]["devs"] if text[0] == 200 else []
+                status, text = one.get(PREFIX + "inspect/marker")
+                dev = json.loads(text)["nodes"][0]["devs"] if status == 200 else []
                 return dev and dev[0]["totalGPU"] == size and dev[0]["usedGPU"] == self.marks % 900 + 1
             wait_for("the watch to be heard", heard)
 
     # ---- asking
 
-    def ask(self, verb, body, who=None, seconds=12):
+    def ask(self, verb, body, who=None):
         self.count(verb)
         began = time.monotonic()
-        status, text = request((who or self.one).port, "POST", PREFIX + verb, body, seconds=seconds)
+        status, text = (who or self.one).ask(verb, body, 12)
         moment = (began, time.monotonic())
         if status != 200:
             self.wrong(f"{verb} answers {status}", text[:300])
@@ -179,7 +172,7 @@ class World:
     def inspect(self):
         """What it says is kept is what the model says; the metric counts them."""
         began = time.monotonic()
-        doc = json.loads(self.one.get(PREFIX + "inspect")[1])
+        doc = self.one.inspect()
         moment = (began, time.monotonic())
         shown = {}
         for node in doc["nodes"]:
@@ -216,13 +209,11 @@ class World:
                 del self.model.promises[uid]
         for one in self.model.living(moment, 1):
             self.over_promised(one)
-        told = PLACED.search(self.one.get("/metrics")[1])
-        if self.sabotage == "uncounted":
-            told = PLACED.search(f"gpushare_reserved_pods {len(shown) + 1}")
+        told = self.one.metrics()["gpushare_reserved_pods"] if self.sabotage != "uncounted" else len(shown) + 1
         now = time.monotonic()
         sure = len([one for one in self.model.promises.values() if self.model.alive(one, (began, now)) == 1])
-        if not told or not sure <= float(told[1]) <= len(shown):
-            self.wrong("gpushare_reserved_pods", told and told[1], len(shown), sure)
+        if not sure <= told <= len(shown):
+            self.wrong("gpushare_reserved_pods", told, len(shown), sure)
 
     def alter(self, shown):
         now = (time.monotonic(),) * 2
@@ -247,10 +238,9 @@ class World:
                 self.wrong("PROMISED TWICE", one.pod.name, one.node, gpu["idx"], left, gpu["mem"])
 
     def bind(self, pod, name):
-        body = {"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod.uid, "Node": name}
         known = self.model.promises.get(pod.uid)
         fitted = self.model.must_fit(pod, name, (time.monotonic(),) * 2)
-        moment, text = self.ask("bind", body)
+        moment, text = self.ask("bind", {"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod.uid, "Node": name})
         error = json.loads(text)["Error"]
         if self.sabotage == "refuses" and known and not error:
             error = "no"
@@ -297,15 +287,15 @@ class World:
             if how < 0.4:
                 more["spec_group"] = group
             elif how < 0.75:
-                labels[rng.choice(model.KEYS)] = group
+                labels[rng.choice(KEYS)] = group
             else:
                 more["spec_group"] = group
-                labels[rng.choice(model.KEYS)] = rng.choice([group, group, "", "other"])
+                labels[rng.choice(KEYS)] = rng.choice([group, group, "", "other"])
         elif rng.random() < 0.2:
-            labels[rng.choice(model.KEYS)] = ""
+            labels[rng.choice(KEYS)] = ""
         pod = Pod(f"p{self.serial}", more.pop("units", units), namespace=more.pop("namespace", rng.choice("ab")), count=count,
                   percent=rng.choice([0, 0, 30, 60]) if count == 1 else 0, labels=labels, notes=words,
-                  selector={"zone": rng.choice("ab")} if rng.random() < 0.1 else {}, **more)
+                  nodeSelector={"zone": rng.choice("ab")} if rng.random() < 0.1 else {}, **more)
         self.put_pod(pod)
         return pod
 
@@ -427,8 +417,8 @@ class World:
         else:
             self.api.delete("pods", pod.key)
             if self.rng.random() < 0.3 and pod.groups:
-                again = Pod(pod.name, pod.share * pod.count, pod.namespace, pod.count, pod.percent, pod.priority,
-                            pod.groups[0].partition("/")[2], notes=pod.notes, selector=pod.selector)
+                again = Pod(pod.name, pod.share * pod.count, pod.namespace, count=pod.count, percent=pod.percent, priority=pod.priority,
+                            spec_group=pod.groups[0].partition("/")[2], notes=pod.obj["metadata"]["annotations"], nodeSelector=pod.obj["spec"].get("nodeSelector"))
                 self.put_pod(again)
                 self.trace("anew", again.uid)
         self.sync()
@@ -458,7 +448,7 @@ class World:
             if one.node == name:
                 one.disturbed = one.unsure = f"node {what}"
         if what == "anew":
-            self.api.delete("nodes", ("", name))
+            self.api.delete("nodes", name)
             if rng.random() < 0.5:
                 self.sync()
         elif what == "cordon":
@@ -466,15 +456,15 @@ class World:
         elif what == "gpu":
             obj["metadata"]["annotations"][CORDON] = rng.choice(["", "0", "1", f"GPU-{name}-0"])
         else:
-            gpus = json.loads(obj["metadata"]["annotations"][INVENTORY])["gpus"]
-            gpu = rng.choice(gpus)
+            gpus = inventory(obj)
+            gpu = rng.choice(list(gpus.values()))
             if what == "ill":
                 gpu["healthy"] = not gpu["healthy"]
             else:
                 least = max([pod.share for pod in self.model.pods.values() if pod.node == name and gpu["idx"] in pod.gpus],
                             default=6)      # a pod larger than its GPU is charged on others, too
                 gpu["mem"] = rng.choice([size for size in (6, 8, 16, 24) if size >= least])
-            model.with_gpus(obj, gpus)
+            set_inventory(obj, gpus)
         self.api.put(obj)
         self.sync()
         self.inspect()
@@ -482,12 +472,13 @@ class World:
     def step_well(self):
         """All nodes are as they should be."""
         for name, obj in self.model.nodes.items():
-            gpus = json.loads(obj["metadata"]["annotations"][INVENTORY])["gpus"]
-            for gpu in gpus:
+            gpus = inventory(obj)
+            for gpu in gpus.values():
                 gpu["healthy"] = True
+            set_inventory(obj, gpus)
             obj["spec"].pop("unschedulable", None)
             obj["metadata"]["annotations"].pop(CORDON, None)
-            self.api.put(model.with_gpus(obj, gpus))
+            self.api.put(obj)
             for one in self.model.promises.values():
                 if one.node == name:
                     one.disturbed = one.unsure = "node well"
@@ -504,8 +495,7 @@ class World:
 
     def step_restart(self):
         self.trace("restart")
-        (self.one.process.kill if self.rng.random() < 0.5 else self.one.process.terminate)()
-        self.one.process.wait(30)
+        self.one.end(signal.SIGKILL if self.rng.random() < 0.5 else signal.SIGTERM)
         self.model.promises.clear()
         self.model.groups.clear()
         self.one.start()
@@ -559,7 +549,7 @@ class World:
         if room <= 0 or self.model.living(now) or any(pod.hold == name for pod in self.waiting()):
             return
         self.serial += 1
-        here = {"selector": {"kubernetes.io/hostname": name}}
+        here = {"nodeSelector": {"kubernetes.io/hostname": name}}
         member = Pod(f"m{self.serial}", room, spec_group=f"w{self.serial}", **here)
         pod = Pod(f"w{self.serial}", room, **here)
         for one in (member, pod):
@@ -603,7 +593,7 @@ class World:
         with self.one, self.control:
             self.sync()
             for _ in range(STEPS):
-                if self.one.process.poll() is not None or self.control.process.poll() is not None:
+                if not self.one.alive() or not self.control.alive():
                     self.wrong("the extender ended", self.one.process.poll(), self.one.said()[-1500:])
                     break
                 self.model.bury()
@@ -612,23 +602,21 @@ class World:
                 getattr(self, "step_" + what)()
                 if self.counts.get("WRONG", 0) >= 3:
                     break
-            if self.one.process.poll() is None:
+            if self.one.alive():
                 for group in {pod.group for pod in self.model.pods.values() if pod.group}:
                     self.model.groups.setdefault(group, model.Group())
-                self.counts["rss"] = self.one.rss_kib()
+                self.counts["rss"] = self.one.memory_kib()
         for one in (self.one, self.control):
             if one.status != 0:
                 self.wrong("it ended with", one.status, one.said()[-1500:])
 
 
-def one_world(build, rng, judge, sabotage=None, log=None):
-    world = World(build, rng, judge, sabotage, log)
+def one_world(build, rng, judge, sabotage):
+    world = World(build, rng, judge, sabotage)
     try:
         world.run()
     finally:
         for one in (world.one, world.control):
-            if one.process.poll() is None:
-                one.process.kill()
-                one.process.wait()
+            one.kill()
         world.api.end()
     return world.counts

@@ -2,84 +2,30 @@
 """What filter's places for members of groups are, read from docs/contract.md and docs/pods.md: a slow model with
 times between which something is so. It chooses no GPU: which one filter kept, inspect says."""
 
-import itertools
-import json
 import time
 
-MEM, CORES, COUNT = "aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage", "aliyun.com/gpu-count"
-INVENTORY, CORDON, IDX = "aliyun.com/gpu-inventory", "aliyun.com/gpu-cordon", "ALIYUN_COM_GPU_MEM_IDX"
-KEYS = ("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io")
+import objects
+from objects import KEYS, allowed, inventory, may_use, usable
+
 KEPT_S, REFUSED_S = 5.0, 0.3
 SLACK_S = 1.5       # by which the machine may be late
-UIDS = itertools.count(1)
-
-
-def node(name, sizes, labels=None, max_pods=None):
-    gpus = [{"idx": at, "uuid": f"GPU-{name}-{at}", "mem": size, "memMiB": size * 1024, "healthy": True,
-             "model": "NVIDIA A100-SXM4-80GB" if size > 16 else "Tesla T4", "schedulable": True,
-             **({"maxPods": max_pods} if max_pods else {})} for at, size in enumerate(sizes)]
-    return with_gpus({"kind": "Node", "apiVersion": "v1",
-                      "metadata": {"name": name, "uid": "node-" + name, "annotations": {"aliyun.com/gpu-reassigned": "{}"},
-                                   "labels": {"kubernetes.io/hostname": name, "gpushare": "true", **(labels or {})}},
-                      "spec": {}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}, gpus)
-
-
-def with_gpus(obj, gpus):
-    obj["metadata"]["annotations"][INVENTORY] = json.dumps({"v": 1, "unit": "GiB", "gpus": gpus, "reassignments": True})
-    total = {"cpu": "64", "memory": "256Gi", "pods": "500", MEM: str(sum(gpu["mem"] for gpu in gpus)),
-             COUNT: str(len(gpus)), CORES: str(100 * len(gpus))}
-    obj["status"].update({"capacity": total, "allocatable": dict(total)})
-    return obj
-
-
-def idx_of(obj):
-    return [int(word) for word in obj["metadata"].get("annotations", {}).get(IDX, "").split(",") if word]
 
 
 def gpus_of(obj):
     """Those that may take pods; all of them with their memory."""
-    found = json.loads(obj["metadata"]["annotations"][INVENTORY])["gpus"]
-    cordoned = (obj["metadata"]["annotations"].get(CORDON) or "").split(",")
-    for gpu in found:
-        gpu["usable"] = gpu["healthy"] and gpu["schedulable"] and str(gpu["idx"]) not in cordoned and \
-            gpu["uuid"] not in cordoned
-    return found
+    return [{**gpu, "usable": usable(obj, gpu)} for gpu in inventory(obj).values()]
 
 
-class Pod:
-    """A pod, its object and what it asks for. groups: all that it names, the strongest first."""
+class Pod(objects.Pod):
+    """groups: all that it names, the strongest first."""
 
-    def __init__(self, name, units, namespace="default", count=1, percent=0, priority=0, spec_group=None, labels=None,
-                 notes=None, selector=None):
-        self.uid, self.name, self.namespace = f"uid-{next(UIDS)}-{name}", name, namespace
-        self.share, self.count, self.percent, self.priority = units // count, count, percent, priority
-        self.notes, self.selector = notes or {}, selector or {}
-        labels = dict(labels or {})
-        told = [spec_group, *(labels.get(key) for key in KEYS)]
+    def __init__(self, name, units, namespace="default", spec_group=None, labels=None, **more):
+        spec = {} if spec_group is None else {"schedulingGroup": {"podGroupName": spec_group}}
+        super().__init__(name, units, namespace, labels=labels, **more, **spec)
+        told = [spec_group, *((labels or {}).get(key) for key in KEYS)]
         self.groups = [f"{namespace}/{one}" for one in told if one]
         self.group = self.groups[0] if self.groups else None
-        if count > 1:
-            labels[COUNT] = str(count)
-        limits = {MEM: str(units), **({CORES: str(percent)} if percent else {})}
-        self.obj = {"kind": "Pod", "apiVersion": "v1",
-                    "metadata": {"name": name, "namespace": namespace, "uid": self.uid, "labels": labels,
-                                 "annotations": dict(self.notes), "creationTimestamp": "2026-11-25T10:00:00Z"},
-                    "spec": {"schedulerName": "default-scheduler", "priority": priority, "nodeSelector": self.selector,
-                             "containers": [{"name": "c", "image": "i", "resources": {"limits": limits}}]},
-                    "status": {"phase": "Pending"}}
-        if spec_group is not None:
-            self.obj["spec"]["schedulingGroup"] = {"podGroupName": spec_group}
-        self.key = (namespace, name)
-        self.node, self.gpus, self.hold, self.refused = None, (), None, False
-
-    def allows(self, gpu):
-        """Its lists of models and UUIDs."""
-        for key, what, wanted in (("model", "model", True), ("model-deny", "model", False),
-                                  ("uuid", "uuid", True), ("uuid-deny", "uuid", False)):
-            words = [word for word in self.notes.get("aliyun.com/gpu-" + key, "").split(",") if word]
-            if words and any(word.lower() in gpu[what].lower() for word in words) != wanted:
-                return False
-        return True
+        self.hold, self.refused = None, False
 
 
 class Group:
@@ -179,9 +125,7 @@ class Model:
             account[2] + 1 <= gpu.get("maxPods", 1 << 30)
 
     def may_use(self, pod, name):
-        obj = self.nodes.get(name)
-        return bool(obj) and not obj["spec"].get("unschedulable") and all(
-            obj["metadata"]["labels"].get(key) == value for key, value in pod.selector.items())
+        return name in self.nodes and may_use(pod.obj, self.nodes[name])
 
     def counts_against(self, promise, pod):
         """Of the same group whatever the priority: the next member is judged beside it."""
@@ -200,11 +144,11 @@ class Model:
         for other in self.pods.values():
             if not other.node and other.hold == name and other.uid != pod.uid and other.priority >= pod.priority:
                 if holds or (len(gpus_of(self.nodes[name])) == 1 and other.count == 1 and gpus and
-                             other.uid not in self.promises and other.allows(gpus[0]) and self.may_use(other, name) and
+                             other.uid not in self.promises and allowed(other.obj, gpus[0]) and self.may_use(other, name) and
                              self.takes(gpus[0], sums.get(gpus[0]["idx"], [0, 0, 0]), other)):
                     for gpu in gpus:
                         self.add(sums, gpu["idx"], other)
-        room = [gpu for gpu in gpus if pod.allows(gpu) and self.takes(gpu, sums.get(gpu["idx"], [0, 0, 0]), pod)]
+        room = [gpu for gpu in gpus if allowed(pod.obj, gpu) and self.takes(gpu, sums.get(gpu["idx"], [0, 0, 0]), pod)]
         return len(room) >= pod.count
 
     def must_fit(self, pod, name, moment):

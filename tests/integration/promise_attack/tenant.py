@@ -5,15 +5,17 @@ Bindings and PATCHes up; an API server that answers no Event. Pods of another na
 as alone: no answer takes longer than MOST_S, and no requeueing longer than one pass of PATCHes and a second. What filter
 keeps for a member of a group ends in its time all the same."""
 
+import asyncio
 import collections
 import json
 import threading
 import time
 
 import model
-import stand_in
-from model import Pod
-from stand_in import Extender, fake, wait_for
+from api import Served
+from model import KEYS, Pod
+from objects import new_node
+from programs import Extender, wait_for
 
 SABOTAGE = ["slow answers", "no requeue", "kept on"]
 MOST_S = 2.0
@@ -21,24 +23,19 @@ KEY = "feature.node.kubernetes.io/cpu-cpuid.AVX512VNNI-%02d"
 LABELS = {KEY % at: f"true-and-a-longer-value-of-a-label-{at}" for at in range(40)}
 
 
-class Handler(stand_in.Handler):
-    def answer(self):
-        api = self.server.api
-        if "/namespaces/evil/pods/" in self.path and self.command in ("POST", "PATCH"):
-            api.over.wait(api.hold_s.get(self.command, 0))
-        elif "/events" in self.path and self.command == "POST":
-            api.over.wait(api.hold_s.get("events", 0))
-        return super().answer()
+class Api(Served):
+    """Webhooks hold up what is about one namespace, and Events are not answered, until it is over."""
 
-    do_GET = do_POST = do_PATCH = do_PUT = answer
-
-
-class Api(stand_in.Api):
-    handler = Handler
-
-    def __init__(self, rng, objects):
+    def __init__(self, objects):
         self.over, self.hold_s = threading.Event(), {}
-        super().__init__(rng, objects)
+        super().__init__(objects)
+
+    async def answer(self, client, method, path, query, body, writer):
+        held = method if "/namespaces/evil/pods/" in path else "events" if "/events" in path and method == "POST" else ""
+        until = time.monotonic() + self.hold_s.get(held, 0)
+        while time.monotonic() < until and not self.over.is_set():
+            await asyncio.sleep(0.02)
+        return await super().answer(client, method, path, query, body, writer)
 
 
 def rules(count):
@@ -47,24 +44,21 @@ def rules(count):
 
 
 class World:
-    def __init__(self, build, rng, judge, sabotage, log):
+    def __init__(self, build, rng, judge, sabotage):
         self.rng, self.judge, self.sabotage, self.serial = rng, judge, sabotage, 0
         self.names = [f"n{at}" for at in range(rng.choice([20, 100, 300]))]
-        self.api = Api(rng, [model.node(name, [80] * 8, LABELS) for name in self.names] +
-                       [model.node(name, [16]) for name in ("own", "kept")])
+        self.api = Api([new_node(name, [80] * 8, labels=LABELS) for name in self.names] +
+                       [new_node(name, [16]) for name in ("own", "kept")])
         self.bound = [self.put(Pod(f"b{at}", 16, "evil", labels={"app": f"a{at}", **LABELS}), self.names[at % 20], at // 20 % 8)
                       for at in range(200)]
         for gpu in range(8):
             self.put(Pod(f"full-{gpu}", 64, "evil"), "n0", gpu)
-        self.one = Extender(build, self.api, log=log)
+        self.one = Extender(build, self.api)
         self.counts = collections.Counter()
 
     def put(self, pod, name=None, gpu=None):
         if name:
-            pod.obj["spec"]["nodeName"] = name
-            pod.obj["status"]["phase"] = "Running"
-        if gpu is not None:
-            pod.obj["metadata"]["annotations"][model.IDX] = str(gpu)
+            pod.bind(name, gpu)
         self.api.put(pod.obj)
         return pod
 
@@ -126,12 +120,12 @@ class World:
             self.put(self.new(1), "n2")
 
     def deed_groups(self):
-        self.again("filter", [{"Pod": self.new(9, labels={model.KEYS[0]: f"g{at}"}).obj, "NodeNames": [self.names[at % len(self.names)]]}
+        self.again("filter", [{"Pod": self.new(9, labels={KEYS[0]: f"g{at}"}).obj, "NodeNames": [self.names[at % len(self.names)]]}
                               for at in range(300)])
 
     def bind(self, pod, name):
         try:
-            return self.one.ask("bind", {"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod.uid, "Node": name})
+            return self.one.bind(pod, name)
         except OSError:
             return 0, ""
 
@@ -190,8 +184,8 @@ class World:
             self.judge(f"{self.says}: the place of a member of a group is kept for more than {model.KEPT_S} s")
 
 
-def one_world(build, rng, judge, sabotage=None, log=None):
-    world = World(build, rng, judge, sabotage, log)
+def one_world(build, rng, judge, sabotage):
+    world = World(build, rng, judge, sabotage)
     try:
         with world.one:
             try:

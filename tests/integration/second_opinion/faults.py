@@ -31,8 +31,7 @@ class Faults:
         return client.name
 
     def expire(self):
-        self.api.floor = self.api.rev
-        self.api.cut(lambda *_: True)
+        self.api.expire()
 
     def error_event(self):
         """An ERROR event, a cut line, or no JSON at all, and the end of the watch."""
@@ -98,7 +97,7 @@ class Faults:
                         "error": rng.choice([0, 0.1, 0.3]), "error_after": rng.choice([0, 0.1]),
                         "dropped": rng.choice([0, 0, 0.05]), "conflict": rng.choice([0, 0, 0.1]),
                         "throttled": rng.choice([0, 0, 0.1])}
-        client.slow["late"] = 3
+        client.slow["late"] = rng.choice([3] * 11 + [50])
         client.slow["bind"] = rng.choice([0, 0, 0.3, 2])
         self.api.later(rng.choice([2, 6]), setattr, client, "fates", {})
         return client.name, {k: v for k, v in client.fates.items() if v}
@@ -155,7 +154,7 @@ class Faults:
     async def end(self, one, how):
         calm = not one.frozen and not one.client.patch_fails and \
             not one.client.slow.get("patch") and not one.client.lag
-        status = await one.end(how)
+        status = await one.ends(how)
         self.world.trace("end", one.name, how.name, status)
         if how != signal.SIGTERM:
             return

@@ -5,7 +5,7 @@ follows (docs/contract.md, section 4)."""
 import copy
 import json
 
-from objects import (COUNT, CORDON, IDX, INVENTORY, MEM, MOVED, annotation, count_of, inventory,
+from objects import (CORDON, IDX, INVENTORY, MOVED, annotation, count_of, inventory,
                      new_node, record_of, set_inventory, usable)
 
 SIZES = [[16, 16], [16], [8, 8, 16], [24, 24, 24, 24], [15, 24], [80, 80]]
@@ -19,15 +19,11 @@ class Nodes:
 
     def begin(self):
         for at, sizes in enumerate(SIZES[:5]):
-            self.api.put_node(self.labelled(new_node(f"n{at}", sizes)))
-        self.api.put_node(self.labelled(new_node("mig", [5, 5, 10, 20], max_pods=1)))
-        self.api.put_node(self.labelled(new_node("many", [24, 24], max_pods=3)))
-        self.api.put_node(self.labelled(new_node("original", [16, 16], original=True)))
-        plain = new_node("plain", [], original=True)
-        for part in ("capacity", "allocatable"):
-            plain["status"][part].pop(MEM)
-            plain["status"][part].pop(COUNT)
-        self.api.put_node(plain)
+            self.api.put(self.labelled(new_node(f"n{at}", sizes)))
+        self.api.put(self.labelled(new_node("mig", [5, 5, 10, 20], max_pods=1)))
+        self.api.put(self.labelled(new_node("many", [24, 24], max_pods=3)))
+        self.api.put(self.labelled(new_node("original", [16, 16], original=True)))
+        self.api.put(new_node("plain", None))
 
     def labelled(self, node):
         node["metadata"]["labels"]["zone"] = self.rng.choice("ab")
@@ -39,7 +35,7 @@ class Nodes:
 
     def changed(self, name, takes=True):
         """takes: room is not what it was, so that binds may be excused until it is told."""
-        seq = self.api.put_node(self.api.nodes[name])
+        seq = self.api.put(self.api.nodes[name])
         if takes:
             self.world.oracle.touch(name, "nodes", seq)
 
@@ -194,7 +190,7 @@ class Nodes:
             return None
         name = self.rng.choice(names)
         node = self.api.nodes[name]
-        self.api.del_node(name)
+        self.api.delete("nodes", name)
         self.world.oracle.junk.discard(name)
         self.world.away += 1
         self.api.later(self.rng.random() * 3, self.back, copy.deepcopy(node))
@@ -214,8 +210,7 @@ class Nodes:
         for place, _ in self.world.oracle.standing():
             if place.node == name:
                 place.disputed = False
-        self.api.nodes[name] = node
-        self.world.oracle.touch(name, "nodes", self.api.note("nodes", "ADDED", node))
+        self.world.oracle.touch(name, "nodes", self.api.put(node))
         self.world.away -= 1
 
     def unreadable(self):

@@ -9,7 +9,7 @@ import json
 import time
 from collections import deque
 
-from objects import (CORES, COUNT, IDX, MEM, MOVED, SPLIT, WAKE, allowed, annotation, asked, boxes,
+from objects import (CORES, IDX, MEM, MOVED, SPLIT, UNITS, WAKE, allowed, annotation, asked, boxes,
                      charged, count_of, ended, inventory, peak, record_of, usable)
 
 # From the last byte of an event in the socket until a bind is sure to go by it, on a busy machine.
@@ -191,6 +191,8 @@ class Oracle:
     def judge_record(self, pod, before, gpus, place, about):
         if len(gpus) != count_of(before):
             self.wrong("the record names another number of GPUs than was asked for", about)
+        if annotation(pod, UNITS) != str(peak(pod["spec"], MEM)):
+            self.wrong("other units", f"{about}: {annotation(pod, UNITS)}")
         if any(asked(box, MEM) % len(gpus) for box in boxes(pod["spec"])):
             self.wrong("it does not divide", about)
         try:
@@ -311,7 +313,7 @@ class Oracle:
                         differ.append(f"{key} is {value}, not {units} GiB")
         if not loose:
             for key, right in (("gpushare_overcommitted_gpus", overfull),
-                               ("gpushare_allocated_pods", len(want))):
+                               ("gpushare_binding_pods", 0), ("gpushare_allocated_pods", len(want))):
                 if metrics.get(key) != right:
                     differ.append(f"{key} is {metrics.get(key)}, not {right}")
         return differ

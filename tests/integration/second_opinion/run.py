@@ -15,6 +15,7 @@ A seed gives the same draws again; which of them meets which moment is the machi
 | event | who | what it is |
 |---|---|---|
 | create, end, drop_waiting, anew | tenants | pods come, end, are deleted; the same name again |
+| burst | kube-schedulers | binds by the dozen for one of --bind-workers; clients that go away |
 | create_twins | tenants | two pods whose lists collide in an unkeyed hash, or nearly |
 | edit_waiting, edit_bound, edit_noise | tenants | all annotations and labels, junk, deep JSON |
 | create_gated, open_gate | tenants | scheduling gates; pods of another scheduler |
@@ -38,6 +39,7 @@ A seed gives the same draws again; which of them meets which moment is the machi
 | its nominations stay; gates and bound pods are left alone; wakes are few | at a patch |
 | inspect and metrics are the API's truth, on every replica | 5 s after all is quiet |
 | filter by names is filter by objects; its yes is bind's, where the pod may use the node; its no is right | when quiet |
+| of binds that wait none is refused that fits wherever the others are; filter counts them | when quiet |
 | holds are given back at SIGTERM, and by the next leader | then; when quiet |
 | it never dies, and ends at SIGTERM with 0 | always |
 
@@ -52,8 +54,9 @@ import sys
 import tempfile
 import time
 
-import sabotage
-from world import World
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "world"))
+import sabotage  # noqa: E402
+from world import World  # noqa: E402
 
 
 def parse():
@@ -88,8 +91,7 @@ def one_world(args, folder):
     finally:
         world.trace_file.flush()
         for one in world.extenders:
-            if one.process and one.process.poll() is None:
-                one.process.kill()
+            one.kill()
     return world
 
 

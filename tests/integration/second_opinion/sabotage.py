@@ -7,7 +7,8 @@ import json
 import signal
 import time
 
-from objects import IDX, SPLIT, WAKE, charged
+from api import key_of
+from objects import IDX, SPLIT, UNITS, WAKE, charged
 
 QUIET_MOMENTS = 30
 
@@ -21,8 +22,7 @@ def unseen(hidden, act):
             seq = whole(kind, how, obj)
             if acts and how == hidden:
                 world.api.hist[kind].pop()
-                world.api.text[kind].pop((obj["metadata"]["namespace"], obj["metadata"]["name"]),
-                                         None)
+                world.api.text[kind].pop(key_of(obj), None)
             return seq
 
         def calmed():
@@ -73,6 +73,10 @@ def more_gpus(notes, _):
         notes[IDX] = "0,1"
 
 
+def other_units(notes, _):
+    notes[UNITS] = "1"
+
+
 def no_record(notes, world):
     if world.rng.random() < 0.1:
         notes.clear()
@@ -107,6 +111,16 @@ def says_no(answer, _, world):
     """Of all of them: what is said of a single one is not always judged."""
     while world.quiet and answer.get("NodeNames"):
         answer["FailedNodes"][answer["NodeNames"].pop()] = "insufficient free GPU memory"
+
+
+def refuses(answer, _, world):
+    if world.bursting:
+        answer["Error"] = "insufficient"
+
+
+def forgets_binds(answer, body, world):
+    if world.bursting:
+        answer.update(NodeNames=body["NodeNames"], FailedNodes={}, FailedAndUnresolvableNodes={})
 
 
 def binds(error):
@@ -164,8 +178,7 @@ def every_second(act):
 def patches(world, client, which, sub, sent):
     for pod in list(world.api.pods.values()):
         if which(pod):
-            world.api.spawn(world.api.pod(client, "PATCH", (
-                pod["metadata"]["namespace"], pod["metadata"]["name"]), sub, json.dumps(sent)))
+            world.api.spawn(world.api.object(client, "PATCH", "pods", key_of(pod), sub, json.dumps(sent)))
 
 
 def wakes_gated(world, client):
@@ -212,6 +225,9 @@ ALL = {
     "no_record": (on_binding(no_record), "without a record"),
     "says_yes": (answers("filter", says_yes), "filter says yes, and it does not fit"),
     "says_no": (answers("filter", says_no), "filter says no, and it fits"),
+    "refuses": (answers("bind", refuses), "refused, though it fits wherever the others are"),
+    "forgets_binds": (answers("filter", forgets_binds), "filter names a node whose memory binds hold"),
+    "other_units": (on_binding(other_units), "other units"),
     "never_binds": (binds("no"), "filter says yes, bind says no"),
     "binds_nothing": (binds(""), "and it is not so"),
     "one_less": (ledger(one_less), LEDGER), "forgets": (ledger(forgets), LEDGER),

@@ -6,6 +6,7 @@ nominates, forgets, and asks everything twice."""
 import asyncio
 import time
 
+from api import key_of
 from objects import MEM, asked, boxes, charged, inventory, may_use, peak, usable
 from texts import COUNTS
 
@@ -103,6 +104,30 @@ class Scheduler:
             for pod in pair:
                 if not pod["spec"].get("nodeName"):
                     self.api.del_pod(pod)
+
+    def burst(self):
+        """Binds by the dozen, of nobody who asked filter: they wait for one of --bind-workers; some clients go away."""
+        pods = [self.world.tenants.probe() for _ in range(self.rng.choice([3, 20, 60]))]
+        for pod in pods:
+            self.api.put(pod)
+            self.busy.add(pod["metadata"]["uid"])
+            self.api.spawn(self.burst_one(pod))
+        return len(pods)
+
+    async def burst_one(self, pod):
+        for _ in range(self.rng.choice([1, 1, 1, 2, 3])):
+            name = self.rng.choice(list(self.api.nodes))
+            answer = await self.bind_once(pod, name, self.rng.choice([12] * 8 + [0.01, 0.5]))
+            if answer is not None and not answer["Error"]:
+                self.done(pod, name)
+        self.busy.discard(pod["metadata"]["uid"])
+        if not pod["spec"].get("nodeName"):
+            self.api.del_pod(pod)
+
+    async def bind_once(self, pod, name, seconds=12):
+        meta = pod["metadata"]
+        return await self.world.service.verb("bind", {"PodName": meta["name"], "PodNamespace": meta["namespace"],
+                                                      "PodUID": meta["uid"], "Node": name}, seconds)
 
     def unequal(self, least, most):
         return any(self.differs(name, least, most) for name in self.api.nodes)
@@ -204,16 +229,12 @@ class Scheduler:
 
     async def bind(self, pod, name):
         meta, rng = pod["metadata"], self.rng
-        body = {"PodName": meta["name"], "PodNamespace": meta["namespace"], "PodUID": meta["uid"],
-                "Node": name}
         for attempt in range(3):
-            asks = [self.world.service.verb("bind", body, 12)]
-            if rng.random() < 0.05:
-                asks.append(self.world.service.verb("bind", body, 12))
+            asks = [self.bind_once(pod, name) for _ in range(2 if rng.random() < 0.05 else 1)]
             answer = (await asyncio.gather(*asks))[0]
             if answer is not None and not answer["Error"]:
                 self.bound += 1
-                self.done(pod, name, body)
+                self.done(pod, name)
                 return
             self.failed += 1
             self.world.trace("bind fails", meta["name"], name, answer and answer["Error"][:90])
@@ -223,16 +244,15 @@ class Scheduler:
                 self.owner_edits(pod)
             await asyncio.sleep(rng.random() * 3)
             if rng.random() < 0.3:
-                body["Node"] = name = rng.choice(self.fitting(pod) or [name])
+                name = rng.choice(self.fitting(pod) or [name])
         self.later(pod, rng.choice([0.1, 1, 5]))
 
-    def done(self, pod, name, body):
+    def done(self, pod, name):
         """bind said yes: then it is so, or it is gone."""
-        now = self.api.pods.get((body["PodNamespace"], body["PodName"]))
-        if now is pod and pod["spec"].get("nodeName") != name and \
+        if self.api.pods.get(key_of(pod)) is pod and pod["spec"].get("nodeName") != name and \
                 not pod["metadata"].get("deletionTimestamp"):
             self.world.oracle.wrong("bind says yes, and it is not so",
-                                    f"{body} {pod['spec'].get('nodeName')}")
+                                    f"{pod['metadata']['name']} {name} {pod['spec'].get('nodeName')}")
 
     def owner_edits(self, pod):
         """Between a bind that failed and its repetition."""

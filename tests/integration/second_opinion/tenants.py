@@ -9,7 +9,6 @@ from objects import (ASSIGNED, CORES, COUNT, DEV, IDX, LISTS, MEM, MOVED, SPLIT,
                      charged, count_of, inventory, peak, record_of, usable)
 
 PENDING_MOST = 40
-AWAY = {"key": "dedicated", "value": "other", "effect": "NoSchedule"}
 
 
 class Tenants:
@@ -104,7 +103,7 @@ class Tenants:
     def create(self):
         if len(self.waiting()) < PENDING_MOST:
             pod = self.make()
-            self.api.add_pod(pod)
+            self.api.put(pod)
             return pod["metadata"]["name"], peak(pod["spec"], MEM)
         return None
 
@@ -119,12 +118,10 @@ class Tenants:
         key = "aliyun.com/gpu-model-deny" if rng.random() < 0.9 else "aliyun.com/gpu-uuid-deny"
         pair = []
         for units, text in zip((small, large), lists):
-            pod = self.make()
-            pod["metadata"]["labels"], pod["metadata"]["annotations"] = {}, {key: text}
-            pod["spec"] = {"containers": [{"name": "c", "resources": {
-                "limits": {MEM: str(units)}}}], "priority": 1000,
-                "tolerations": [{"operator": "Exists"}], "schedulerName": "default-scheduler"}
-            self.api.add_pod(pod)
+            pod = self.plain(units)
+            pod["metadata"]["annotations"][key] = text
+            pod["spec"]["tolerations"] = [{"operator": "Exists"}]
+            self.api.put(pod)
             pair.append(pod)
         self.world.twins.append(pair)
         return [pod["metadata"]["name"] for pod in pair]
@@ -136,7 +133,7 @@ class Tenants:
         else:
             pod["spec"]["schedulerName"] = "other-scheduler"
         if sum(1 for one in self.waiting() if not self.world.scheduler.waits(one)) < 30:
-            self.api.add_pod(pod)
+            self.api.put(pod)
         return pod["metadata"]["name"]
 
     def open_gate(self):
@@ -177,7 +174,7 @@ class Tenants:
         new = self.make(pod["metadata"]["name"])
         new["metadata"]["namespace"] = pod["metadata"]["namespace"]
         self.api.del_pod(pod)
-        self.api.add_pod(new)
+        self.api.put(new)
         return pod["metadata"]["name"]
 
     def phase_back(self):
@@ -291,9 +288,17 @@ class Tenants:
             pod["metadata"].update(name=other["metadata"]["name"],
                                    namespace=other["metadata"]["namespace"])
             self.api.del_pod(other)
-        seq = self.api.add_pod(pod)
+        seq = self.api.put(pod)
         self.world.oracle.add_by_hand(pod, gpus, seq, loose)
         return pod["metadata"]["name"], name, gpu, annotation(pod, IDX)
+
+    def plain(self, units):
+        """That may use every node that takes pods."""
+        pod = self.probe()
+        pod["metadata"].update(labels={}, annotations={})
+        pod["spec"] = {"containers": [{"name": "c", "resources": {"limits": {MEM: str(units)}}}], "priority": 1000,
+                       "schedulerName": "default-scheduler"}
+        return pod
 
     def probe(self):
         """A pod for a question at a quiet moment, with nothing odd about it."""

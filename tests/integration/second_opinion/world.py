@@ -3,9 +3,11 @@
 
 import asyncio
 import collections
+import concurrent.futures
 import json
 import os
 import random
+import signal
 import time
 
 from api import KINDS, Api
@@ -30,7 +32,7 @@ class World:
         self.args, self.folder, self.seed = args, folder, args.seed
         self.rng = random.Random(f"{args.seed} world")
         self.way = "alone" if args.replicas == 1 else args.election
-        self.began, self.quiet, self.away, self.twins = time.monotonic(), True, 0, []
+        self.began, self.quiet, self.away, self.twins, self.bursting = time.monotonic(), True, 0, [], False
         self.trouble = ""                           # the one that takes its time
         self.host, self.away_until, self.orderly, self.last_change = 0, 0, False, 0
         self.expected = ""              # of a sabotage
@@ -42,7 +44,7 @@ class World:
         self.api = Api(self.rng_of("api"), "1.20.2" if old else "1.36.3", checks_uid=not old)
         self.api.trace = self.trace
         self.oracle = Oracle(self.api, self.trace, by_name)
-        flags = ["--kube-api-qps", "1000"]
+        flags = ["--kube-api-qps", "1000", "--bind-workers", self.rng.choice(["1", "2", "16"])]
         flags += ["--scheduler-name", "default-scheduler"] if by_name else []
         flags += self.rng.choice([[], [], ["--policy", "binpack"],
                                   ["--policy", "spread"], ["--nominate=false"]])
@@ -64,7 +66,7 @@ class World:
             (t.edit_waiting, 50), (t.edit_bound, 40), (t.edit_noise, 15), (t.by_hand, 40),
             (n.exchange, 25), (n.another_gpu, 15), (n.health, 12), (n.resize, 6), (n.max_pods, 4),
             (n.cordon, 8), (n.label, 10), (n.vanish, 6), (n.unreadable, 4), (n.strangers, 4),
-            (n.silence, 8)]
+            (n.silence, 8), (self.scheduler.burst, 3)]
         self.troubles = [
             (f.cut, 6), (f.expire, 3), (f.error_event, 6), (f.freeze, 8), (f.lag, 6), (f.down, 4),
             (f.stale_list, 3), (f.restore, 3), (f.binds, 14), (f.slow, 6), (f.kill, 7), (f.stop, 5),
@@ -154,9 +156,10 @@ class World:
                     one.start()
 
     async def run(self):
+        asyncio.get_running_loop().set_default_executor(concurrent.futures.ThreadPoolExecutor(100))
         self.nodes.begin()
         for at in range(self.args.replicas):
-            self.api.add_pod({"kind": "Pod", "apiVersion": "v1", "metadata": {
+            self.api.put({"kind": "Pod", "apiVersion": "v1", "metadata": {
                 "name": f"ext-{at}", "namespace": NAMESPACE, "uid": f"ext-{at}", "annotations": {},
                 "labels": {}}, "spec": {"containers": [{"name": "c"}], "nodeName": "plain"},
                 "status": {"phase": "Running"}})
@@ -211,6 +214,8 @@ class World:
         await self.compare_all("after 5 s")
         if not self.enough():
             await self.questions()
+        if not self.enough() and not await self.open_binds():
+            await self.burst()
         if last and not self.enough():
             await self.all_answers_known(tasks)
 
@@ -278,7 +283,7 @@ class World:
         pods = self.rng.sample(waiting, min(5, len(waiting)))
         for _ in range(3):
             pods.append(self.tenants.probe())
-            self.api.add_pod(pods[-1])
+            self.api.put(pods[-1])
         await asyncio.sleep(1)
         for pod in pods:
             if self.enough() or await self.open_binds():
@@ -302,27 +307,68 @@ class World:
             self.oracle.wrong("filter by names and by objects differ",
                               f"{name}: {first} {by_object}")
         self.oracle_says(pod, name, names, first)
-        body = {"PodName": pod["metadata"]["name"], "PodNamespace": pod["metadata"]["namespace"],
-                "PodUID": pod["metadata"]["uid"]}
         if not first:
             return
-        body["Node"] = self.rng.choice(first)
+        node = self.rng.choice(first)
         for _ in range(2):
-            answer = await self.world_verb("bind", body)
+            answer = await self.scheduler.bind_once(pod, node)
             if answer is None:
                 return
-            may = may_use(pod, self.api.nodes[body["Node"]])
+            may = may_use(pod, self.api.nodes[node])
             if may == (not answer["Error"]):
                 return
             if not may:
                 break
-            if body["Node"] not in (await ask(pod, names, objects=False) or []):
+            if node not in (await ask(pod, names, objects=False) or []):
                 return      # an offer holds the room by now
         self.oracle.wrong("filter says yes, bind says no" if may else
-                          "bind goes where the pod may not", f"{name}: {body['Node']} {answer}")
+                          "bind goes where the pod may not", f"{name}: {node} {answer}")
 
-    async def world_verb(self, verb, body):
-        return await self.service.verb(verb, body, 12)
+    def bursts(self):
+        """(node, units) of pods that surely fit together, each wherever the others are."""
+        used, sizes = self.oracle.used(), []
+        held = {pod["status"].get("nominatedNodeName") for pod in self.api.pods.values()} | {
+            node for node, _, _, exact in self.oracle.expected().values() if not exact}
+        for name in self.rng.sample(list(self.api.nodes), len(self.api.nodes)):
+            node = self.api.nodes[name]
+            gpus = [has for has in inventory(node).values() if usable(node, has)]
+            if name in held or not gpus or any(has.get("maxPods") for has in gpus) or not may_use(self.tenants.plain(1), node):
+                continue
+            free = [has["mem"] - used.get((name, has["idx"]), (0,))[0] for has in gpus]
+
+            def fit(units, free=free):
+                return all(sum(max(0, left - one + 1) for left in free) > sum(units) - one for one in units)
+            while len(sizes) < 8 and fit(more := [*sizes, self.rng.choice([1, 2, 4, max(free)])]):
+                sizes = more
+            if len(sizes) > 1:
+                return name, sizes, sum(max(0, left) for left in free) - sum(sizes)
+        return None, [], 0
+
+    async def burst(self):
+        """Binds that wait for one of --bind-workers: what they hold is nobody else's, and all of them fit."""
+        name, sizes, left = self.bursts()
+        if not name:
+            return
+        pods, other = [self.tenants.plain(units) for units in sizes], self.tenants.plain(left + 1)
+        for pod in [*pods, other]:
+            self.api.put(pod)
+        for one in self.extenders:
+            one.client.slow["bind"] = 2
+        await asyncio.sleep(1)
+        self.bursting, before = True, self.oracle.binds
+        binds = asyncio.gather(*(self.scheduler.bind_once(pod, name, 40) for pod in pods))
+        await asyncio.sleep(1)
+        named = await self.scheduler.filter(other, [name], objects=False)
+        answers = await binds
+        self.bursting = False
+        self.faults.calm()
+        self.trace("burst", name, sizes, self.oracle.binds - before, named, answers)
+        for pod, answer in zip(pods, answers):
+            if answer and answer["Error"]:
+                self.oracle.wrong("refused, though it fits wherever the others are", f"{name} {sizes}: {answer}")
+        if named and all(answer and not answer["Error"] for answer in answers):
+            self.oracle.wrong("filter names a node whose memory binds hold", f"{name} {sizes} and {left + 1}")
+        self.api.del_pod(other)
 
     def oracle_says(self, pod, name, names, named):
         """What fits by the API alone, where nobody holds a place and no bind is open."""
@@ -362,7 +408,7 @@ class World:
         self.quiet = True
         for one in self.extenders:
             one.ending = True
-            if one.process.poll() is None and await one.end(15) != 0:
+            if one.alive() and await one.ends(signal.SIGTERM) != 0:
                 self.oracle.wrong("SIGTERM at the end", f"{one.name} {one.process.returncode}")
         self.trace_file.flush()
 

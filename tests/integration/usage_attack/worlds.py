@@ -2,18 +2,16 @@
 """A world (world.py) happens to the built plugin (node.py), and each page that it says meanwhile is judged."""
 
 import json
-import random
+import signal
 import time
 
-from node import Api, Plugin, READ_NS
+from api import Served
+from attack import Wrong
+from node import Plugin, READ_NS
 from world import World
 
-PATIENCE_S, AGAIN_S = 20, 0.8
+PATIENCE_S, AGAIN_S, STEPS = 20, 0.8, 20
 EVENT = "GpuMemoryOverRequest"
-
-
-class Wrong(Exception):
-    pass
 
 
 def sentinel_of(page):
@@ -49,7 +47,7 @@ def reading(world, plugin):
     for _ in range(5):
         world.write(plugin)
         world.read()
-        if plugin.process is None:
+        if not plugin.alive():
             plugin.start()
         else:
             plugin.jump(READ_NS)
@@ -64,8 +62,9 @@ def reading(world, plugin):
 
 def restart(world, plugin, api):
     judge_events(world, api)        # what waits to be sent is lost with it
-    status = plugin.stop(world.rng.random() < 0.5)
-    if status:
+    how = signal.SIGKILL if world.rng.random() < 0.5 else signal.SIGTERM
+    status = plugin.end(how)
+    if status and how == signal.SIGTERM:
         raise Wrong(f"it ended with {status}: {plugin.said()[-800:]}")
     world.began_anew()
 
@@ -73,7 +72,7 @@ def restart(world, plugin, api):
 def slow_start(world, plugin, api):
     """The driver answers before the API server does, whose list comes between two readings."""
     restart(world, plugin, api)
-    api.held = True
+    api.client.silent["pods"] = True
     plugin.show("init 999\n")
     plugin.start()
     time.sleep(0.3)
@@ -86,7 +85,7 @@ def slow_start(world, plugin, api):
         time.sleep(0.02)
     time.sleep(0.1)
     plugin.jump(9_000_000_000)
-    api.held = False
+    api.client.silent["pods"] = False
     until = time.monotonic() + 0.6
     while time.monotonic() < until:
         page = plugin.get("/usage")
@@ -116,14 +115,17 @@ def judge_events(world, api):
     return len(world.told)
 
 
-def one_world(build, seed, steps):
-    """(readings, pods told to be above their share)"""
-    rng = random.Random(f"usage {seed}")
+def seed_of(seed, number):
+    return f"usage {seed + number}"
+
+
+def one_world(build, rng, *_):
+    """Readings, and pods told to be above their share."""
     world = World(rng, 9_000_000)
-    with Api([world.node(), *(pod.document("n") for pod in world.pods.values())]) as api:
+    with Served([world.node(), *(pod.document("n") for pod in world.pods.values())]) as api:
         plugin = Plugin(build, api, rng.choice(["nvml", "auto"]))
         try:
-            for step in range(steps):
+            for step in range(STEPS):
                 world.step()
                 if step and rng.random() < 0.08:
                     restart(world, plugin, api)
@@ -136,10 +138,10 @@ def one_world(build, seed, steps):
                     api.delete("pods", ("team", pod.name))
                 reading(world, plugin)
             told = judge_events(world, api)
-            if status := plugin.stop():
+            if status := plugin.end():
                 raise Wrong(f"it ended with {status}: {plugin.said()[-800:]}")
         except Wrong as why:
             raise Wrong("\n".join([str(why), *world.trace])) from why
         finally:
-            plugin.end()
-    return world.number, told
+            plugin.clean()
+    return {"readings": world.number, "told": told}

@@ -1,23 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An API server for pods, nodes and Leases that can do everything wrong: one listener for each
-client, so that each has faults of its own. It remembers what each client was told, and when: the
-oracle excuses nobody who was told.
+"""An API server for pods, nodes, PodDisruptionBudgets, Leases and Events that can do everything wrong: one listener for
+each client, so that each has faults of its own. It remembers what each client was told, and when: an oracle excuses
+nobody who was told. Api is for a world in an event loop; Served runs in a thread of its own, for who asks in turn.
 
 Versions may fall (restore()); `seq` never does, and is what this program itself counts by."""
 
 import asyncio
 import bisect
+import contextlib
 import copy
 import json
+import random
 import re
+import shutil
+import tempfile
+import threading
 import time
 import urllib.parse
 
-POD = re.compile(r"/api/v1/namespaces/([^/]+)/pods/([^/]+)(/binding|/status)?")
+from programs import HOST, free_port, write_kubeconfig
+
+OBJECT = re.compile(r"/(?:api|apis/policy)/v1/(?:namespaces/([^/]*)/)?(pods|nodes|events|poddisruptionbudgets)"
+                    r"(?:/([^/]*)(/[a-z]+)?(?:/.*)?)?")
 LEASE = re.compile(r"/apis/coordination.k8s.io/v1/namespaces/([^/]+)/leases(?:/([^/]+))?")
-KINDS = ("pods", "nodes")
+KINDS = ("pods", "nodes", "poddisruptionbudgets")
 SNAPSHOTS = 6
 BOOKMARK_S = 8
+BATCH = 500         # events of a watch that are written at once
 
 
 def merge(to, patch):
@@ -33,6 +42,12 @@ def merge(to, patch):
             to[key] = value
 
 
+def key_of(obj):
+    """Of a node its name, of others namespace and name."""
+    meta = obj["metadata"]
+    return meta["name"] if obj["kind"] == "Node" else (meta.get("namespace", ""), meta["name"])
+
+
 class Client:
     """One listener, its faults, and the process behind it."""
 
@@ -44,6 +59,7 @@ class Client:
     def calm(self):
         self.hold = dict.fromkeys(KINDS, False)     # watches stand and say nothing
         self.down = dict.fromkeys(KINDS, False)     # neither watch nor list is answered
+        self.silent = dict.fromkeys(KINDS, False)   # no request about them is answered yet
         self.lag = 0
         self.slow = {}                              # "list", "get", "patch", "bind": seconds
         self.fates = {}                             # of a Binding: what may happen to it
@@ -94,70 +110,100 @@ class Process:
 
 
 class Api:
-    def __init__(self, rng, release, checks_uid=True):
+    """believes: it looks at no name, node or UID of what it is sent. release: its own; checks_uid: of a Binding."""
+    believes = False
+
+    def __init__(self, rng, release="1.36.3", checks_uid=True):
         self.rng, self.release, self.checks_uid = rng, release, checks_uid
-        self.rev, self.seq = 1000, 0
-        self.pods, self.nodes, self.leases = {}, {}, {}
-        self.text = {kind: {} for kind in KINDS}            # key -> (seq, text)
+        self.rev, self.seq, self.loop, self.lock = 1000, 0, None, threading.RLock()
+        self.objects = {kind: {} for kind in KINDS}
+        self.pods, self.nodes, self.leases, self.events = self.objects["pods"], self.objects["nodes"], {}, []
+        self.bindings, self.patches = [], []                # what it was sent
+        self.text = {kind: {} for kind in KINDS}            # key -> text
         self.last = dict.fromkeys(KINDS, 0)                 # seq of the last change
-        self.hist = {kind: [] for kind in KINDS}            # (rev, seq, type, text, object)
+        self.hist = {kind: [] for kind in KINDS}            # (rev, seq, type, text, gist)
         self.floor = self.restored = 0
-        self.away, self.back_at = False, 0          # no request is answered until then
+        self.away, self.back_at = False, 0                  # no request is answered until then
+        self.refused = {}           # kind or "" of any -> (status, words) of lists, watches and questions
+        self.expired = {}           # kind -> how many watches yet get 410
+        self.message = "no"         # of what is not there
         self.snapshots = {kind: [] for kind in KINDS}
-        self.clients, self.watches = {}, set()
+        self.clients, self.watches, self.servers = {}, set(), {}
         self.late = 0                                       # Bindings still to be carried out
         self.tasks, self.calls = set(), {}
-        self.on_binding = self.on_fate = self.on_bound = self.on_patch = lambda *a: None
+        self.on_binding = self.on_fate = self.on_apply = self.on_bound = self.on_patch = lambda *a: None
         self.trace = lambda *a: None
+
+    async def proxy(self, _):
+        """(status, document) of a request through the API server."""
+        return self.failure(404, "NotFound", self.message)
 
     # ---- what the world does
 
     def note(self, kind, how, obj):
-        self.rev += 1
-        self.seq += 1
-        self.last[kind] = self.seq
-        meta = obj["metadata"]
-        meta["resourceVersion"] = str(self.rev)
-        key = (meta.get("namespace"), meta["name"])
-        text = json.dumps(obj)
-        self.text[kind].pop(key, None)
-        if how != "DELETED":
-            self.text[kind][key] = text
-        self.hist[kind].append((self.rev, self.seq, how, text, gist(obj)))
-        if len(self.hist[kind]) > 60000:
-            self.floor = max(self.floor, self.hist[kind][20000][0])
-            del self.hist[kind][:20000]
-        for watch in self.watches:
-            watch.set()
-        return self.seq
+        with self.lock:
+            self.rev += 1
+            self.seq += 1
+            self.last[kind] = self.seq
+            obj["metadata"]["resourceVersion"] = str(self.rev)
+            key, text = key_of(obj), json.dumps(obj)
+            self.text[kind].pop(key, None)
+            if how != "DELETED":
+                self.text[kind][key] = text
+            self.hist[kind].append((self.rev, self.seq, how, text, gist(obj)))
+            if len(self.hist[kind]) > 60000:
+                self.floor = max(self.floor, self.hist[kind][20000][0])
+                del self.hist[kind][:20000]
+            for watch in list(self.watches):
+                self.wake(watch)
+            return self.seq
 
-    def add_pod(self, pod):
-        meta = pod["metadata"]
-        self.pods[(meta["namespace"], meta["name"])] = pod
-        return self.note("pods", "ADDED", pod)
+    def wake(self, watch):
+        if self.loop and not watch.is_set():
+            self.loop.call_soon_threadsafe(watch.set)
+        elif not self.loop:
+            watch.set()
+
+    def put(self, obj):
+        kind = obj["kind"].lower() + "s"
+        with self.lock:
+            how = "MODIFIED" if key_of(obj) in self.objects[kind] else "ADDED"
+            self.objects[kind][key_of(obj)] = obj
+            return self.note(kind, how, obj)
 
     def touch(self, pod):
         """False if it is gone, or another has its name."""
-        meta = pod["metadata"]
-        if self.pods.get((meta["namespace"], meta["name"])) is not pod:
+        if self.pods.get(key_of(pod)) is not pod:
             return False
         self.note("pods", "MODIFIED", pod)
         return True
 
+    def delete(self, kind, key):
+        with self.lock:
+            if key in self.objects[kind]:
+                self.note(kind, "DELETED", self.objects[kind].pop(key))
+
     def del_pod(self, pod):
-        meta = pod["metadata"]
-        if self.pods.get((meta["namespace"], meta["name"])) is pod:
-            del self.pods[(meta["namespace"], meta["name"])]
-            self.note("pods", "DELETED", pod)
+        if self.pods.get(key_of(pod)) is pod:
+            self.delete("pods", key_of(pod))
 
-    def put_node(self, node):
-        name = node["metadata"]["name"]
-        how = "MODIFIED" if name in self.nodes else "ADDED"
-        self.nodes[name] = node
-        return self.note("nodes", how, node)
+    def forget(self, kind, key):
+        """Gone, and no watch says so; gone() has to follow."""
+        with self.lock:
+            self.objects[kind].pop(key, None)
+            self.text[kind].pop(key, None)
 
-    def del_node(self, name):
-        self.note("nodes", "DELETED", self.nodes.pop(name))
+    def gone(self):
+        """What watches know is too old, and they end: who goes on has to list."""
+        with self.lock:
+            self.rev += 10
+            self.expire()
+            for kind in KINDS:
+                self.hist[kind].clear()
+
+    def expire(self):
+        self.floor = self.rev
+        self.cut(lambda *_: True)
 
     def restore(self, back):
         """From a backup: versions fall, the history is gone; who watches is cut, but for those
@@ -168,10 +214,8 @@ class Api:
         self.later(seconds, setattr, self, "away", False)
         self.rev = max(1000, self.rev - back)
         for kind in KINDS:
-            self.hist[kind].clear()
             self.snapshots[kind].clear()
-        for kind, objects in (("pods", self.pods), ("nodes", self.nodes)):
-            for obj in list(objects.values()):
+            for obj in list(self.objects[kind].values()):
                 self.note(kind, "MODIFIED", obj)
             self.hist[kind].clear()
         for lease in self.leases.values():
@@ -185,7 +229,7 @@ class Api:
         for watch in list(self.watches):
             if which(watch.client, watch.kind):
                 watch.end = True
-                watch.set()
+                self.wake(watch)
 
     def snapshot(self):
         for kind in KINDS:
@@ -208,23 +252,20 @@ class Api:
 
     async def listen(self, client):
         self.clients[client.name] = client
-        await asyncio.start_server(lambda r, w: self.serve(client, r, w), "127.0.0.1", client.port,
-                                   limit=1 << 22)
+        self.servers[client.name] = await asyncio.start_server(
+            lambda r, w: self.serve(client, r, w), HOST, client.port, limit=1 << 22, backlog=512)
 
     async def serve(self, client, reader, writer):
-        try:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             while await self.one(client, reader, writer):
                 pass
-        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass
-        finally:
-            writer.close()
+        writer.close()
 
     async def one(self, client, reader, writer):
         line = await reader.readline()
         if not line:
             return False
-        method, target, _ = line.decode().split()
+        method, target, _ = line.decode("latin1").split()
         length = 0
         while (head := await reader.readline()) not in (b"\r\n", b""):
             name, _, value = head.decode("latin1").partition(":")
@@ -241,35 +282,47 @@ class Api:
         if answer is None:
             return False
         status, obj = answer
-        text = obj if isinstance(obj, str) else json.dumps(obj)
+        text = obj if isinstance(obj, bytes) else (obj if isinstance(obj, str) else json.dumps(obj)).encode()
         extra = "Retry-After: 1\r\n" if status == 429 else ""
         writer.write(f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\n{extra}"
-                     f"Content-Length: {len(text.encode())}\r\n\r\n{text}".encode())
+                     f"Content-Length: {len(text)}\r\n\r\n".encode() + text)
         await writer.drain()
         return True
 
     async def answer(self, client, method, path, query, body, writer):
+        """(status, document); None: the connection is closed without a word."""
+        match = OBJECT.fullmatch(path)
+        namespace, kind, name, sub = (urllib.parse.unquote(part or "") for part in match.groups()) if match else [""] * 4
+        key = name if kind == "nodes" else (namespace, name)
+        while client.silent.get(kind):
+            await asyncio.sleep(0.02)
         if self.away:
-            match = POD.fullmatch(path)
-            if match and match[3] == "/binding":
-                self.on_fate((match[1], match[2]), json.loads(body)["target"]["name"])
+            if sub == "/binding":
+                self.on_fate(key, json.loads(body)["target"]["name"])
             return None
         if path == "/version":
             major, minor, _ = self.release.split(".")
             return 200, {"major": major, "minor": minor, "gitVersion": "v" + self.release}
-        if path.endswith("/selfsubjectaccessreviews"):
+        if path.endswith("accessreviews"):
             return 201, {"status": {"allowed": True}}
-        if path.endswith("/events") or "/events/" in path:
-            return (201 if method == "POST" else 200), json.loads(body or b"{}")
-        if path.startswith("/api/v1/") and path[8:] in KINDS and method == "GET":
-            return await self.collection(client, path[8:], query, writer)
-        if match := POD.fullmatch(path):
-            return await self.pod(client, method, (match[1], match[2]), match[3] or "", body)
+        if refused := method == "GET" and (self.refused.get("") or not name and self.refused.get(kind)):
+            return self.failure(refused[0], "X", refused[1])
+        if sub == "/proxy":
+            return await self.proxy(urllib.parse.unquote(path))
+        if kind == "events":
+            if method == "GET":
+                return 200, {"metadata": {}, "items": self.events}
+            self.events.append(json.loads(body))
+            return 201, body
+        if kind and not name and method == "GET":
+            return await self.collection(client, kind, namespace, query, writer)
+        if kind:
+            return await self.object(client, method, kind, key, sub, body)
         if match := LEASE.fullmatch(path):
             if client.lease_fails:
                 return self.failure(500, "InternalError", "etcdserver: leader changed")
             return self.lease(method, match[1], match[2], body)
-        return self.failure(404, "NotFound", "path not found " + path)
+        return self.failure(404, "NotFound", self.message)
 
     @staticmethod
     def failure(code, reason, message):
@@ -278,21 +331,24 @@ class Api:
 
     # ---- lists and watches
 
-    async def collection(self, client, kind, query, writer):
+    async def collection(self, client, kind, namespace, query, writer):
         if query.get("watch") in ("1", "true"):
             return await self.watch(client, kind, query, writer)
         if client.down[kind]:
             return None
         process, version = client.process, query.get("resourceVersion", "")
-        rev, seq, texts = self.rev, self.seq, dict(self.text[kind])
+        with self.lock:
+            rev, seq, texts = self.rev, self.seq, dict(self.text[kind])
         if version == "0" and client.stale_list and self.snapshots[kind]:
             rev, seq, texts = self.rng.choice(self.snapshots[kind])
         elif version not in ("", "0") and int(version) > self.rev:
             return self.failure(504, "Timeout", "Too large resource version")
-        if selector := query.get("fieldSelector"):
-            texts = {key: text for key, text in texts.items() if selected(text, selector)}
+        fields, labels = query.get("fieldSelector", ""), query.get("labelSelector", "")
+        if namespace or fields or labels:
+            texts = {key: text for key, text in texts.items() if namespace in ("", key[0]) and
+                     (not fields and not labels or selected(json.loads(text), fields, labels))}
         await asyncio.sleep(client.slow.get("list", 0) * self.rng.random())
-        if not query.get("fieldSelector"):
+        if not fields:
             process.tell(kind, seq)
             if kind == "pods":
                 for text in texts.values():
@@ -304,7 +360,8 @@ class Api:
         if client.down[kind]:
             return None
         at = int(query.get("resourceVersion") or 0)
-        if at and at < self.floor:
+        if self.expired.get(kind) or at and at < self.floor:
+            self.expired[kind] = max(0, self.expired.get(kind, 0) - 1)
             return self.failure(410, "Expired", "too old resource version")
         if at > self.rev:
             return self.failure(504, "Timeout", "Too large resource version")
@@ -329,8 +386,9 @@ class Api:
             if not client.hold[kind]:
                 if watch.restored != self.restored:     # its server is not there any more
                     return
-                begin = bisect.bisect_right(hist, at, key=lambda event: event[0])
-                events = hist[begin:begin + 500]
+                with self.lock:
+                    begin = bisect.bisect_right(hist, at, key=lambda event: event[0])
+                    events = hist[begin:begin + BATCH]
                 if events and client.lag:
                     await asyncio.sleep(client.lag * self.rng.random())
                     if watch.end or client.hold[kind]:
@@ -342,13 +400,13 @@ class Api:
                     for event in events:
                         process.see(*event[4])
                     process.tell(kind, events[-1][1])
-                    if len(events) == 500:
+                    if len(events) == BATCH:
                         continue
                 elif now > bookmark:
                     bookmark = now + BOOKMARK_S
                     at = max(at, self.rev)
                     writer.write(chunk("BOOKMARK", json.dumps(
-                        {"kind": "Pod" if kind == "pods" else "Node", "apiVersion": "v1",
+                        {"kind": "Node" if kind == "nodes" else "Pod", "apiVersion": "v1",
                          "metadata": {"resourceVersion": str(at)}})))
                     await writer.drain()
                 if at >= self.floor and (not hist or hist[-1][0] <= at):
@@ -356,23 +414,22 @@ class Api:
             if now > until and not client.hold[kind]:
                 writer.write(b"0\r\n\r\n")
                 return
-            try:
+            with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(watch.wait(), 0.5)
-            except asyncio.TimeoutError:
-                pass
         if watch.last_words and not writer.is_closing():
             writer.write(watch.last_words)
             await writer.drain()
 
-    # ---- pods
+    # ---- objects
 
-    async def pod(self, client, method, key, sub, body):
+    async def object(self, client, method, kind, key, sub, body):
+        missing = self.failure(404, "NotFound", self.message)
         if method == "GET":
-            pod = self.pods.get(key)
-            text = json.dumps(pod) if pod else None
+            with self.lock:
+                text = json.dumps(self.objects[kind][key]) if key in self.objects[kind] else None
             await asyncio.sleep(client.slow.get("get", 0) * self.rng.random())
-            return (200, text) if text else self.failure(404, "NotFound", "pods not found")
-        sent = json.loads(body)
+            return (200, text) if text else missing
+        sent = json.loads(body or b"{}")
         if method == "POST" and sub == "/binding":
             return await self.binding(client, key, sent)
         if method != "PATCH":
@@ -380,20 +437,22 @@ class Api:
         await asyncio.sleep(client.slow.get("patch", 0))
         if self.rng.random() < client.patch_fails:
             return self.failure(500, "InternalError", "etcdserver: request timed out")
-        pod = self.pods.get(key)
-        if not pod:
-            return self.failure(404, "NotFound", "pods not found")
-        meta = sent.get("metadata") or {}
-        mine = pod["metadata"]
-        if meta.get("uid", mine["uid"]) != mine["uid"] or \
-                meta.get("resourceVersion", mine["resourceVersion"]) != mine["resourceVersion"]:
+        with self.lock:
+            self.patches.append((kind, key, sub, sent))
+            obj = self.objects[kind].get(key)
+            return self.patch(client, kind, obj, sub, sent) if obj else missing
+
+    def patch(self, client, kind, obj, sub, sent):
+        meta, mine = sent.get("metadata") or {}, obj["metadata"]
+        if not self.believes and (meta.get("uid", mine["uid"]) != mine["uid"] or
+                                  meta.get("resourceVersion", mine["resourceVersion"]) != mine["resourceVersion"]):
             return self.failure(409, "Conflict", "the object has been modified")
-        self.on_patch(client, pod, sub, sent)
-        merge(pod, {"metadata": {k: meta[k] for k in ("annotations", "labels") if k in meta}})
+        self.on_patch(client, obj, sub, sent)
+        merge(obj, {"metadata": {k: meta[k] for k in ("annotations", "labels") if k in meta}})
         if sub == "/status":
-            merge(pod, {"status": sent.get("status") or {}})
-        self.note("pods", "MODIFIED", pod)
-        return 200, pod
+            merge(obj, {"status": sent.get("status") or {}})
+        self.note(kind, "MODIFIED", obj)
+        return 200, json.dumps(obj)
 
     async def binding(self, client, key, sent):
         arrived = (time.monotonic(), client.process)
@@ -434,28 +493,29 @@ class Api:
         self.bind(client, key, sent, arrived)
 
     def bind(self, client, key, sent, arrived):
-        pod = self.pods.get(key)
-        if not pod:
-            return self.failure(404, "NotFound", "pods not found")
-        uid = (sent.get("metadata") or {}).get("uid")
-        other = bool(uid and uid != pod["metadata"]["uid"])
-        if other and self.checks_uid:
-            return self.failure(409, "Conflict", "the UID in the precondition does not match")
-        if pod["metadata"].get("deletionTimestamp"):
-            return self.failure(409, "Conflict", "pod %s is being deleted" % key[1])
-        if pod["spec"].get("nodeName"):
-            return self.failure(409, "Conflict", "pod %s is already assigned to node \"%s\"" % (
-                key[1], pod["spec"]["nodeName"]))
-        if pod["spec"].get("schedulingGates"):
-            return self.failure(422, "Invalid", "pod has scheduling gates")
-        before = copy.deepcopy(pod)
-        pod["spec"]["nodeName"] = sent["target"]["name"]
-        for part in ("annotations", "labels"):
-            pod["metadata"].setdefault(part, {}).update(sent["metadata"].get(part) or {})
-        pod["status"].pop("nominatedNodeName", None)
-        seq = self.note("pods", "MODIFIED", pod)
-        self.on_bound(client, pod, before, arrived, seq, other)
-        return None
+        with self.lock:
+            pod, uid = self.pods.get(key), (sent.get("metadata") or {}).get("uid")
+            if pod and pod["spec"].get("nodeName"):
+                return self.failure(409, "Conflict", "pod %s is already assigned to node \"%s\"" % (
+                    key[1], pod["spec"]["nodeName"]))
+            self.bindings.append((key, sent))
+            if not pod:
+                return self.failure(404, "NotFound", "pods not found")
+            other = bool(uid and uid != pod["metadata"]["uid"])
+            if other and self.checks_uid and not self.believes:
+                return self.failure(409, "Conflict", "the UID in the precondition does not match")
+            if pod["metadata"].get("deletionTimestamp") and not self.believes:
+                return self.failure(409, "Conflict", "pod %s is being deleted" % key[1])
+            if pod["spec"].get("schedulingGates"):
+                return self.failure(422, "Invalid", "pod has scheduling gates")
+            before = copy.deepcopy(pod)
+            pod["spec"]["nodeName"] = sent["target"]["name"]
+            for part in ("annotations", "labels"):
+                pod["metadata"].setdefault(part, {}).update(sent["metadata"].get(part) or {})
+            pod["status"].pop("nominatedNodeName", None)
+            self.on_apply(pod)
+            self.on_bound(client, pod, before, arrived, self.note("pods", "MODIFIED", pod), other)
+            return None
 
     # ---- Leases
 
@@ -490,10 +550,56 @@ class Watch(asyncio.Event):
         self.end, self.last_words = False, b""
 
 
+class Served(Api):
+    """In a thread of its own, with one client: `with Served(objects) as api`. Who changes what it has holds its lock."""
+
+    def __init__(self, objects=(), rng=None):
+        super().__init__(rng or random.Random(0))
+        for obj in objects:
+            self.put(obj)
+        self.folder, self.port = tempfile.mkdtemp(prefix="gpushare-world."), free_port()
+        self.kubeconfig = write_kubeconfig(self.folder + "/kubeconfig", self.port)
+        self.client, self.loop = Client("client", self.port), asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self.thread.start()
+        self.wait(self.listen(self.client))
+
+    def wait(self, coroutine):
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
+
+    def restart(self, seconds):
+        async def close():
+            self.servers["client"].close()
+        self.gone()
+        self.wait(close())
+        time.sleep(seconds)
+        self.wait(self.listen(self.client))
+
+    async def cancel(self):
+        self.servers["client"].close()
+        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+    def end(self):
+        self.wait(self.cancel())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join()
+        self.loop.close()
+        shutil.rmtree(self.folder)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+
 def gist(obj):
-    """What the oracle asks of an event: the object itself changes later."""
+    """What an oracle asks of an event: the object itself changes later."""
     meta = obj["metadata"]
-    return (meta.get("uid"), obj["spec"].get("nodeName"),
+    return (meta.get("uid"), (obj.get("spec") or {}).get("nodeName"),
             (meta.get("annotations") or {}).get("ALIYUN_COM_GPU_MEM_IDX"))
 
 
@@ -502,15 +608,16 @@ def chunk(how, text):
     return b"%x\r\n%s\r\n" % (len(line), line)
 
 
-def selected(text, selector):
-    pod = json.loads(text)
-    for part in selector.split(","):
+def selected(obj, fields, labels):
+    """By field selectors, and by one label that is equal."""
+    for part in filter(None, fields.split(",")):
         name, unequal, value = part.partition("!=")
         if not unequal:
             name, _, value = part.replace("==", "=").partition("=")
-        at = pod
+        at = obj
         for step in name.split("."):
             at = (at or {}).get(step)
         if ((at or "") == value) == bool(unequal):
             return False
-    return True
+    name, _, value = labels.partition("=")
+    return not name or (obj["metadata"].get("labels") or {}).get(name) == value

@@ -4,11 +4,9 @@
 import json
 import re
 
+from attack import Wrong
+
 ACTING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffd\U000e0000-\U000e0fff]")
-
-
-class Wrong(Exception):
-    """Of a page."""
 
 
 def strict(pairs):

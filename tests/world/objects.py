@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pods and nodes as tenants, device plugins and administrators write them, and what they come to:
-read from docs/contract.md a second time."""
+read from docs/contract.md and Kubernetes' documents a second time."""
 
 import decimal
+import itertools
 import json
 
 MEM, CORES = "aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage"
@@ -10,8 +11,12 @@ COUNT, INVENTORY, MOVED = "aliyun.com/gpu-count", "aliyun.com/gpu-inventory", "a
 CORDON, WAKE = "aliyun.com/gpu-cordon", "aliyun.com/gpu-requeue"
 IDX, SPLIT = "ALIYUN_COM_GPU_MEM_IDX", "scheduler.framework.gpushare.allocation"
 DEV, ASSIGNED = "ALIYUN_COM_GPU_MEM_DEV", "ALIYUN_COM_GPU_MEM_ASSIGNED"
+UNITS = "ALIYUN_COM_GPU_MEM_POD"
 LISTS = {"aliyun.com/gpu-model": (True, "model"), "aliyun.com/gpu-model-deny": (False, "model"),
          "aliyun.com/gpu-uuid": (True, "uuid"), "aliyun.com/gpu-uuid-deny": (False, "uuid")}
+PLUGIN = "gpushare-device-plugin"
+KEYS = ("scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io")     # of a pod group
+UIDS = itertools.count(1)
 SUFFIX = {"": 1, "k": 1000, "M": 10**6, "Ki": 1024, "Mi": 1 << 20, "m": decimal.Decimal("1e-3"),
           "u": decimal.Decimal("1e-6")}
 
@@ -124,13 +129,16 @@ def usable(node, gpu):
         str(gpu["idx"]) not in cordoned and gpu.get("uuid") not in cordoned
 
 
-def new_node(name, sizes, original=False, max_pods=None):
+def new_node(name, sizes, original=False, max_pods=None, labels=None):
+    """Of GiB; sizes None: without a GPU."""
     node = {"kind": "Node", "apiVersion": "v1",
             "metadata": {"name": name, "uid": "node-" + name, "annotations": {},
-                         "labels": {"kubernetes.io/hostname": name, "gpushare": "true"}},
+                         "labels": {"kubernetes.io/hostname": name, "gpushare": "true", **(labels or {})}},
             "spec": {}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
-    plain = {"cpu": "64", "memory": "256Gi", "pods": "110"}
+    plain = {"cpu": "64", "memory": "256Gi", "pods": "500"}
     node["status"]["capacity"], node["status"]["allocatable"] = dict(plain), dict(plain)
+    if sizes is None:
+        return node
     if original:
         for part in ("capacity", "allocatable"):
             node["status"][part].update({MEM: str(sum(sizes)), COUNT: str(len(sizes))})
@@ -146,25 +154,107 @@ def new_node(name, sizes, original=False, max_pods=None):
     return node
 
 
+def new_plugin(name, node):
+    """The pod of a device plugin."""
+    return {"kind": "Pod", "apiVersion": "v1", "metadata": {
+        "name": name, "namespace": "gpushare-system", "uid": name, "labels": {"app.kubernetes.io/name": PLUGIN},
+        "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": PLUGIN, "uid": "d", "controller": True}]},
+        "spec": {"nodeName": node, "containers": [{"name": "c", "ports": [{"name": "http", "containerPort": 29997}]}]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
+
+
+class Pod:
+    """A pod, its object and what it asks for, all in one container."""
+
+    def __init__(self, name, units, namespace="default", count=1, percent=0, priority=0, labels=None, notes=None, **spec):
+        self.uid, self.name, self.namespace, self.key = f"uid-{next(UIDS)}-{name}", name, namespace, (namespace, name)
+        self.share, self.count, self.percent, self.priority = units // count, count, percent, priority
+        self.node, self.gpus = None, ()
+        limits = {MEM: str(units), **({CORES: str(percent)} if percent else {})}
+        self.obj = {"kind": "Pod", "apiVersion": "v1",
+                    "metadata": {"name": name, "namespace": namespace, "uid": self.uid,
+                                 "labels": {**(labels or {}), **({COUNT: str(count)} if count > 1 else {})},
+                                 "annotations": dict(notes or {}), "creationTimestamp": "2026-11-25T10:00:00Z"},
+                    "spec": {"schedulerName": "default-scheduler", "priority": priority,
+                             "containers": [{"name": "c", "image": "i", "resources": {"limits": limits}}], **spec},
+                    "status": {"phase": "Pending"}}
+
+    def bind(self, name, gpu=None):
+        """By hand; gpu None: without a record."""
+        self.node, self.gpus = name, () if gpu is None else (gpu,)
+        self.obj["spec"]["nodeName"], self.obj["status"]["phase"] = name, "Running"
+        if gpu is not None:
+            self.obj["metadata"]["annotations"][IDX] = str(gpu)
+        return self
+
+
+# ---- which node a pod may use, read from Kubernetes' documents; None: an operator that nobody knows decides
+
 CORDONED = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
-def tolerates(pod, taint):
-    for one in pod["spec"].get("tolerations") or []:
-        same = one.get("key") in (None, taint["key"])
-        if same and one.get("effect") in (None, taint["effect"]) and (
-                one.get("operator") == "Exists" or one.get("value", "") == taint.get("value", "")):
-            return True
-    return False
+def tolerates(one, taint):
+    operator = one.get("operator") or "Equal"
+    if operator not in ("Equal", "Exists"):
+        return None
+    if one.get("effect") and one["effect"] != taint["effect"]:
+        return False
+    if one.get("key") and one["key"] != taint["key"]:
+        return False
+    if operator == "Exists":
+        return True
+    return bool(one.get("key")) and one.get("value", "") == taint.get("value", "")
+
+
+def whole(text):
+    try:
+        return int(text) if text.strip() == text and text else None
+    except ValueError:
+        return None
+
+
+def holds(rule, have):
+    """A requirement, of what a node has under that key, or None. None: an operator that nobody knows."""
+    operator, values = rule["operator"], rule.get("values") or []
+    if operator == "In":
+        return have is not None and have in values
+    if operator == "NotIn":
+        return have is None or have not in values
+    if operator == "Exists":
+        return have is not None
+    if operator == "DoesNotExist":
+        return have is None
+    if operator in ("Gt", "Lt"):
+        mine, wanted = whole(have or ""), whole(values[0])
+        return mine is not None and (mine > wanted if operator == "Gt" else mine < wanted)
+    return None
 
 
 def may_use(pod, node):
-    """What kube-scheduler's own filters say, as far as this world plays them."""
-    if node["spec"].get("unschedulable") and not tolerates(pod, CORDONED):
+    spec, labels, unknown = pod["spec"], node["metadata"].get("labels") or {}, False
+    taints = list(node["spec"].get("taints") or [])
+    if node["spec"].get("unschedulable"):
+        taints.append(CORDONED)
+    for taint in taints:
+        if taint["effect"] == "PreferNoSchedule":
+            continue
+        verdicts = [tolerates(one, taint) for one in spec.get("tolerations") or []]
+        if True not in verdicts:
+            if None not in verdicts:
+                return False
+            unknown = True
+    if any(labels.get(key) != value for key, value in (spec.get("nodeSelector") or {}).items()):
         return False
-    labels = node["metadata"].get("labels") or {}
-    wanted = pod["spec"].get("nodeSelector") or {}
-    if any(labels.get(key) != value for key, value in wanted.items()):
-        return False
-    return all(tolerates(pod, taint) for taint in node["spec"].get("taints") or []
-               if taint["effect"] != "PreferNoSchedule")
+    terms = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution")
+    if terms is not None:
+        verdicts = []
+        for term in terms["nodeSelectorTerms"]:
+            rules = [holds(rule, labels.get(rule["key"])) for rule in term.get("matchExpressions") or []]
+            rules += [holds(rule, node["metadata"]["name"]) for rule in term.get("matchFields") or []]
+            verdicts.append(bool(rules) and (False if False in rules else None if None in rules else True))
+        if True not in verdicts:
+            if None not in verdicts:
+                return False
+            unknown = True
+    return None if unknown else True

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs an attacker: worlds in turn by a seed, a judge, and its sabotage. A part is a module with
+
+  one_world(build, rng, wrong, deed) -> {what: how often}   wrong(text) for each thing that is wrong; deed: None, or
+  SABOTAGE = [deed, ...]              what it then alters of what the product said or did, which has to be found
+  seed_of(seed, number)               what its random numbers begin with, if not "NAME SEED NUMBER\""""
+
+import argparse
+import json
+import random
+import signal
+import sys
+import time
+import traceback
+
+SHOWN = 5       # of what is wrong; the rest is counted
+TRIES = 12      # worlds in which a deed has to be found
+
+
+class Wrong(Exception):
+    """What ends a world."""
+
+
+def one_world(args, name, part, number, wrong, deed=None):
+    seed = getattr(part, "seed_of", lambda seed, number: f"{name} {seed} {number}")(args.seed, number)
+    try:
+        return part.one_world(args.build, random.Random(seed), wrong, deed)
+    except Wrong as why:
+        wrong(str(why))
+    except Exception as why:                        # pylint: disable=broad-exception-caught
+        wrong(f"{type(why).__name__} {why}: {traceback.format_exc()[-900:]}")
+    return {}
+
+
+def all_found(args, parts):
+    missed = 0
+    for name, part in parts.items():
+        for deed in getattr(part, "SABOTAGE", ()):
+            found, number, began = [], 0, time.monotonic()
+            while not found and number < TRIES:
+                one_world(args, name, part, number, found.append, deed)
+                number += 1
+            missed += not found
+            print(f"{'found' if found else 'MISSED':6} {name} {deed}: world {number}, {time.monotonic() - began:.0f} s, "
+                  f"{found[0].splitlines()[0][:90] if found else ''}", flush=True)
+    return 1 if missed else 0
+
+
+def main(about, parts, default=None):
+    """default: the parts that run without --only."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=0)
+    parser.add_argument("--worlds", type=int, default=1, help="at least so many of each part")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first world")
+    parser.add_argument("--only", choices=parts)
+    parser.add_argument("--sabotage", choices=["all"])
+    args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))     # and takes its programs along
+    names = [args.only] if args.only else default or list(parts)
+    if args.sabotage:
+        return all_found(args, {args.only: parts[args.only]} if args.only else parts)
+    bad, sums, number, end = 0, {}, args.first, time.monotonic() + args.seconds
+    while number < args.first + args.worlds * len(names) or time.monotonic() < end:
+        name = names[number % len(names)]
+
+        def wrong(text, name=name, number=number):
+            nonlocal bad
+            bad += 1
+            if bad <= SHOWN:
+                print(f"WRONG, --seed {args.seed} --first {number} --only {name}: {text}", flush=True)
+        for key, value in one_world(args, name, parts[name], number, wrong).items():
+            most = key in ("rss", "longest_s")
+            sums[key] = max(sums.get(key, 0), value) if most else sums.get(key, 0) + value
+        number += 1
+    print(f"note: seed {args.seed}, {number - args.first} worlds, {json.dumps(sums)}, {bad} wrong", flush=True)
+    return 1 if bad else 0
