@@ -17,25 +17,24 @@ and two units, on gpushare-sim's API server. Asked are the programs as users hav
 | `what-if --gpu-mem` | sizes of 1, 2, 4, … GiB | as many as … |
 | the page of `web` | the same sizes | … "would fit now" says, and more than none where a filter passes such a pod |
 | filter, prioritize, bind | one of these sizes | bind so many pods, and refuse the next |
-| `-o json` | its sums | allocated + free + not usable = total; what takes no pods counts as not usable |
-| `-o json` | all that the page shows | the page's figures: sums, nodes, GPUs, pods, namespaces, who waits and why |
+| `-o json` | what takes no pods | counts as not usable |
+| `-o json` | sums, nodes, GPUs, pods and namespaces | the page's; `page_attack` judges both |
 
 What is wrong is printed with the seed of its world, and the exit status is 1."""
 
-import argparse
-import http.client
 import json
 import os
-import random
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "e2e"))
-from harness.processes import free_port  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "world"))
+import attack  # noqa: E402
+from objects import may_use  # noqa: E402
+from programs import FATAL, HOST, PREFIX, Program, free_port, wait_for  # noqa: E402
+from programs import request as ask  # noqa: E402
 
 D = "aliyun.com/"
 MODELS = ["A10", "V100", "A100-40"]
@@ -142,30 +141,13 @@ def milli(text):
     return int(text[:-1]) if text.endswith("m") else int(text) * 1000
 
 
-def tolerates(pod, taint):
-    for toleration in pod["spec"].get("tolerations", []):
-        if toleration.get("key") not in (None, taint["key"]):
-            continue
-        if toleration["operator"] == "Exists" or toleration.get("value", "") == taint.get("value", ""):
-            return True
-    return False
-
-
 def open_to(world, pod, node):
     """May the pod use this node, whatever its GPUs have?"""
-    spec, status = node["spec"], node["status"]
-    cordon = {"key": "node.kubernetes.io/unschedulable"}
-    taints = [t for t in spec.get("taints", []) if t["effect"] != "PreferNoSchedule"]
-    if spec.get("unschedulable") and not tolerates(pod, cordon):
-        return False
-    if not all(tolerates(pod, taint) for taint in taints):
-        return False
-    if any(node["metadata"]["labels"].get(key) != value for key, value in pod["spec"].get("nodeSelector", {}).items()):
-        return False
+    status = node["status"]
     used = sum(milli(p["spec"]["containers"][0]["resources"]["requests"]["cpu"]) for p in world["pods"]
                if p["spec"].get("nodeName") == node["metadata"]["name"])
     asked = milli(pod["spec"]["containers"][0]["resources"]["requests"].get("cpu", "0"))
-    return (status["conditions"][0]["status"] == "True" and status["allocatable"][D + "gpu-mem"] != "0"
+    return (may_use(pod, node) and status["conditions"][0]["status"] == "True" and status["allocatable"][D + "gpu-mem"] != "0"
             and used + asked <= milli(status["allocatable"]["cpu"]))
 
 
@@ -173,32 +155,26 @@ def open_to(world, pod, node):
 
 class Programs:
     def __init__(self, build, items, policy="binpack", web=True):
-        self.build, self.folder = build, tempfile.mkdtemp()
+        self.build, self.folder, self.started = build, tempfile.mkdtemp(), []
         self.kubeconfig = os.path.join(self.folder, "kubeconfig")
         load = self.file("load.json", {"apiVersion": "v1", "kind": "List", "items": items})
         self.api, self.extender, self.web = free_port(), free_port(), free_port()
-        self.started = [self.start("gpushare-sim", "serve", "--listen", f"127.0.0.1:{self.api}", "--load", load,
-                                   "--kubeconfig-out", self.kubeconfig)]
+        self.start("gpushare-sim", "serve", "--listen", f"{HOST}:{self.api}", "--load", load, "--kubeconfig-out", self.kubeconfig)
         until(lambda: os.path.exists(self.kubeconfig) and os.path.getsize(self.kubeconfig))
-        self.started += [self.start("gpushare-extender", "--kubeconfig", self.kubeconfig, "--policy", policy,
-                                    "--listen", f"127.0.0.1:{self.extender}")]
+        self.start("gpushare-extender", "--kubeconfig", self.kubeconfig, "--policy", policy, "--listen", f"{HOST}:{self.extender}")
         until(lambda: request(self.extender, "GET", "/readyz")[0] == 200)
-        if not web:
-            return
-        self.started.append(self.start("kubectl-inspect-gpushare", "web", "--server", f"http://127.0.0.1:{self.api}", "--no-token",
-                                       "--listen", f"127.0.0.1:{self.web}"))
-        until(lambda: request(self.web, "GET", "/rows")[0] == 200)
+        if web:
+            self.start("kubectl-inspect-gpushare", "web", "--server", f"http://{HOST}:{self.api}", "--no-token",
+                       "--listen", f"{HOST}:{self.web}")
+            until(lambda: request(self.web, "GET", "/rows")[0] == 200)
 
     def start(self, name, *args):
-        with open(os.path.join(self.folder, f"{name}.log"), "w", encoding="utf-8") as log:
-            return subprocess.Popen([os.path.join(self.build, name), *args], stdout=log, stderr=log,
-                                    env={**os.environ, "GPUSHARE_INVARIANTS": "fatal"})
+        self.started.append(Program([os.path.join(self.build, name), *args], os.path.join(self.folder, f"{name}.log")))
+        self.started[-1].start()
 
     def close(self):
-        for process in reversed(self.started):
-            process.terminate()
-        for process in self.started:
-            process.wait()
+        for program in reversed(self.started):
+            program.end()
         shutil.rmtree(self.folder)
 
     def file(self, name, tree):
@@ -208,14 +184,14 @@ class Programs:
         return path
 
     def inspect(self, *args):
-        run = subprocess.run([os.path.join(self.build, "kubectl-inspect-gpushare"), args[0], "--server", f"http://127.0.0.1:{self.api}",
-                              *args[1:]], capture_output=True, text=True, timeout=60, check=False)
+        run = subprocess.run([os.path.join(self.build, "kubectl-inspect-gpushare"), args[0], "--server", f"http://{HOST}:{self.api}",
+                              *args[1:]], capture_output=True, text=True, timeout=60, check=False, env=FATAL)
         if run.returncode:
             raise RuntimeError(f"{args}: {run.stderr}")
         return run.stdout
 
     def verb(self, verb, tree):
-        return request(self.extender, "POST", f"/gpushare-scheduler/{verb}", tree)[1]
+        return request(self.extender, "POST", PREFIX + verb, tree)[1]
 
     def filter(self, pod, names):
         answer = self.verb("filter", {"Pod": pod, "Nodes": None, "NodeNames": names})
@@ -225,24 +201,16 @@ class Programs:
 
 
 def request(port, method, path, tree=None):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    """(status, document or text); (0, "") while nobody answers."""
     try:
-        connection.request(method, path, None if tree is None else json.dumps(tree), {"Content-Type": "application/json"})
-        answer = connection.getresponse()
-        body = answer.read().decode()
-        return answer.status, json.loads(body) if body.startswith(("{", "[")) else body
+        status, body = ask(port, method, path, tree)
     except OSError:
         return 0, ""
-    finally:
-        connection.close()
+    return status, json.loads(body) if body.startswith(("{", "[")) else body
 
 
 def until(done):
-    for _ in range(600):
-        if done():
-            return
-        time.sleep(0.05)
-    raise RuntimeError("a program did not begin to serve")
+    wait_for("a program to serve", done)
 
 
 # ---- questions ----
@@ -315,12 +283,6 @@ def rows_of(programs, query=""):
     return request(programs.web, "GET", "/rows" + query)[1]
 
 
-def table(page, name):
-    """Its rows, each a dictionary of its cells by the head before its unit."""
-    found = next(one for one in page["tables"] if one["id"] == name)
-    return [dict(zip([column["head"].split("(")[0] for column in found["columns"]], row)) for row in found["rows"]]
-
-
 def shut(node, of=None):
     """Takes no new pod (or not that one), whatever its GPUs have."""
     cordoned = node["spec"].get("unschedulable") and (not of or "node.kubernetes.io/unschedulable" not in str(of["spec"].get("tolerations")))
@@ -335,91 +297,22 @@ def shut_gpus(node):
                for gpu in json.loads(meta[D + "gpu-inventory"])["gpus"])
 
 
-def ask_about_sums(world, programs, judge):
-    """allocated + free + not usable = total, of each node and of all; what takes no pods has nothing free and counts."""
-    told = json.loads(programs.inspect("--output=json"))
+def ask_about_page(world, programs, judge):
+    """What takes no pods counts as not usable; the closest candidate takes some; every figure of the page is -o json's."""
+    page, told = rows_of(programs), json.loads(programs.inspect("--output=json"))
     nodes = {node["metadata"]["name"]: node for node in world["nodes"]}
-    for part in told["nodes"] + [told["cluster"]]:
-        name = part.get("name", "cluster")
-        judge(f"{name}: allocated + free + not usable", part["usedGPU"] + part["freeGPU"] + part["unusableGPU"],
-              part["totalGPU"] + part["overcommittedGPU"])
-        if name in nodes and shut(nodes[name]):
-            judge(f"{name} takes no pods: free", part["freeGPU"], 0)
-        if "devs" in part and not any(dev["usedGPU"] > dev["totalGPU"] for dev in part["devs"]) and not part["invalidIndexPods"]:
-            judge(f"{name}: given beyond what its GPUs have", part["overcommittedGPU"], 0)
-    judge("the sum of the nodes", {key: sum(node[key] for node in told["nodes"]) for key in SUMMED},
-          {key: told["cluster"][key] for key in SUMMED})
     judge("GPUs not usable", told["cluster"]["unusableGPUCount"], sum(map(shut_gpus, world["nodes"])))
     for wait in told["pending"]["items"]:
         if "missingGPU" in wait.get("closest", {}):
             pod = next(pod for pod in world["waiting"] if pod["metadata"]["name"] == wait["name"])
             judge(f"{wait['name']}: nearest miss is open", shut(nodes[wait["closest"]["node"]], pod), False)
-
-
-SUMMED = ["totalGPU", "usedGPU", "freeGPU", "unusableGPU", "overcommittedGPU", "invalidIndexGPU"]
-
-
-def owner_of(pod):
-    references = pod["metadata"].get("ownerReferences")
-    return "Job/" + references[0]["name"] if references else ""
-
-
-def ask_about_waits(world, page, told, judge):
-    """A row for pods of one owner that ask for the same and wait for the same reason, that of the oldest first."""
-    owners = {pod["metadata"]["name"]: owner_of(pod) for pod in world["pods"]}
-    judge("owners of who waits", {w["name"]: w.get("owner", "") for w in told["pending"]["items"]},
-          {w["name"]: owners[w["name"]] for w in told["pending"]["items"]})
-    groups = {}
-    for w in told["pending"]["items"]:
-        near, name = w.get("closest", {}), w["name"]
-        key = (owners[name] or name, w["message"], near.get("node", "-"), str(near.get("missingGPU", "-")))
-        groups.setdefault(key, []).append(name)
-    shown = {}
-    for row in table(page, "waiting"):  # what differs in priority or in what it says of nodes stands in rows of its own
-        key = (owners.get(row["POD"]) or row["POD"], row["MESSAGE"], row["CLOSEST"], row["MISSING"])
-        shown[key] = shown.get(key, 0) + int(row["PODS"])
-    judge("page: who waits, and why", shown, {key: len(names) for key, names in groups.items()})
-    judge("page: the oldest first", list(shown), list(groups))
-    judge("page: sum of who waits", [page["pending"][key] for key in ("podCount", "requestedGPU")],
-          [told["pending"][key] for key in ("podCount", "requestedGPU")])
-
-
-def ask_about_views(world, programs, judge):
-    """A filter's sums are those of -n; a namespace's and an owner's view add up its pods."""
-    told = json.loads(programs.inspect("--output=json", "--namespace=team"))
-    page = rows_of(programs, "?ns=team")
-    team = told["namespaces"][0] if told["namespaces"] else {"usedGPU": 0, "podCount": 0}
-    judge("?ns=team: figures", page["total"], told["cluster"])
-    judge("?ns=team: of pods that match", page["meant"]["usedGPU"], team["usedGPU"])
-    views = {"namespace=team": (team["usedGPU"], team["podCount"], told["pending"]["requestedGPU"], told["pending"]["podCount"])}
-    has = {}
-    for node in told["nodes"]:
-        for pod in [pod for dev in node["devs"] for pod in dev["pods"]] + \
-                [{**pod, "usedGPU": pod["usedGPU"] * pod["gpuCount"]} for pod in node["invalidIndexPods"]]:
-            has[pod["name"]] = has.get(pod["name"], 0) + pod["usedGPU"]
-    for owner in {owner_of(pod) for pod in world["pods"]} - {""}:
-        names = {pod["metadata"]["name"] for pod in world["pods"] if owner_of(pod) == owner}
-        waits = [w for w in told["pending"]["items"] if w["name"] in names]
-        placed = [has[name] for name in names if name in has]
-        if placed or waits:
-            views[f"owner=team/{owner}"] = (sum(placed), len(placed), None, len(waits))
-    for address, should in views.items():
-        page = rows_of(programs, "?" + address)
-        said = [page["meant"]["usedGPU"], page["total"]["podCount"], page["pending"]["requestedGPU"], page["pending"]["podCount"]]
-        if should[2] is None:
-            said[2] = None
-        judge(f"?{address}", tuple(said), should)
-
-
-def ask_about_page(world, programs, judge):
-    """Every figure of the page is one of -o json's."""
-    page, told = rows_of(programs), json.loads(programs.inspect("--output=json"))
     judge("page: figures", page["total"], told["cluster"])
     judge("page: unit", page["unit"], told["unit"])
     judge("page: namespaces", [(ns["name"], ns["usedGPU"], ns["podCount"]) for ns in page["shares"]],
           [(ns["name"], ns["usedGPU"], ns["podCount"]) for ns in told["namespaces"]])
-    ask_about_waits(world, page, told, judge)
     judge("page: nodes", page["nodes"], told["nodes"])
+    judge("?ns=team: figures", rows_of(programs, "?ns=team")["total"],
+          json.loads(programs.inspect("--output=json", "--namespace=team"))["cluster"])
 
 
 def ask_about_sizes(world, programs, rng, judge):
@@ -440,47 +333,36 @@ def ask_about_sizes(world, programs, rng, judge):
     return sum(counts.values())
 
 
-def one_world(build, seed, wrong):
-    rng = random.Random(seed)
-    world = make_world(rng)
-    programs = Programs(build, world["nodes"] + world["pods"])
-    asked = 0
+class Judge:
+    """Counts what was asked."""
 
-    def judge(question, said, should):
-        nonlocal asked
-        asked += 1
+    def __init__(self, wrong):
+        self.wrong, self.asked = wrong, 0
+
+    def __call__(self, question, said, should):
+        self.asked += 1
         if said != should:
-            wrong.append(f"seed {seed}: {question}: {said}, not {should}")
-            print("WRONG", wrong[-1], flush=True)
+            self.wrong(f"{question}: {said}, not {should}")
 
+
+def seed_of(seed, number):
+    return seed * 1000000 + number
+
+
+def one_world(build, rng, wrong, _):
+    world, judge = make_world(rng), Judge(wrong)
+    programs = Programs(build, world["nodes"] + world["pods"])
     try:
         listed = request(programs.api, "GET", "/api/v1/namespaces/team/pods")[1]["items"]
         of = {pod["metadata"]["name"]: pod for pod in listed}  # with UIDs and times
         world["waiting"] = [of[pod["metadata"]["name"]] for pod in world["waiting"]]
         ask_about_pods(world, programs, [n["metadata"]["name"] for n in world["nodes"]], judge)
-        ask_about_sums(world, programs, judge)
         ask_about_page(world, programs, judge)
-        ask_about_views(world, programs, judge)
         ask_about_sizes(world, programs, rng, judge)
     finally:
         programs.close()
-    return asked
-
-
-def main(one_world, worlds):
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build", required=True)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--worlds", type=int, default=worlds)
-    parser.add_argument("--seconds", type=int, default=0)
-    args = parser.parse_args()
-    wrong, asked, number, end = [], 0, 0, time.monotonic() + args.seconds
-    while number < args.worlds or time.monotonic() < end:
-        asked += one_world(args.build, args.seed * 1000000 + number, wrong)
-        number += 1
-    print(f"note: seed {args.seed}, {number} worlds, {asked} questions, {len(wrong)} wrong")
-    return 1 if wrong or not asked else 0
+    return {"questions": judge.asked}
 
 
 if __name__ == "__main__":
-    sys.exit(main(one_world, worlds=4))
+    sys.exit(attack.main(__doc__, {"answers": sys.modules[__name__]}))

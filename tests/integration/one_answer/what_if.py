@@ -18,10 +18,10 @@ Where nodes are equal kube-scheduler draws lots; here it draws what was named.""
 
 import copy
 import json
-import random
 import sys
 
 import run
+from attack import main
 
 D = run.D
 
@@ -157,20 +157,15 @@ def ask(programs, policy, options, manifest):
     return json.loads(programs.inspect("what-if", "--policy", policy, "--pending", "-o", "json", *options, *files))
 
 
-def one_world(build, seed, wrong):
-    rng = random.Random(seed)
+seed_of = run.seed_of
+
+
+def one_world(build, rng, wrong, _):
     world = run.make_world(rng)
     manifest = more_pods(rng, world) if rng.random() < 0.5 else []
     doing, like, options = question(rng, world)
-    policy, asked = policy_of(rng, world, manifest, like), 0
-
-    def judge(what, said, should):
-        nonlocal asked
-        asked += 1
-        if said != should:
-            wrong.append(f"seed {seed} ({policy}): {what}: {said}, not {should}")
-            print("WRONG", wrong[-1], flush=True)
-
+    policy = policy_of(rng, world, manifest, like)
+    judge = run.Judge(lambda text: wrong(f"{policy}: {text}"))
     programs = run.Programs(build, world["nodes"] + world["pods"], policy, web=False)
     try:
         listed = run.request(programs.api, "GET", "/api/v1/namespaces/team/pods")[1]["items"]
@@ -201,8 +196,8 @@ def one_world(build, seed, wrong):
             schedule(world, programs, pod, entries[pod["metadata"]["name"]], judge)
     finally:
         programs.close()
-    return asked
+    return {"questions": judge.asked}
 
 
 if __name__ == "__main__":
-    sys.exit(run.main(one_world, worlds=10))
+    sys.exit(main(__doc__, {"what-if": sys.modules[__name__]}))
