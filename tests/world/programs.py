@@ -95,6 +95,27 @@ class Program:
             return int(re.search(r"VmRSS:\s+(\d+)", status.read())[1])
 
 
+class Serving(Program):
+    """An API server of ours with the kubeconfig that it writes: gpushare-sim serve, tests/faulty-api."""
+
+    def __init__(self, build, folder, program, *args):
+        self.kubeconfig = os.path.join(folder, "kubeconfig")
+        if os.path.exists(self.kubeconfig):
+            os.unlink(self.kubeconfig)
+        super().__init__([os.path.join(build, program), *args, "--listen", f"{HOST}:0", "--kubeconfig-out", self.kubeconfig],
+                         os.path.join(folder, os.path.basename(program) + ".log"))
+        self.start()
+        wait_for("the API server", lambda: os.path.exists(self.kubeconfig) or not self.alive())
+        with open(self.kubeconfig, encoding="utf-8") as file:
+            self.url = re.search(r"http://[0-9.:]+", file.read())[0]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+
 class Extender(Program):
     """with Extender(build, api) as one: ready inside, ended after with one.status."""
 

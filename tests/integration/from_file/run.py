@@ -19,6 +19,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "world"))
+from programs import Serving  # noqa: E402
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 CLUSTERS = [path for path in sorted(glob.glob(os.path.join(ROOT, "tests/unit/inspect/clusters/*.json")))
             if not path.endswith("/nothing.json")]  # without a node or a pod, which is an error
@@ -35,28 +38,14 @@ def cli(build, *words):
     return done.returncode, out, done.stderr.decode()
 
 
-class Served:
+class Served(Serving):
     """gpushare-sim with a file; the words that make the CLI ask it."""
 
     def __init__(self, build, folder, path):
-        self.kubeconfig = os.path.join(folder, "kubeconfig")
-        if os.path.exists(self.kubeconfig):
-            os.unlink(self.kubeconfig)
-        self.process = subprocess.Popen([os.path.join(build, "gpushare-sim"), "serve", "--listen=127.0.0.1:0",
-                                         f"--load={path}", f"--kubeconfig-out={self.kubeconfig}"],
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        super().__init__(build, folder, "gpushare-sim", "serve", f"--load={path}")
 
     def __enter__(self):
-        deadline = time.monotonic() + 30
-        while not os.path.exists(self.kubeconfig):
-            assert self.process.poll() is None and time.monotonic() < deadline, "the simulator does not serve"
-            time.sleep(0.02)
-        with open(self.kubeconfig, encoding="utf-8") as text:
-            return ["--server=" + re.search(r"server: (\S+)", text.read())[1]]
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait()
+        return [f"--server={self.url}"]
 
 
 def as_kubectl(cluster, path):
@@ -106,6 +95,40 @@ def same_tables(build, folder, every):
     return compared
 
 
+def a_snapshot_holds_no_secrets(build, folder):
+    """And who is killed while it writes one leaves the file before it."""
+    words, path, taken = "SEKRET", os.path.join(folder, "told.json"), os.path.join(folder, "told.out")
+    box = {"name": "c", "image": words, "command": [words], "args": [words], "env": [{"name": "A", "value": words}],
+           "resources": {"limits": {"aliyun.com/gpu-mem": "1"}}}
+    gpus = {"aliyun.com/gpu-mem": "32", "aliyun.com/gpu-count": "2", "pods": "110"}
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"kind": "List", "items": [
+            {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n0", "annotations": {"other.io/x": words}},
+             "status": {"capacity": gpus, "allocatable": gpus, "images": [{"names": [words]}]}},
+            *({"kind": "Pod", "apiVersion": "v1",
+               "metadata": {"name": f"p{i}", "namespace": "default", "uid": f"u{i}", "annotations": {"other.io/x": words},
+                            "managedFields": [{"manager": words}]},
+               "spec": {"nodeName": "n0", "containers": [box], "initContainers": [box], "volumes": [{"name": words}]},
+               "status": {"containerStatuses": [{"name": "c", "image": words, "state": {"waiting": {"message": words}}}]}}
+              for i in range(20))]}, file)
+    with Served(build, folder, path) as server:
+        for turn in range(40):
+            with open(taken, "w", encoding="utf-8") as file:
+                file.write("old")
+            process = subprocess.Popen([os.path.join(build, "kubectl-inspect-gpushare"), "snapshot", taken, *server])
+            time.sleep(turn / 2000)
+            process.kill()
+            process.wait()
+            with open(taken, encoding="utf-8") as file:
+                text = file.read()
+            assert text == "old" or text.endswith("]}\n"), (turn, text[-100:])
+        assert cli(build, "snapshot", taken, *server)[0] == 0
+    with open(taken, encoding="utf-8") as file:
+        assert words not in (text := file.read()) and "p19" in text, text[:2000]
+    left = [name for name in os.listdir(folder) if name.startswith("told.") and not re.fullmatch(r"told\.(json|out)|told\.out\.\w{6}", name)]
+    assert not left, left
+
+
 def pages(build, folder):
     """More pods than one page of a list has."""
     path = os.path.join(folder, "many.json")
@@ -130,9 +153,10 @@ def broken_files(build, folder):
             text[rng.randrange(len(text))] = rng.randrange(256)
         with open(path, "wb") as file:
             file.write(text)
-        code, _, said = cli(build, *rng.choice(COMMANDS), f"--from-file={path}")
+        code, out, said = cli(build, *rng.choice(COMMANDS), f"--from-file={path}")
         assert code == 0 or (code == 1 and len(said.splitlines()) == 1), (SEED, turn, code, said)
         assert code == 0 or path in said or "not found" in said, (SEED, turn, said)
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\x9b]", said + out), (SEED, turn, said, out)
         errors += code
     return errors
 
@@ -142,6 +166,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         print(f"{same_tables(build, folder, every)} outputs of {len(CLUSTERS[::every])} clusters are the same")
         what_is_no_file_stays(build, folder)
+        a_snapshot_holds_no_secrets(build, folder)
         pages(build, folder)
         print(f"200 broken files: {broken_files(build, folder)} errors, no crash")
         big = os.path.join(folder, "big.json")

@@ -14,7 +14,9 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "world"))
+from programs import Serving  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 WORD = re.compile(r"(\$(!?)([\w\-]+))|(\$\{(!?)([\w\-%/: ]+)\})")
@@ -96,19 +98,9 @@ def judge(build, folder, kubeconfig):
 
 def main():
     build = os.path.abspath(sys.argv[1])
-    with tempfile.TemporaryDirectory() as folder:
-        kubeconfig = os.path.join(folder, "config")
-        server = subprocess.Popen([os.path.join(build, "tests/faulty-api"), "--listen",
-                                   "127.0.0.1:0", "--synthetic",
-                                   "nodes=2,gpus=2,mem=16,pods=3,pod_mem=4", "--kubeconfig-out",
-                                   kubeconfig], stderr=subprocess.DEVNULL)
-        try:
-            while not os.path.exists(kubeconfig) and server.poll() is None:
-                time.sleep(0.05)
-            judge(build, folder, kubeconfig)
-        finally:
-            server.terminate()
-            server.wait()
+    with tempfile.TemporaryDirectory() as folder, Serving(
+            build, folder, "tests/faulty-api", "--synthetic", "nodes=2,gpus=2,mem=16,pods=3,pod_mem=4") as server:
+        judge(build, folder, server.kubeconfig)
 
 
 if __name__ == "__main__":

@@ -8,43 +8,32 @@
 import argparse
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "world"))
+from programs import Serving, request  # noqa: E402
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", required=True)
     build = parser.parse_args().build
-    with tempfile.TemporaryDirectory() as folder:
-        kubeconfig = os.path.join(folder, "kubeconfig")
-        server = subprocess.Popen([os.path.join(build, "tests/faulty-api"), "--listen", "127.0.0.1:0", "--synthetic",
-                                   "nodes=200,gpus=8,mem=80,pods=4000,pod_mem=8", "--kubeconfig-out", kubeconfig,
-                                   "--faults", "gone=150", "--fault-seed", "3"])
-        try:
-            return judge(build, kubeconfig, server)
-        finally:
-            server.terminate()
-            server.wait()
+    with tempfile.TemporaryDirectory() as folder, Serving(
+            build, folder, "tests/faulty-api", "--synthetic", "nodes=200,gpus=8,mem=80,pods=4000,pod_mem=8", "--faults", "gone=150",
+            "--fault-seed", "3") as server:
+        return judge(build, server.url)
 
 
-def judge(build, kubeconfig, server):
-    while not (os.path.exists(kubeconfig) and os.path.getsize(kubeconfig)) and server.poll() is None:
-        time.sleep(0.05)
-    with open(kubeconfig, encoding="utf-8") as text:
-        address = re.search(r"http://[0-9.:]+", text.read()).group()
+def judge(build, address):
     answers = []
     for _ in range(12):
         run = subprocess.run([os.path.join(build, "kubectl-inspect-gpushare"), "what-if", "--without-node", "node-00000",
                               "--server", address], capture_output=True, text=True, timeout=60, check=False)
         if run.returncode == 0:
             answers.append(run.stdout.splitlines()[0])
-    with urllib.request.urlopen(address + "/faults", timeout=10) as answer:
-        forgotten = json.load(answer)["gone"]
+    forgotten = json.loads(request(int(address.rpartition(":")[2]), "GET", "/faults")[1])["gone"]
     print(f"note: {len(answers)} answers, {forgotten} lists forgotten: {sorted(set(answers))}")
     return 0 if set(answers) == {"node-00000 can be drained: 20 of 20 pods with GPU memory fit on other nodes"} and len(answers) > 3 and forgotten > 3 else 1
 
