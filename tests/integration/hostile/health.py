@@ -9,13 +9,11 @@ the extender and by the device plugin, and through connections from the attacker
 
 import os
 import socket
-import subprocess
 import sys
 import tempfile
-import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faults"))
-from world import HOST, Failure, free_port  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "world"))
+from programs import HOST, Program, Serving, free_port, wait_for  # noqa: E402
 
 MSS = 1448          # as on a network: loopback's own would take whole answers off the server's hands
 ROUNDS = 12
@@ -23,12 +21,8 @@ PROBE_S = 5         # far below the time that an answer has, and above any pause
 PIPELINED = 40
 
 
-def wait_until(what, check):
-    until = time.monotonic() + 60
-    while not check():
-        if time.monotonic() > until:
-            raise Failure(f"not within a minute: {what}")
-        time.sleep(0.05)
+class Failure(Exception):
+    """Says why."""
 
 
 def probe(port, path="/healthz"):
@@ -86,41 +80,27 @@ def attack(name, port, connections):
     print(f"{name}: {2 * ROUNDS} probes answered, {evicted} of the others closed", flush=True)
 
 
-def start(build, folder, program, *arguments):
-    with open(os.path.join(folder, os.path.basename(program) + ".log"), "wb") as log:
-        return subprocess.Popen([os.path.join(build, program), *arguments], stderr=log,
-                                env={"PATH": os.environ["PATH"], **{
-                                    key: value for key, value in os.environ.items()
-                                    if key.endswith("SAN_OPTIONS")}})
-
-
 def main():
-    build = sys.argv[1]
-    running = []
-    with tempfile.TemporaryDirectory() as folder:
-        config = os.path.join(folder, "kubeconfig")
-        health, pages = free_port(), free_port()
+    build, running = sys.argv[1], []
+    health, pages = free_port(), free_port()
+    with tempfile.TemporaryDirectory() as folder, Serving(
+            build, folder, "tests/faulty-api", "--synthetic", "nodes=400,gpus=8") as api:
+        for name, port, *flags in (
+                ("extender", health, "--listen", f"{HOST}:0"), ("device-plugin", pages, "--node-name",
+                 "node-00000", "--fake-gpus", "8x16384MiB", "--device-plugin-dir", folder)):
+            running.append(Program([f"{build}/gpushare-{name}", "--kubeconfig", api.kubeconfig, "--health-listen", f"{HOST}:{port}",
+                                    *flags], f"{folder}/{name}.log"))
+            running[-1].start()
         try:
-            running.append(start(build, folder, "tests/faulty-api", "--listen", f"{HOST}:0",
-                                 "--synthetic", "nodes=400,gpus=8", "--kubeconfig-out", config))
-            wait_until("the kubeconfig", lambda: os.path.exists(config))
-            running.append(start(build, folder, "gpushare-extender", "--kubeconfig", config,
-                                 "--listen", f"{HOST}:0", "--health-listen", f"{HOST}:{health}"))
-            running.append(start(build, folder, "gpushare-device-plugin", "--kubeconfig", config,
-                                 "--node-name", "node-00000", "--fake-gpus", "8x16384MiB",
-                                 "--device-plugin-dir", folder, "--health-listen",
-                                 f"{HOST}:{pages}"))
             for name, port, connections in (("extender", health, 256), ("plugin", pages, 64)):
-                wait_until(f"{name} serves", lambda port=port: "200" in probe(port))
+                wait_for(f"{name} serves", lambda port=port: "200" in probe(port), 60)
                 attack(name, port, connections)
-        except Failure as failure:
+        except (Failure, TimeoutError) as failure:
             print(failure)
             return 1
         finally:
-            for process in running:
-                process.terminate()
-            for process in running:
-                process.wait(60)
+            for program in running:
+                program.end(seconds=60)
     return 0
 
 

@@ -54,6 +54,7 @@ class Cluster:
                 self.plugin(f"plugin-{i}", node, rng.choice(DEEDS))
         for i in range(rng.randint(0, 4)):
             self.impostor(i)
+        self.objects.sort(key=lambda obj: obj["metadata"]["name"])      # as etcd has them
 
     def word(self, head=""):
         rng = self.rng

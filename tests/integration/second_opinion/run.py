@@ -16,7 +16,6 @@ A seed gives the same draws again; which of them meets which moment is the machi
 |---|---|---|
 | create, end, drop_waiting, anew | tenants | pods come, end, are deleted; the same name again |
 | burst | kube-schedulers | binds by the dozen for one of --bind-workers; clients that go away |
-| create_twins | tenants | two pods whose lists are nearly the same |
 | edit_waiting, edit_bound, edit_noise | tenants | all annotations and labels, junk, deep JSON |
 | create_gated, open_gate | tenants | scheduling gates; pods of another scheduler |
 | by_hand | tenants | nodeName set, with a record that is right, forged or missing |

@@ -7,7 +7,7 @@ import asyncio
 import time
 
 from api import key_of
-from objects import MEM, asked, boxes, charged, inventory, may_use, peak, usable
+from objects import MEM, asked, boxes, charged, may_use, peak
 from texts import COUNTS
 
 WORKERS = 5
@@ -29,9 +29,7 @@ class Scheduler:
             pods = self.ready()
             if not pods:
                 continue
-            if self.world.twins:
-                await self.twins(self.world.twins.pop(0))
-            elif self.rng.random() < 0.1:
+            if self.rng.random() < 0.1:
                 await self.gang(self.rng.sample(pods, min(len(pods), 6)))
             else:
                 pods.sort(key=lambda pod: -pod["spec"].get("priority", 0))
@@ -84,27 +82,6 @@ class Scheduler:
         finally:
             self.busy -= uids
 
-    async def twins(self, pair):
-        """The small one is scored, and the large one bound where its GPU is another."""
-        small, large = pair
-        uids = {pod["metadata"]["uid"] for pod in pair}
-        if uids & self.busy or not (self.waits(small) and self.waits(large)):
-            return
-        self.busy |= uids
-        try:
-            least, most = (peak(pod["spec"], MEM) for pod in pair)
-            names = [name for name in self.fitting(large) if self.differs(name, least, most)]
-            self.world.trace("twins", small["metadata"]["name"], large["metadata"]["name"], names)
-            if names:
-                await self.scores(small, names)
-                if names := await self.filter(large, names, objects=False):
-                    await self.bind(large, self.rng.choice(names))
-        finally:
-            self.busy -= uids
-            for pod in pair:
-                if not pod["spec"].get("nodeName"):
-                    self.api.del_pod(pod)
-
     def burst(self):
         """Binds by the dozen, of nobody who asked filter: they wait for one of --bind-workers; some clients go away."""
         pods = [self.world.tenants.probe() for _ in range(self.rng.choice([3, 20, 60]))]
@@ -128,17 +105,6 @@ class Scheduler:
         meta = pod["metadata"]
         return await self.world.service.verb("bind", {"PodName": meta["name"], "PodNamespace": meta["namespace"],
                                                       "PodUID": meta["uid"], "Node": name}, seconds)
-
-    def unequal(self, least, most):
-        return any(self.differs(name, least, most) for name in self.api.nodes)
-
-    def differs(self, name, least, most):
-        """A GPU there has room for the small one alone, another for the large one."""
-        node, used = self.api.nodes[name], self.world.oracle.used()
-        free = [has["mem"] - used.get((name, gpu), (0,))[0]
-                for gpu, has in inventory(node).items()
-                if usable(node, has) and not has.get("maxPods")]
-        return any(least <= one < most for one in free) and max(free, default=0) >= most
 
     def free(self, name):
         node = self.api.nodes[name]

@@ -104,23 +104,6 @@ class Tenants:
             return pod["metadata"]["name"], peak(pod["spec"], MEM)
         return None
 
-    def create_twins(self):
-        """A small pod and a large one whose lists a careless cache takes for one another."""
-        rng = self.rng
-        small, large, lists = 1, rng.choice([4, 6, 8, 12, 16]), texts.alike(rng)
-        if not self.world.scheduler.unequal(small, large) or len(self.world.twins) > 3:
-            return None
-        key = "aliyun.com/gpu-model-deny" if rng.random() < 0.9 else "aliyun.com/gpu-uuid-deny"
-        pair = []
-        for units, text in zip((small, large), lists):
-            pod = self.plain(units)
-            pod["metadata"]["annotations"][key] = text
-            pod["spec"]["tolerations"] = [{"operator": "Exists"}]
-            self.api.put(pod)
-            pair.append(pod)
-        self.world.twins.append(pair)
-        return [pod["metadata"]["name"] for pod in pair]
-
     def create_gated(self):
         pod = self.make()
         if self.rng.random() < 0.5:
@@ -185,7 +168,7 @@ class Tenants:
 
     def edit_waiting(self):
         pod, rng = self.pick(self.waiting()), self.rng
-        if not pod or any(pod in pair for pair in self.world.twins):
+        if not pod:
             return None
         meta, kind = pod["metadata"], self.rng.random()
         if kind < 0.35:

@@ -1,14 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tenants write: amounts in every form that the API takes, junk, and pairs of lists that a
-careless cache takes for one another. None of it names a GPU that exists."""
-
-
-def alike(rng):
-    """Two lists that a careless comparison takes for one: the same letters in another order, one
-    the beginning of the other, another case."""
-    a, b = (f"none-{rng.randrange(1000)}" for _ in range(2))
-    return rng.choice([(f"{a},{b}", f"{b},{a}"), (a, a + ","), (a + b, f"{a},{b}"), (a, a + " "),
-                       (a, a.upper()), ("x" * 31, "x" * 32), (a + "\u00e9", a + "e")])
+"""What tenants write: amounts in every form that the API takes, and junk. None of it names a GPU that exists."""
 
 
 def amount(rng, units):

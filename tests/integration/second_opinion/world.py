@@ -32,7 +32,7 @@ class World:
         self.args, self.folder, self.seed = args, folder, args.seed
         self.rng = random.Random(f"{args.seed} world")
         self.way = "alone" if args.replicas == 1 else args.election
-        self.began, self.quiet, self.away, self.twins, self.bursting = time.monotonic(), True, 0, [], False
+        self.began, self.quiet, self.away, self.bursting = time.monotonic(), True, 0, False
         self.trouble = ""                           # the one that takes its time
         self.host, self.away_until, self.orderly, self.last_change = 0, 0, False, 0
         self.expected = ""              # of a sabotage
@@ -61,7 +61,7 @@ class World:
         self.tenants, self.nodes, self.faults = Tenants(self), Nodes(self), Faults(self)
         t, n, f = self.tenants, self.nodes, self.faults
         self.table = [
-            (t.create, 300), (t.create_twins, 90), (t.create_gated, 15), (t.open_gate, 10),
+            (t.create, 390), (t.create_gated, 15), (t.open_gate, 10),
             (t.end, 170), (t.drop_waiting, 25), (t.anew, 15), (t.phase_back, 8),
             (t.edit_waiting, 50), (t.edit_bound, 40), (t.edit_noise, 15), (t.by_hand, 40),
             (n.exchange, 25), (n.another_gpu, 15), (n.health, 12), (n.resize, 6), (n.max_pods, 4),
