@@ -214,7 +214,7 @@ class World:
         await self.compare_all("after 5 s")
         if not self.enough():
             await self.questions()
-        if not self.enough() and not await self.open_binds():
+        if self.rng.random() < 0.5 and not self.enough() and not await self.open_binds():
             await self.burst()
         if last and not self.enough():
             await self.all_answers_known(tasks)
@@ -338,7 +338,7 @@ class World:
 
             def fit(units, free=free):
                 return all(sum(max(0, left - one + 1) for left in free) > sum(units) - one for one in units)
-            while len(sizes) < 8 and fit(more := [*sizes, self.rng.choice([1, 2, 4, max(free)])]):
+            while len(sizes) < 6 and fit(more := [*sizes, self.rng.choice([1, 2, 4, max(free)])]):
                 sizes = more
             if len(sizes) > 1:
                 return name, sizes, sum(max(0, left) for left in free) - sum(sizes)
@@ -353,7 +353,7 @@ class World:
         for pod in [*pods, other]:
             self.api.put(pod)
         for one in self.extenders:
-            one.client.slow["bind"] = 2
+            one.client.slow["bind"] = 1
         await asyncio.sleep(1)
         self.bursting, before = True, self.oracle.binds
         binds = asyncio.gather(*(self.scheduler.bind_once(pod, name, 40) for pod in pods))
