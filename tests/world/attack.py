@@ -21,6 +21,17 @@ class Wrong(Exception):
     """What ends a world."""
 
 
+def live(world):
+    """Runs it, and ends what it began: its counts."""
+    try:
+        world.run()
+    finally:
+        for one in world.programs:
+            one.kill()
+        world.api.end()
+    return world.counts
+
+
 def one_world(args, name, part, number, wrong, deed=None):
     seed = getattr(part, "seed_of", lambda seed, number: f"{name} {seed} {number}")(args.seed, number)
     try:

@@ -162,13 +162,6 @@ def the_same_table_as_without_kubectl(world):
     equal(world.left(), ([], []), "what is left")
 
 
-def a_server_may_have_a_path(world):
-    world.front.prefix = "/k8s/clusters/c-1"
-    code, out, err = world.run("map", "--kubeconfig", world.kubeconfig({"token": "t"}, world.front.prefix))
-    equal((code, err), (0, ""))
-    holds(out, "node-00000: ")
-
-
 def clusters_and_users_of_flags_count(world):
     """The path, the account and the sign-in are of what the flags name, whatever the context says, and without one."""
     world.front.prefix, world.front.token = "/k8s/b", "secret"
@@ -361,7 +354,7 @@ def only_this_machine_is_asked_without_tls(world):
         equal((code, out), (2, ""), flags) # not asked as nobody in particular
 
 
-CASES = [the_same_table_as_without_kubectl, a_server_may_have_a_path, clusters_and_users_of_flags_count,
+CASES = [the_same_table_as_without_kubectl, clusters_and_users_of_flags_count,
          kubectls_that_are_none, kubectl_may_die_under_the_page, the_namespace_is_the_contexts, kubectls_flags_count,
          what_kubectl_refuses_is_its_sentence, what_the_server_refuses_is_its_sentence, a_plugin_runs_once,
          a_plugin_that_fails_runs_once, a_plugin_may_ask_on_the_terminal, kubectl_may_ask_itself, interrupted_both_end, killed_both_end,

@@ -7,6 +7,7 @@ import json
 import time
 
 from api import Served
+from attack import live
 from objects import Pod, inventory, new_node
 from programs import Extender, wait_for
 
@@ -50,6 +51,7 @@ class World:
         self.put_bound(self.mark, "marker", 0)
         self.marks = 1      # the first one is a violation: no budget counted would be none
         self.one = Extender(build, self.api, "--nominate=false")
+        self.programs = [self.one]
 
     def wrong(self, what, *words):
         tail = [] if self.counts.get("WRONG") else ["", *self.tail[-8:]]
@@ -317,11 +319,5 @@ class World:
         self.preempt()
 
 
-def one_world(build, rng, judge, sabotage):
-    world = World(build, rng, judge, sabotage)
-    try:
-        world.run()
-    finally:
-        world.one.kill()
-        world.api.end()
-    return world.counts
+def one_world(*args):
+    return live(World(*args))

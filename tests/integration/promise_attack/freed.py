@@ -9,7 +9,7 @@ import json
 import time
 
 import tenant
-from api import Served
+from attack import live
 from model import SLACK_S
 from objects import new_node
 from programs import Extender, wait_for
@@ -23,10 +23,11 @@ class World(tenant.World):
     def __init__(self, build, rng, judge, sabotage):   # pylint: disable=super-init-not-called
         self.rng, self.judge, self.sabotage, self.serial = rng, judge, sabotage, 0
         self.names = [f"n{at}" for at in range(ROUNDS)]
-        self.api = Served([new_node(name, [16]) for name in [*self.names, "busy", "heard"]])
+        self.api = tenant.Api([new_node(name, [16]) for name in [*self.names, "busy", "heard"]])
         self.victims = {name: self.put(self.new(16), name, 0) for name in [*self.names, "busy"]}
         self.counts, self.later = collections.Counter(), []
         self.one = Extender(build, self.api, "--nominate=false")
+        self.programs = [self.one]
 
     def heard(self):
         mark = self.put(self.new(1), "heard", 0)
@@ -97,7 +98,7 @@ class World(tenant.World):
             self.judge(f"{says}: the urgent pod is not named the node")
         self.later.append((time.monotonic() + HELD_S + SLACK_S, name, says))
 
-    def run(self):
+    def rounds(self):
         for name in self.names:
             self.one_freed(name, "full" if name == self.names[-1] and self.rng.random() < 0.2 else
                            self.rng.choice(["nothing", "others", "unshown", "again"]))
@@ -107,11 +108,5 @@ class World(tenant.World):
                 self.judge(f"{says}: what was freed is kept from others for more than {HELD_S} s")
 
 
-def one_world(build, rng, judge, sabotage):
-    world = World(build, rng, judge, sabotage)
-    try:
-        with world.one:
-            world.run()
-    finally:
-        world.api.end()
-    return {"freed": 1, **world.counts}
+def one_world(*args):
+    return live(World(*args))

@@ -9,6 +9,7 @@ import time
 
 import model
 from api import Served
+from attack import live
 from model import KEYS, Model, Pod, Promise
 from objects import CORDON, IDX, inventory, new_node, record_of, set_inventory
 from programs import NOT_NOW, PREFIX, Extender, wait_for
@@ -37,7 +38,7 @@ class World:
             flags += ["--policy", rng.choice(["binpack", "spread", "rollout"])]
         self.one = Extender(build, self.api, *flags)
         self.control = Extender(build, self.api, "--nominate=false", *[f for f in flags if "nominate" not in f])
-        self.inspected = {}
+        self.inspected, self.programs = {}, [self.one, self.control]
 
     # ---- saying
 
@@ -611,12 +612,5 @@ class World:
                 self.wrong("it ended with", one.status, one.said()[-1500:])
 
 
-def one_world(build, rng, judge, sabotage):
-    world = World(build, rng, judge, sabotage)
-    try:
-        world.run()
-    finally:
-        for one in (world.one, world.control):
-            one.kill()
-        world.api.end()
-    return world.counts
+def one_world(*args):
+    return live(World(*args))

@@ -13,6 +13,7 @@ import time
 
 import model
 from api import Served
+from attack import live
 from model import KEYS, Pod
 from objects import new_node
 from programs import Extender, wait_for
@@ -54,6 +55,7 @@ class World:
         for gpu in range(8):
             self.put(Pod(f"full-{gpu}", 64, "evil"), "n0", gpu)
         self.one = Extender(build, self.api)
+        self.programs = [self.one]
         self.counts = collections.Counter()
 
     def put(self, pod, name=None, gpu=None):
@@ -165,6 +167,14 @@ class World:
         return self.sabotage == "kept on" or pod.uid in self.one.get("/gpushare-scheduler/inspect/kept")[1]
 
     def run(self):
+        self.counts["worlds of " + type(self).__module__] = 1
+        with self.one:
+            try:
+                self.rounds()
+            finally:
+                self.api.over.set()
+
+    def rounds(self):
         deeds = [name for name in dir(self) if name.startswith("deed_")]
         deeds = self.rng.sample(deeds, self.rng.choice([1, 2, 3, len(deeds)]))
         self.says = " ".join(deed[5:] for deed in deeds)
@@ -184,14 +194,5 @@ class World:
             self.judge(f"{self.says}: the place of a member of a group is kept for more than {model.KEPT_S} s")
 
 
-def one_world(build, rng, judge, sabotage):
-    world = World(build, rng, judge, sabotage)
-    try:
-        with world.one:
-            try:
-                world.run()
-            finally:
-                world.api.over.set()
-    finally:
-        world.api.end()
-    return {"tenant": 1, **world.counts}
+def one_world(*args):
+    return live(World(*args))

@@ -7,6 +7,9 @@ import os
 import random
 import shutil
 
+import objects
+from objects import ASSIGNED, IDX, UNITS
+
 D = "aliyun.com/"
 GIB = 1 << 30
 LISTS = ("compute", "graphics", "mps")
@@ -83,20 +86,16 @@ class Pod:
 
     def document(self, node):
         total = self.units * len(self.gpus)
-        meta = {"name": self.name, "namespace": "team", "uid": self.uid, "labels": {}, "annotations": {
-            "ALIYUN_COM_GPU_MEM_IDX": ",".join(map(str, self.gpus)), "ALIYUN_COM_GPU_MEM_ASSIGNED": "true",
-            "ALIYUN_COM_GPU_MEM_POD": str(total), "ALIYUN_COM_GPU_MEM_ASSUME_TIME": "1"}}
-        if len(self.gpus) > 1:
-            meta["labels"][D + "gpu-count"] = str(len(self.gpus))
+        made = objects.Pod(self.name, total, "team", len(self.gpus)).bind(node).obj
+        meta, made["status"]["qosClass"] = made["metadata"], self.qos
+        meta["uid"], meta["annotations"] = self.uid, {IDX: ",".join(map(str, self.gpus)), ASSIGNED: "true", UNITS: str(total),
+                                                      "ALIYUN_COM_GPU_MEM_ASSUME_TIME": "1"}
         if self.static:
             meta["annotations"]["kubernetes.io/config.mirror"] = meta["annotations"]["kubernetes.io/config.hash"] = self.cgroup_uid
         if self.owner:
             meta["ownerReferences"] = [{"apiVersion": "apps/v1", "kind": self.owner[0], "name": self.owner[1], "uid": "o",
                                         "controller": True}]
-        return {"kind": "Pod", "apiVersion": "v1", "metadata": meta,
-                "spec": {"nodeName": node, "containers": [
-                    {"name": "c", "image": "i", "resources": {"limits": {D + "gpu-mem": str(total)}}}]},
-                "status": {"phase": "Running", "qosClass": self.qos}}
+        return made
 
 
 class Process:
