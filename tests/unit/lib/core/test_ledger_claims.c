@@ -104,8 +104,13 @@ static void an_audit_sees_each_sum_that_is_not_its_claims(void **state)
 static void a_claim_that_was_found_may_go_back_in(void **state)
 {
     struct gs_labels *labels = calloc(1, sizeof(*labels) + sizeof(labels->all[0]));
-    struct gs_claim claim = {
-        .uid = "a", .node = "n1", .gpus = 1, .units = 1, .gpu_count = 1, .labels = labels};
+    struct gs_claim claim = {.uid = "a",
+                             .node = "n1",
+                             .gpus = 1,
+                             .units = 1,
+                             .gpu_count = 1,
+                             .gpus_max = GS_GPUS_MAX,
+                             .labels = labels};
     assert_non_null(labels);
     labels->count = 1;
     labels->all[0].key = 7;
