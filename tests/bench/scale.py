@@ -98,7 +98,7 @@ def take_overs(bench, config, api):
 
 
 def rows(bench):
-    api, config = bench.serve(spec(NODES), "--faults=")
+    api, config = bench.serve(spec(NODES))
     process, ours, seconds = bench.extend(config)
     bench.row("15,000 nodes, 300,000 GPU pods: start to ready", seconds, 3, "s")
     verbs(bench, ours, api)
