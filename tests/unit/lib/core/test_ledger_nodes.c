@@ -13,6 +13,25 @@ static int free_ledger(void **state)
     return 0;
 }
 
+static void an_empty_ledger_knows_nothing(void **state)
+{
+    struct gs_ledger *ledger = *state;
+    assert_null(gs_ledger_view(ledger, GS_SLICE("n1")));
+    assert_null(gs_ledger_view(ledger, GS_SLICE("")));
+    assert_null(gs_ledger_view(ledger, (struct gs_slice){0}));
+    assert_int_equal(gs_ledger_slots(ledger), 0);
+    struct gs_ledger_stats stats = test_stats(ledger);
+    assert_int_equal(stats.nodes + stats.gpus + stats.claims + stats.others + stats.held, 0);
+    assert_int_equal(stats.total_units + stats.used_units, 0);
+    gs_ledger_drop_node(ledger, "n1");
+    gs_ledger_begin_nodes(ledger);
+    gs_ledger_sweep_nodes(ledger);
+    gs_ledger_begin_pods(ledger);
+    assert_int_equal(gs_ledger_sweep_pods(ledger), 0);
+    assert_string_equal(gs_ledger_model_name(ledger, 0), "");
+    gs_ledger_free(NULL);
+}
+
 /* Full rows, a last one that is not, names that are not there, and gaps in the index. */
 static void many_names_at_once_are_found_as_one_by_one(void **state)
 {
@@ -156,6 +175,7 @@ static void a_node_brings_sixteen_models_at_most(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        WITH_LEDGER(an_empty_ledger_knows_nothing),
         WITH_LEDGER(many_names_at_once_are_found_as_one_by_one),
         WITH_LEDGER(the_epoch_of_names_tells_when_to_look_again),
         WITH_LEDGER(the_inventory_and_models_are_copied),
