@@ -231,12 +231,25 @@ static void replace_claim(struct gs_ledger *ledger, uint32_t slot, const struct 
     }
 }
 
+/* Behind each other, each with its NUL; NULL is "". *caller frees*; NULL: out of memory. */
+static char *join(const char *const *texts, size_t count)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < count; i++)
+        total += strlen(texts[i] ? texts[i] : "") + 1;
+    char *joined = malloc(total), *at = joined;
+    for (size_t i = 0; joined && i < count; i++) {
+        const char *text = texts[i] ? texts[i] : "";
+        at = mempcpy(at, text, strlen(text) + 1);
+    }
+    return joined;
+}
+
 static int add_claim(struct gs_ledger *ledger, const struct gs_claim *claim, uint32_t node)
 {
-    const char *ns = claim->ns ? claim->ns : "", *name = claim->name ? claim->name : "";
-    _cleanup_free_ char *text = NULL;
-    if (asprintf(&text, "%s%c%s%c%s", claim->uid, 0, ns, 0, name) < 0 ||
-        gs_index_reserve(&ledger->by_claim) < 0 ||
+    const char *const texts[] = {claim->uid, claim->ns, claim->name};
+    _cleanup_free_ char *text = join(texts, 3);
+    if (!text || gs_index_reserve(&ledger->by_claim) < 0 ||
         gs_pool_reserve(&ledger->claims, &ledger->claim_pool, sizeof(*ledger->claims)) < 0)
         return -1;
     uint32_t slot = gs_pool_take(&ledger->claim_pool);

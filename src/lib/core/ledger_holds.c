@@ -89,14 +89,15 @@ bool gs_ledger_release_hold(struct gs_ledger *ledger, const char *uid)
 static char *own_texts(struct gs_ask *ask)
 {
     struct gs_slice *const lists[] = {&ask->model, &ask->model_deny, &ask->uuid, &ask->uuid_deny};
-    size_t bytes = strlen(ask->uid) + 1;
+    const size_t uid_bytes = strlen(ask->uid) + 1;
+    size_t bytes = uid_bytes;
     GS_EACH_OF (list, lists, 4)
         bytes += (*list)->len;
     char *texts = malloc(bytes), *at = texts;
     if (!texts)
         return NULL;
-    ask->uid = strcpy(texts, ask->uid);
-    at += strlen(texts) + 1;
+    ask->uid = memcpy(texts, ask->uid, uid_bytes);
+    at += uid_bytes;
     GS_EACH_OF (list, lists, 4) {
         if ((*list)->len)
             memcpy(at, (*list)->at, (*list)->len);
