@@ -130,7 +130,7 @@ def own_mb(process):
 
 def written(log, what):
     with open(log, encoding="utf-8") as text:
-        return sum(what in line and '"written"' in line for line in text)
+        return sum(what in line and '"written to' in line for line in text)
 
 
 def main(build, seconds):
