@@ -8,7 +8,7 @@
 
 #include "gpushare/base/clock.h"
 #include "gpushare/limit/process_pods.h"
-#include "gpushare/nvml/driver.h"
+#include "nvml/driver.h"
 
 enum { READS = 1000 };
 

@@ -50,6 +50,7 @@ struct rig {
     char expected[32];  /* likewise: the resourceVersion that it is for */
     void (*during_patch)(struct rig *rig, const struct gs_meta_patch *patch);
     enum gs_code nominate_code;
+    bool webhook; /* that is an admission webhook's, for this pod */
     enum gs_code patch_code;
     char patched_value[64]; /* of the first annotation */
     int64_t patch_ns;       /* how long a patch takes */
@@ -121,7 +122,9 @@ static int rig_patch_pod(void *ctx, const struct gs_meta_patch *patch, struct gs
     if (rig->during_patch)
         rig->during_patch(rig, patch);
     if (patch->nominated_node && rig->nominate_code)
-        return gs_fail(err, rig->nominate_code, "scripted");
+        return gs_fail(err, rig->nominate_code,
+                       rig->webhook ? "admission webhook denied the request"
+                                    : "pods is forbidden: User cannot patch resource pods/status");
     const char *label = patch->label_count ? patch->labels[0].value : "";
     snprintf(rig->patched_label, sizeof(rig->patched_label), "%s", label ? label : "-");
     rig->now_ns += rig->patch_ns;

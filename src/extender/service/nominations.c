@@ -275,7 +275,8 @@ bool gs_nominations_send(struct gs_service *service, const struct gs_pod *pod, c
                    : GS_LOG_WARN,
            sent ? "pod nominated" : "cannot nominate pod", GS_POD_FIELDS(pod), GS_STR("node", node),
            GS_STR("error", err.msg));
-    if (err.code == GS_EDENIED) {
+    /* the API server's words for who has no such right, not an admission webhook's for one pod */
+    if (err.code == GS_EDENIED && strstr(err.msg, "cannot patch resource")) {
         gs_service_nominate(service, false);
         gs_log(GS_LOG_WARN, "nomination disabled",
                GS_STR("reason", "no permission to patch pods/status: keep "

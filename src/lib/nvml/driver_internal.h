@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "gpushare/nvml/driver.h"
+#include "driver.h"
 #include "library.h"
 
 /* What is remembered of a GPU between two reads. */

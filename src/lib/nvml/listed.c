@@ -6,12 +6,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "driver.h"
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/clock.h"
 #include "gpushare/base/file.h"
 #include "gpushare/base/num.h"
 #include "gpushare/codec/inventory.h"
-#include "gpushare/nvml/driver.h"
 
 /* ---- from a flag ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpushare/nvml/driver.h"
 #include "gpushare/nvml/limits.h"
+#include "nvml/driver.h"
 
 #include <errno.h>
 #include <sys/stat.h>

@@ -8,8 +8,8 @@
 #include <stdatomic.h>
 
 #include "gpushare/base/log.h"
-#include "gpushare/nvml/driver.h"
 #include "gpushare/nvml/listed.h"
+#include "nvml/driver.h"
 #include "rows.h"
 
 #define PATIENCE_NS (10 * GS_NS_PER_S)

@@ -195,6 +195,7 @@ static void verb_api(struct scenario *s)
         return;
     }
     if (scenario_has(s, "nominates")) {
+        rig.webhook = scenario_has(s, "webhook");
         rig.nominate_code = code_named(s);
         return;
     }
