@@ -149,6 +149,7 @@ class Limited(BehindService):
                 "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
                 "resources": [relative(f"overlays/{self.overlay}")],
                 "components": [relative(f"limits/{self.cluster.cgroups.name}"),
+                               *([relative("limits/driver")] if self.driver == "limits" else []),
                                *([relative("mps")] if self.mps else []),
                                *([relative("pod-usage")] if self.driver else [])],
                 "images": [{"name": name, "newTag": tag} for name in install.IMAGES],

@@ -12,6 +12,7 @@ from checks import RESTARTS, check, restart, says, told
 from pods import share_pod
 
 STOCK = {}
+LIMITED = 'gpushare_device_plugin_pods_by_limit{state="limited"}'
 
 
 def stock(function):
@@ -92,7 +93,7 @@ class Driver:
     """The mock for the driver's library, with four cards; what it lists is of the first."""
 
     def __init__(self, cluster):
-        self.cluster = cluster
+        self.cluster, self.limits = cluster, []
         cluster.machine.send(built_program("tests/libfake_nvml.so"), "cat >/etc/cards/libnvidia-ml.so")
         self.show()
 
@@ -100,7 +101,7 @@ class Driver:
         """(PID, MiB, list)"""
         lines = [f"process {where} {pid} {mib << 20} -1" for pid, mib, where in processes]
         cards = [f"gpu GPU-{idx} 16384 0 0000{pci}" for idx, pci in enumerate(self.cluster.pci)]
-        self.cluster.put("/etc/cards/new", "\n".join([cards[0], *lines, *cards[1:]]) + "\n")
+        self.cluster.put("/etc/cards/new", "\n".join([cards[0], *lines, *cards[1:], *self.limits]) + "\n")
         self.cluster.machine.do("mv /etc/cards/new /etc/cards/driver")
 
 
@@ -152,6 +153,33 @@ def by_driver(cluster):
     driver.show((again, 512, "compute"))
     used(cluster, "its new process is its own", a=0.5, c=0.0)
     above_its_share(cluster, driver, again)
+
+
+@stock
+def limits_by_driver(cluster):
+    """The driver's own limits (manifests/limits/driver): set and read back for each pod, told, and required. The mock keeps
+    what it is told and limits nobody."""
+    driver = Driver(cluster)
+    driver.limits = ["limits 0 0"]
+    driver.show()
+    cluster.roll_out("preferred", driver="limits")
+    made = share_pod("insists", 4, "charge 1")
+    made["metadata"]["annotations"]["aliyun.com/gpu-enforce"] = "required"
+    cluster.create(made, share_pod("also", 4, "charge 1"))
+    for name in ("insists", "also"):
+        cluster.running(name)
+    wait_for("both are limited", lambda: cluster.plugin.metric(LIMITED) == 2, 60, interval_s=1)
+    check(cluster.gpu("GPU-0").get("enforced") == "driver", "the inventory says so")
+    label = cluster.node_object()["metadata"]["labels"].get("aliyun.com/gpu-enforced")
+    check(label == "driver", "the node's label says so", label)
+    said = [line for line in cluster.inspect("doctor").splitlines() if "limits" in line]
+    check(any("the driver limits each pod" in line for line in said), "doctor says so", " | ".join(said))
+    driver.limits = ["limits 4 0"]  # as without CAP_SYS_ADMIN
+    driver.show()
+    cluster.machine.do("kill -KILL $(pidof gpushare-device-plugin)")
+    wait_for("what is missing is told", lambda: cluster.gpu("GPU-0").get("enforcedReason") == "no-capability", 120)
+    cluster.create(share_pod("late", 2, "charge 1"))
+    cluster.running("late")
 
 
 def above_its_share(cluster, driver, pid):

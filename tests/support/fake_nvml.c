@@ -32,6 +32,7 @@ enum {
     INSTANCES = 7,
     OK = 0,
     UNKNOWN = 999,
+    STUCK = -1, /* it does not answer in time */
     INVALID = 2,
     UNSUPPORTED = 3,
     NOT_FOUND = 6,
@@ -396,6 +397,8 @@ EXPORT int nvmlDeviceSetMemoryLimits_v1(struct card **device, struct set_limits 
 {
     struct state state = look();
     struct limit *limit = limit_of(device, to->cgroup);
+    if (state.limits == STUCK)
+        sleep(4);
     if (state.limits || index_of(device) >= CARDS)
         return state.limits ? state.limits : UNSUPPORTED;
     if (access(to->cgroup, F_OK) < 0)

@@ -18,7 +18,7 @@ struct gs_nvml_limits *gs_nvml_limits_new(const char *library);
 void gs_nvml_limits_free(struct gs_nvml_limits *limits);
 GS_DEFINE_CLEANUP(struct gs_nvml_limits *, gs_nvml_limits_free)
 
-/* Borrowed from it. The first call loads the library. */
+/* Borrowed from it. The first call loads the library, on a thread that all calls run on. */
 struct gs_memory_limits gs_nvml_limits_port(struct gs_nvml_limits *limits);
 
 /* Lets go of the library, so that the driver can be replaced, until the next call. */

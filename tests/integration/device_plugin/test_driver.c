@@ -654,9 +654,23 @@ static void limits_are_the_drivers_own(void **state)
         row_equal(r->row, used, r->found ? 5 : 0);
         gs_nvml_limits_unload(limits);
         row_equal(r->row, port.set(port.ctx, r->gpu, r->cgroup, r->bytes), r->set);
+        gs_nvml_limits_unload(limits);
         gs_nvml_limits_free(limits);
         rig_down(&rig);
     }
+}
+
+static void a_driver_that_does_not_answer_is_not_waited_for(void **state)
+{
+    struct rig rig;
+    uint64_t bytes, used;
+    rig_up(&rig, FAKE_NVML, TWO "limits -1 0");
+    struct gs_nvml_limits *limits = gs_nvml_limits_new(FAKE_NVML);
+    const struct gs_memory_limits port = gs_nvml_limits_port(limits);
+    assert_int_equal(port.set(port.ctx, "GPU-a", "/tmp", 8), ETIMEDOUT);
+    assert_int_equal(port.get(port.ctx, "GPU-b", "/tmp", &bytes, &used), ETIMEDOUT);
+    gs_nvml_limits_free(limits);
+    rig_down(&rig);
 }
 
 int main(void)
@@ -683,6 +697,7 @@ int main(void)
         cmocka_unit_test(why_processes_are_not_listed_is_named),
         cmocka_unit_test(processes_have_a_ceiling),
         cmocka_unit_test(limits_are_the_drivers_own),
+        cmocka_unit_test(a_driver_that_does_not_answer_is_not_waited_for),
     };
     return GS_RUN(tests);
 }
