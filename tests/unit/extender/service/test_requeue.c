@@ -289,6 +289,29 @@ static void a_crowd_with_rules_is_searched_for_in_turns(void **state)
     assert_non_null(strstr(woken, "a/end "));
 }
 
+/* Of some 480 waiting pods, that fit nowhere, the last one's turn comes when its pass has no work
+ * left. */
+static void a_search_that_was_put_off_is_made_in_the_next_pass(void **state)
+{
+    char name[16];
+    for (unsigned before = 470; before < 512; before++) {
+        rig_stop(&rig);
+        rig_start(&rig);
+        rig_lists(&rig);
+        rig_node(&rig, "n2", "4");
+        for (unsigned i = 0; i < before; i++) {
+            snprintf(name, sizeof(name), "c%u", i);
+            show(&(struct waiting){"a", name, 0, NULL, 16});
+        }
+        show(&(struct waiting){"b", "end", 0});
+        rig.during_patch = note_wake;
+        woken[0] = '\0';
+        tick(20);
+        if (!strstr(woken, "b/end "))
+            fail_msg("behind %u pods", before);
+    }
+}
+
 /* It is compared with nodes that gain again and again. */
 static void a_crowd_with_rules_holds_up_only_itself(void **state)
 {
@@ -406,6 +429,7 @@ int main(void)
         T(whose_memory_came_free_is_woken_beside_ten_thousand_others),
         T(what_came_free_is_not_kept_by_offers_to_a_crowd),
         T(a_crowd_with_rules_is_searched_for_in_turns),
+        T(a_search_that_was_put_off_is_made_in_the_next_pass),
         T(a_crowd_with_rules_holds_up_only_itself),
         T(a_tick_looks_at_some_thousands),
     };
