@@ -287,6 +287,11 @@ int kubectl_proxy_start(struct kubectl_proxy *proxy, const struct connection *co
         return -1;
     snprintf(option, sizeof(option), "--unix-socket=%s/api", folder);
     const char *path = strchr(option, '/');
+    sigset_t ends, before; /* not before the folder is gone */
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGHUP);
+    (void)sigprocmask(SIG_BLOCK, &ends, &before);
     const sighandler_t on_interrupt = signal(SIGINT, SIG_IGN); /* which ends kubectl */
     const int result = start_proxy(proxy, connection, option, err);
     (void)signal(SIGINT, on_interrupt);
@@ -295,6 +300,7 @@ int kubectl_proxy_start(struct kubectl_proxy *proxy, const struct connection *co
     snprintf(proxy->socket, sizeof(proxy->socket), "/proc/self/fd/%d", proxy->socket_fd);
     (void)unlink(path);
     (void)rmdir(folder);
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
     return result;
 }
 

@@ -170,14 +170,9 @@ static void on_ended(void *ctx, const struct gs_pod *last)
 
 static void note_override(struct snapshot *snapshot, const struct gs_pod *pod)
 {
-    for (uint32_t i = 0; i < pod->container_count; i++) {
-        if (!pod->containers[i].overrides)
-            continue;
-        if (!snapshot->overriding++)
-            snprintf(snapshot->overriding_example, sizeof(snapshot->overriding_example),
-                     "%.63s/%.253s", pod->ns, pod->name);
-        return;
-    }
+    if (pod->overrides && !snapshot->overriding++)
+        snprintf(snapshot->overriding_example, sizeof(snapshot->overriding_example), "%.63s/%.253s",
+                 pod->ns, pod->name);
 }
 
 const char *snapshot_scheduler_of(const struct gs_pod *pod)

@@ -80,13 +80,13 @@ static inline void give_pod(struct rig *rig, const struct given_pod *given)
                     : (uint32_t)i < given->inits + given->sidecars ? GS_CONTAINER_SIDECAR
                                                                    : GS_CONTAINER_MAIN,
             .gpu_units = given->units[i],
-            .cores_pct = (uint16_t)given->cores_pct[i],
-            .overrides = given->overrides ? "NVIDIA_VISIBLE_DEVICES" : NULL};
+            .cores_pct = (uint16_t)given->cores_pct[i]};
     uint64_t number = given->revision ? given->revision : ++rig->revision;
     snprintf(revision, sizeof(revision), "%llu", (unsigned long long)number);
     struct gs_pod pod = {0};
     gs_pod_reset(&pod);
     pod.sets_mps = given->sets_mps;
+    pod.overrides = given->overrides ? "NVIDIA_VISIBLE_DEVICES" : NULL;
     pod.deleting = given->deleting;
     if (given->replica_set) {
         pod.owner_api = "apps/v1";

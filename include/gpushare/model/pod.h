@@ -33,7 +33,6 @@ struct gs_container {
     uint32_t gpu_units;   /* limits of <domain>/gpu-mem (requests when there is no limit) */
     uint16_t cores_pct;   /* likewise of <domain>/gpu-core.percentage; saturated */
     enum gs_container_kind kind;
-    const char *overrides; /* a vendor's visible_devices that its env sets itself; NULL: none */
 };
 
 /* status.qosClass; kubelets keep pods of each class in a folder of cgroups of their own. */
@@ -105,8 +104,9 @@ struct gs_pod {
 
     struct gs_container *containers; /* initContainers in order, then containers in order */
     uint32_t container_count;
-    bool own_shm;   /* some container mounts a volume of its own at /dev/shm */
-    bool sets_mps;  /* some container's env sets a variable CUDA_MPS_* itself */
+    bool own_shm;          /* some container mounts a volume of its own at /dev/shm */
+    bool sets_mps;         /* some container's env sets a variable CUDA_MPS_* itself */
+    const char *overrides; /* a vendor's visible_devices that one's env sets itself; NULL: none */
     bool names_gpu; /* some container names a resource of ours, if with 0: kube-scheduler asks about
                        such pods (managedResources) */
     bool gpu_units_overflow; /* a container asks for more than 2^31 units: fits nowhere */

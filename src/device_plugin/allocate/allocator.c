@@ -229,15 +229,12 @@ static void remove_claimant(struct gs_allocator *alloc, struct claimant *gone)
 static void warn_of_override(struct gs_allocator *alloc, const struct claimant *claimant)
 {
     const struct gs_pod *pod = &claimant->pod;
-    const char *overrides = NULL;
     char words[192];
-    for (uint32_t i = 0; i < pod->container_count; i++)
-        overrides = overrides ? overrides : pod->containers[i].overrides;
-    if (overrides) {
+    if (pod->overrides) {
         snprintf(words, sizeof(words),
                  "a container of this pod sets %s itself and may use GPUs that are not allocated "
                  "to the pod: remove the variable from env",
-                 overrides);
+                 pod->overrides);
         gs_write_event(alloc, claimant, 0, true, "GpuEnvironmentOverridden", words);
     }
     if (alloc->config.mps && pod->sets_mps)

@@ -72,12 +72,13 @@ static const struct gs_member env_members[] = {GS_MEMBER(struct draft, "name", e
 static void read_env(struct gs_reader *reader, void *to)
 {
     struct draft *draft = to;
+    struct gs_pod *pod = &((struct gs_pod_reader *)reader)->pod;
     draft->env = (struct gs_scan_text){0};
     gs_read_entry(reader, "[]", env_members, draft);
     for (const struct gs_vendor *vendor = gs_vendors; vendor->name; vendor++)
         if (gs_scan_text_is_name(draft->env, vendor->visible_devices))
-            draft->container.overrides = vendor->visible_devices;
-    ((struct gs_pod_reader *)reader)->pod.sets_mps |= is_of_mps(draft->env);
+            pod->overrides = vendor->visible_devices;
+    pod->sets_mps |= is_of_mps(draft->env);
 }
 
 static const struct gs_member mount_members[] = {GS_MEMBER(struct draft, "mountPath", mount), {0}};
@@ -124,7 +125,6 @@ static void read_into_last(struct gs_pod_reader *pr, enum gs_container_kind kind
     last->cores_pct = (uint16_t)saturate(last->cores_pct + more.cores_pct, UINT16_MAX);
     last->cpu_milli = gs_sat_add(last->cpu_milli, more.cpu_milli);
     last->memory_bytes = gs_sat_add(last->memory_bytes, more.memory_bytes);
-    last->overrides = more.overrides ? more.overrides : last->overrides;
     if (more.kind == GS_CONTAINER_SIDECAR) /* it runs beside the main containers */
         last->kind = GS_CONTAINER_SIDECAR;
 }

@@ -436,7 +436,10 @@ uint32_t gs_ledger_audit(const struct gs_ledger *ledger, uint32_t slot)
     for (uint32_t at = node->first_claim; at != GS_INDEX_NONE; at = ledger->claims[at].next)
         gs_view_charge(&counted, effective(node, &ledger->claims[at], &unplaced),
                        ledger->claims[at].each, 1);
-    for (uint32_t i = 0; i < counted.gpu_count; i++)
-        differing += memcmp(&gpus[i], &node->view.gpus[i], sizeof(gpus[i])) != 0;
+    for (uint32_t i = 0; i < counted.gpu_count; i++) {
+        const struct gs_gpu_state *is = &node->view.gpus[i], *was = &gpus[i];
+        differing += is->used_units != was->used_units || is->pods != was->pods ||
+                     is->used_cores_pct != was->used_cores_pct;
+    }
     return differing;
 }
