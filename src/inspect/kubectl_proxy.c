@@ -291,7 +291,7 @@ int kubectl_proxy_start(struct kubectl_proxy *proxy, const struct connection *co
     sigemptyset(&ends);
     sigaddset(&ends, SIGTERM);
     sigaddset(&ends, SIGHUP);
-    (void)sigprocmask(SIG_BLOCK, &ends, &before);
+    sigprocmask(SIG_BLOCK, &ends, &before);
     const sighandler_t on_interrupt = signal(SIGINT, SIG_IGN); /* which ends kubectl */
     const int result = start_proxy(proxy, connection, option, err);
     (void)signal(SIGINT, on_interrupt);
@@ -300,7 +300,7 @@ int kubectl_proxy_start(struct kubectl_proxy *proxy, const struct connection *co
     snprintf(proxy->socket, sizeof(proxy->socket), "/proc/self/fd/%d", proxy->socket_fd);
     (void)unlink(path);
     (void)rmdir(folder);
-    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    sigprocmask(SIG_SETMASK, &before, NULL);
     return result;
 }
 
