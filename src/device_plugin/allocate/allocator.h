@@ -30,7 +30,7 @@
  *   gs_allocator_set_gpus(alloc, gpus, count, err);
  *   gs_allocator_pod(alloc, &pod, err);                           from the watch, and pod_gone
  *   switch (gs_allocator_allocate(alloc, &request, &answer, err)) ...
- *   while (gs_allocator_next_write(alloc, false, &write)) ...            patches and events to send
+ *   while (gs_allocator_next_write(alloc, false, &write)) ...     patches and events to send
  */
 struct gs_allocator;
 

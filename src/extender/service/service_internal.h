@@ -170,11 +170,11 @@ void gs_warnings_tick(struct gs_service *service, int64_t now_ns);
  * that was never written before, and binds begin when the watch has shown it. Versions are not
  * compared: those of an etcd that was restored from a backup begin lower. Where the mark fails (no
  * pod of our own is known, it cannot be patched, nothing is shown in time), the pods are listed
- * anew: a list that names no resourceVersion is answered from etcd, or by a cache that is as
+ * again: a list that names no resourceVersion is answered from etcd, or by a cache that is as
  * new (kubernetes.io/docs/reference/using-api/api-concepts, "Semantics for get and list").
  *
  * While it leads, its own binds are such marks: one that the watch does not show in time makes it
- * list anew. So does a version that is lower than one before, of a pod or of the Lease: no
+ * list again. So does a version that is lower than one before, of a pod or of the Lease: no
  * bind is sent until that list is taken in, at most once in GS_TERM_FALL_NS.
  */
 
