@@ -116,14 +116,14 @@ class ControlPlane:
             f"--service-account-signing-key-file={self.path('sa.key')}",
             "--service-cluster-ip-range=10.96.0.0/16", "--profiling=false"])
 
-    def start_controllers(self, controllers, own_accounts=False):
-        """kube-controller-manager with these ("deployment,replicaset"), as an administrator or, as
-        kubeadm has it, each with an account of its own in kube-system."""
+    def start_controllers(self, controllers, *flags, own_accounts=False):
+        """kube-controller-manager with these ("deployment,replicaset") and flags, as an administrator
+        or, as kubeadm has it, each with an account of its own in kube-system."""
         accounts = ["--use-service-account-credentials=true",
                     f"--service-account-private-key-file={self.path('sa.key')}"]
         self.processes.start("kube-controller-manager", [
             kube_program("kube-controller-manager"), f"--controllers={controllers}",
-            f"--kubeconfig={self.kubeconfig('admin')}", "--leader-elect=false",
+            f"--kubeconfig={self.kubeconfig('admin')}", "--leader-elect=false", *flags,
             f"--bind-address={HOST}", f"--secure-port={free_port()}",
             *(accounts if own_accounts else []),
             *release.controller_manager_flags(), f"--cert-dir={self.path('controller-manager')}"])
