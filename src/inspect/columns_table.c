@@ -6,14 +6,17 @@
 
 #include "common/wrap.h"
 #include "gpushare/base/cleanup.h"
+#include "gpushare/base/utf8.h"
 #include "inspect/columns_private.h"
 
 /* Columns of a name, and of prose, on a narrow terminal. */
-enum { NAME_LEAST = 9, NAME_MOST = 320, PROSE_LEAST = 18, PROSE_USUAL = 24 };
+enum { NAME_LEAST = 15, NAME_MOST = 320, PROSE_LEAST = 18, PROSE_USUAL = 24 };
 
-/* How long texts may be. */
+/* How long texts may be, and what all names of a column end in, which is left out; NULL: nothing.
+ */
 struct room {
     size_t name, prose;
+    const char *domains[COLUMNS_MAX];
 };
 
 const char *column_cell(const struct column *column, union cell cell, char to[CELL_BYTES])
@@ -31,21 +34,20 @@ const char *column_cell(const struct column *column, union cell cell, char to[CE
     return to;
 }
 
-/* In lines of so many columns; longer words are cut. *Caller frees*; NULL: out of memory. */
+/* In lines of so many columns; longer words go on in the next. *Caller frees*; NULL: out of memory.
+ */
 static char *wrapped(const char *text, size_t width)
 {
-    char *to = NULL, word[NAME_MOST + 1], word_to[NAME_MOST + 1];
+    char *to = NULL;
     _cleanup_(gs_buf_release) struct gs_buf words = GS_BUF(1 << 16);
     size_t size = 0;
     FILE *out = open_memstream(&to, &size);
     if (!out)
         return NULL;
     for (size_t len; *text; text += len + (text[len] == ' ')) {
-        len = strcspn(text, " ");
-        snprintf(word, sizeof(word), "%.*s", (int)len, text);
+        len = gs_utf8_cut(text, strcspn(text, " "), width);
         gs_buf_putc(&words, ' ');
-        wrap_shorten(word, word_to, width < NAME_MOST ? width + 1 : sizeof(word));
-        gs_buf_puts(&words, word_to);
+        gs_buf_append(&words, text, len);
     }
     if (words.len)
         wrap_words(out, 0, 0, (int)width, words.data + 1, words.len - 1);
@@ -54,15 +56,24 @@ static char *wrapped(const char *text, size_t width)
     return to;
 }
 
+/* Without the domain. */
+static size_t name_length(const struct column *column, const char *cell, const struct room *room)
+{
+    const char *domain = room->domains[column->at];
+    const size_t len = strlen(cell), end = domain ? strlen(domain) : 0;
+    return len < end ? len : len - end; /* "-" of no name */
+}
+
 static bool put_cell(struct libscols_line *line, size_t at, const struct column *column,
                      union cell value, const struct room *room)
 {
-    char text[CELL_BYTES], name[NAME_MOST + 1];
+    char text[CELL_BYTES], whole[NAME_MOST + 1], name[NAME_MOST + 1];
     const char *cell = column_cell(column, value, text);
     _cleanup_free_ char *lines =
         column->kind == COLUMN_PROSE && room->prose < SIZE_MAX ? wrapped(cell, room->prose) : NULL;
     if (column->kind == COLUMN_TEXT && room->name < NAME_MOST) {
-        wrap_shorten(cell, name, room->name + 1);
+        snprintf(whole, sizeof(whole), "%.*s", (int)name_length(column, cell, room), cell);
+        wrap_shorten(whole, name, room->name + 1);
         cell = name;
     }
     return scols_line_set_data(line, at, lines ? lines : cell) == 0;
@@ -123,22 +134,47 @@ static void leave_out(struct choice *choice, size_t *widest)
     choice->all[at] = left;
 }
 
-/* First names are cut, then the last columns are left out; prose has what is left. */
-static void fit(const struct sheet *sheet, struct choice *choice, struct room *room, size_t width)
+/* That all names of a column have; no address has one. */
+static const char *domain_of(const struct sheet *sheet, const struct column *column)
+{
+    const char *domain = NULL;
+    for (size_t r = 0; r < sheet->count && column->kind == COLUMN_TEXT; r++) {
+        const char *name = sheet_cells(sheet, r)[column->at].text;
+        const char *found = name ? strchr(name, '.') : domain;
+        if (name && (!found || (domain && strcmp(found, domain) != 0)))
+            return NULL;
+        domain = found;
+    }
+    return domain && domain[strspn(domain, ".0123456789")] ? domain : NULL;
+}
+
+static void find_widest(const struct sheet *sheet, const struct choice *choice,
+                        const struct room *room, size_t widest[COLUMNS_MAX])
 {
     char text[CELL_BYTES];
-    size_t widest[COLUMNS_MAX] = {0};
     for (size_t i = 0; i < choice->count; i++) {
         const struct column *column = choice->all[i];
         widest[i] = strlen(column_head(column, sheet->unit, text));
         for (size_t r = 0; r < sheet->count + sheet->has_total; r++) {
-            const size_t len = strlen(column_cell(column, sheet_cells(sheet, r)[column->at], text));
+            const char *cell = column_cell(column, sheet_cells(sheet, r)[column->at], text);
+            const size_t len = r < sheet->count ? name_length(column, cell, room) : strlen(cell);
             widest[i] = len > widest[i] ? len : widest[i];
         }
     }
+}
+
+/* First domains are left out and names are cut, then the last columns are left out; prose has what
+ * is left. */
+static void fit(const struct sheet *sheet, struct choice *choice, struct room *room, size_t width)
+{
+    size_t widest[COLUMNS_MAX] = {0};
+    find_widest(sheet, choice, room, widest);
     if (width_of(choice, widest, *room) <= width)
         return;
-    room->prose = PROSE_USUAL;
+    *room = (struct room){.name = NAME_MOST - 1, .prose = PROSE_USUAL};
+    for (size_t i = 0; i < choice->count; i++)
+        room->domains[choice->all[i]->at] = domain_of(sheet, choice->all[i]);
+    find_widest(sheet, choice, room, widest);
     while (room->name > NAME_LEAST && width_of(choice, widest, *room) > width)
         room->name--;
     while (room->prose > PROSE_LEAST && width_of(choice, widest, *room) > width)
@@ -188,17 +224,22 @@ static char *lay_out(const struct sheet *sheet, const struct choice *choice,
 
 char *table_text(const struct sheet *sheet, const struct choice *choice)
 {
-    const struct room room = {NAME_MOST, SIZE_MAX};
+    const struct room room = {.name = NAME_MOST, .prose = SIZE_MAX};
     return lay_out(sheet, choice, &room);
 }
 
 int table_print(FILE *out, const struct sheet *sheet, struct choice *choice,
                 const struct terminal *terminal)
 {
-    struct room room = {NAME_MOST, SIZE_MAX};
+    struct room room = {.name = NAME_MOST, .prose = SIZE_MAX};
     const size_t all = choice->count;
     if (terminal && terminal->screen && terminal->width)
         fit(sheet, choice, &room, terminal->width);
+    for (size_t i = 0; i < choice->count; i++) {
+        const char *domain = room.domains[choice->all[i]->at];
+        if (domain)
+            fprintf(stderr, PROGRAM ": %s: without %s\n", choice->all[i]->head, domain);
+    }
     if (choice->count < all)
         fprintf(stderr, PROGRAM ": this terminal is too narrow for the columns");
     for (size_t i = choice->count; i < all; i++)
