@@ -26,13 +26,12 @@ work=""
 usage() {
     cat <<'EOT'
 Usage: scripts/kernel.sh [--stock | --source TARBALL]
-       scripts/kernel.sh --show | --cached
+       scripts/kernel.sh --cached
 
   --stock           on Debian's own kernel, which has no dmem: the hosts that cannot limit, and how
                     pods are noticed. Compiles no kernel
   --source TARBALL  on the kernel of this source (linux-*.tar.xz) instead of Debian's current one:
                     before 7.3 a limit below what is in use is accepted and ignored
-  --show            what inspect, doctor and the metrics say of the device plugin there, and no checks
   --cached          exits 0 when the kernel is built already; otherwise says what it would take
 
   KERNEL_ACCEL   tcg (the default) or kvm
@@ -60,8 +59,8 @@ prepare_node() {
     local python
     build_project "$root" release gpushare-device-plugin gpushare-sim kubectl-inspect-gpushare
     python=$("$root/tests/support/grpcio.sh")
-    printf 'cd %q && PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=%q exec %q tests/kernel/node.py build %s' \
-        "$root" "$root/tests/support:$root/tests/integration/device_plugin" "$python" "${1:-}" \
+    printf 'cd %q && PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=%q exec %q tests/kernel/node.py build' \
+        "$root" "$root/tests/support:$root/tests/integration/device_plugin" "$python" \
         >"$work/script"
 }
 
@@ -94,11 +93,10 @@ run_boots() {
 
 main() {
     local -a source=()
-    local stock=0 show=""
+    local stock=0
     while (($#)); do
         case $1 in
         --stock) stock=1 ;;
-        --show) show=--show && boots=(node) ;;
         --source) source=("$2") && shift ;;
         --cached)
             "$kernel_tests/kernel_build.sh" --cached >/dev/null && exit 0
@@ -119,7 +117,7 @@ main() {
         boots=(none hybrid)
         : >"$work/script"
     else
-        prepare_node "$show"
+        prepare_node
         kernel=$("$kernel_tests/kernel_build.sh" "${source[@]}")
     fi
     build_checks

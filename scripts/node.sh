@@ -33,10 +33,11 @@ kind=()
 
 usage() {
     cat <<'EOT'
-Usage: scripts/node.sh [--stock | [--cgroupfs] [--crun]] [--fresh] [--only CASE]... [--ten] [--late] [--record] [--keep] [--show]
+Usage: scripts/node.sh [--stock | [--driver] [--cgroupfs] [--crun]] [--fresh] [--only CASE]... [--ten] [--late] [--record] [--keep]
        scripts/node.sh --list | --cached
 
   --stock       on Debian's own kernel, which has no dmem: such a node without limits. Compiles no kernel
+  --driver      the driver's own call limits pods, and writes the kernel's files as r615's does
   --cgroupfs    the kubelet's cgroup driver is cgroupfs, not systemd
   --crun        containers are started by crun, not by runc
   --fresh       boots and registers anew: neither makes nor uses a snapshot of a node that is ready
@@ -44,7 +45,6 @@ Usage: scripts/node.sh [--stock | [--cgroupfs] [--crun]] [--fresh] [--only CASE]
   --ten         the ten that are for every cgroup driver and container runtime
   --late        with a plugin that limits in PreStartContainer only: the case first_container has to fail
   --record      writes into tests/node_vm/seen.txt what passed, with seconds, date and commit
-  --show        no cases: what kubectl describe, inspect, doctor and usage say there
   --keep        keep the logs; those of a run that failed are always kept
   --list        name the cases
   --cached      exits 0 when such a node is saved; otherwise says so
@@ -140,7 +140,7 @@ main() {
         --record) words+=("$1" "$(commit)") ;;
         --fresh) fresh=1 ;;
         --late) late=1 ;;
-        --show | --ten) words+=("$1") ;;
+        --ten | --driver) words+=("$1") ;;
         --keep) keep=1 ;;
         --cached)
             is_cached && exit 0

@@ -3,7 +3,7 @@
 """The real device plugin on a kernel with dmem: GPUs from a file with the mock driver's PCI
 addresses, the kubelet's calls from a fake one, pods as processes in the tree that a kubelet makes.
 
-  node.py BUILD [--show]      one line per promise, PASS or FAIL; --show: what people see of it"""
+  node.py BUILD      one line per promise, PASS or FAIL"""
 
 import http.server
 import json
@@ -448,32 +448,9 @@ def two_trees(node):
     os.removedirs(f"{old}/burstable")
 
 
-def show(node):
-    """For docs/limits.md."""
-    node.start_plugin("preferred", "--pod-usage=on")
-    pods = [Pod(node, "held", 4).admit(4).make_cgroup(), Pod(node, "idle", 8, 1).admit(8).make_cgroup()]
-    wait_for("limited", lambda: pods[0].is_limited(4) and pods[1].is_limited(8, 1))
-    user, idle = pods[0].run("c"), pods[1].run("c", 1)
-    user.take(3)
-    user.give_back()
-    user.take(2)
-    idle.take(1)
-    wait_for("told", lambda: node.used("held") == (4, 2, 3) and node.used("idle", 1) == (8, 1, 1))
-    wait_for("told to the CLI", node.cli.sizes)
-    for words in (["-o", "wide"], ["-d", "n1"], ["pods", "--by", "pod"], ["why", "d/held"], ["doctor"]):
-        print("$ kubectl inspect gpushare " + " ".join(words), flush=True)
-        print(node.cli.run(*words), flush=True)
-    with urllib.request.urlopen(f"http://{PAGES}/metrics", timeout=60) as answer:
-        print("\n".join(line for line in answer.read().decode().splitlines() if any(
-            word in line for word in ("limit", "enforce", "used_by", "gpu_memory_peak"))), flush=True)
-
-
-def main(build, *options):
+def main(build):
     started = time.monotonic()
     node = Node(build)
-    if "--show" in options:
-        show(node)
-        return 0
     try:
         pods = preferred(node)
         killed(node, pods)

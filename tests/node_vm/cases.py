@@ -20,6 +20,7 @@ from stock import STOCK, waiting
 MPS_STAND_IN = os.path.join(ROOT, "tests/support/mps/nvidia-cuda-mps-control")
 TEN = ("share", "two_containers", "first_container", "init_and_sidecar", "exec_and_child", "classes", "leaf",
        "removed", "restarts", "static_pod")
+NO_LIMIT = ("cdi", "mig", "mps")
 CASES = {}  # on a kernel with dmem
 
 
@@ -230,7 +231,7 @@ def requires_limit(cluster):
     limit_of(cluster, "insists", 4, int(cluster.gpu_of("insists")))
     says(cluster, "insists", "c0", "given 4", "refused 1")
     labels = cluster.node_object()["metadata"]["labels"]
-    check(labels.get("aliyun.com/gpu-enforced") == "dmem", "the node's label says so",
+    check(labels.get("aliyun.com/gpu-enforced") == cluster.word, "the node's label says so",
           f"aliyun.com/gpu-enforced: {labels.get('aliyun.com/gpu-enforced')}")
 
 
@@ -240,7 +241,7 @@ def usage(cluster):
     cluster.create(share_pod("took", 8, "charge 3"))
     cluster.running("took")
     said = wait_for("inspect pods reports it", lambda: re.search(
-        r"^default +took +real +8\.0 +3\.0 +3\.0 +5\.0 +4\.0 .*dmem", cluster.inspect("pods", "--by", "pod"),
+        rf"^default +took +real +8\.0 +3\.0 +3\.0 +5\.0 +4\.0 .*{cluster.word}", cluster.inspect("pods", "--by", "pod"),
         re.M), 60, interval_s=2)
     check(bool(said), "8 GiB given, 3 used", said.group(0))
 
@@ -413,22 +414,6 @@ def facts(cluster):
         print(f"# {command}: {machine.ask(command).stdout.strip()}")
     info = cluster.node_object()["status"]["nodeInfo"]
     print(f"# kubelet {info['kubeletVersion']}, {info['containerRuntimeVersion']}", flush=True)
-
-
-def show(cluster):
-    """For docs/enforce.md."""
-    cluster.create(share_pod("held", 4, "charge 3; charge 2"),
-                   share_pod("idle", 8, "charge 1"))
-    for name in ("held", "idle"):
-        cluster.running(name)
-    wait_for("usage is told", lambda: re.search(r"held.* 3\.0 .*dmem", cluster.inspect(
-        "pods", "--by", "pod")), 120, interval_s=2)
-    print("$ kubectl describe pod held\n" + cluster.kubectl("describe", "pod", "held"))
-    print("$ kubectl logs held\n" + cluster.kubectl("logs", "held"))
-    for words in (["-o", "wide"], ["pods", "--by", "pod"], ["why", "default/held"], ["doctor"]):
-        print("$ kubectl inspect gpushare " + " ".join(words) + "\n" + cluster.inspect(*words))
-    print("$ cat " + cluster.slice_of("held") + "/dmem.max\n" + cluster.cgroup("held", "dmem.max"))
-    print(cluster.kubectl("-n", SYSTEM, "get", "pods", "-o", "wide"))
 
 
 if __name__ == "__main__":

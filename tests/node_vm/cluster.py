@@ -20,6 +20,7 @@ from harness.node import KUBELET_CONFIG, NODE, READS_OUR_LIST, REGISTRATIONS
 from harness.objects import GPU_MEM, IDX, INVENTORY, NAMESPACE, annotation, node_ready
 from harness.processes import Failure, wait_for
 
+from driver import Driver
 from machine import ADDRESS, Machine
 from pods import USER
 
@@ -163,10 +164,11 @@ class Limited(BehindService):
 class VmCluster(Cluster):
     units, pci = GPU_GIB * len(PCI), PCI
 
-    def __init__(self, kernel, disk_dir, snapshot, cgroups=Systemd, runtime="runc"):
+    def __init__(self, kernel, disk_dir, snapshot, cgroups=Systemd, runtime="runc", driver=False):
         """snapshot: a folder; the node is as it was saved there, or saved there once it is ready, without anything of
-        ours. None: neither."""
-        self.cgroups, self.runtime = cgroups, runtime
+        ours. None: neither. driver: "limits" where the driver limits pods by its own call."""
+        self.cgroups, self.runtime, self.driver = cgroups, runtime, driver
+        self.word = "driver" if driver else "dmem"  # who limits
         self.snapshot = snapshot
         self.resumes = bool(snapshot) and os.path.exists(snapshot)
         if self.resumes:
@@ -292,6 +294,9 @@ class VmCluster(Cluster):
         wait_for("there is a ServiceAccount", self.control_plane.has_accounts, 120)
         tag = install.load_images(self.containerd)
         self.kubectl("label", "node", NODE, "gpushare=true")
+        self.layout.driver = self.driver
+        if self.driver:
+            Driver(self, "limits 0 0", "dmem")
         self.layout.install(tag, None)
         self.layout.wait_ready(600)
         self.extender = self.layout.extender
@@ -305,9 +310,9 @@ class VmCluster(Cluster):
     def gpu_memory(self):
         return int(self.node_object()["status"].get("allocatable", {}).get(GPU_MEM, 0))
 
-    def roll_out(self, mode, tag=None, mps=False, driver=False):
+    def roll_out(self, mode, tag=None, mps=False, driver=None):
         """Another --enforce, another image, as an operator does it."""
-        self.layout.mode, self.layout.mps, self.layout.driver = mode, mps, driver
+        self.layout.mode, self.layout.mps, self.layout.driver = mode, mps, driver or self.driver
         with self.registers_again():
             self.layout.apply(tag or self.layout.tag, None)
             self.layout.wait_ready(300)
@@ -412,7 +417,7 @@ class VmCluster(Cluster):
             self.set_cards()
         if self.layout.mps:
             self.kubectl("-n", SYSTEM, "delete", "daemonset", "gpushare-mps")
-        if (self.layout.mode, self.layout.mps, self.layout.driver) != ("preferred", False, False):
+        if (self.layout.mode, self.layout.mps, self.layout.driver) != ("preferred", False, self.driver):
             self.roll_out("preferred")
 
     def gpu(self, uuid):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""run.py KERNEL_FOLDER DISK_FOLDER [--snapshot FOLDER] [--only CASE]... [--show]   started by scripts/node.sh"""
+"""run.py KERNEL_FOLDER DISK_FOLDER [--snapshot FOLDER] [--only CASE]...   started by scripts/node.sh"""
 
 import argparse
 import contextlib
@@ -54,15 +54,15 @@ def body(options):
     started = time.monotonic()
     driver = Cgroupfs if options.cgroupfs else Systemd
     runtime = "crun" if options.crun else "runc"
-    with VmCluster(options.kernel, options.disk, options.snapshot, driver, runtime) as cluster:
+    limits = "limits" if options.driver else False
+    with VmCluster(options.kernel, options.disk, options.snapshot, driver, runtime, limits) as cluster:
         print(f"the cluster stands after {time.monotonic() - started:.0f} s", flush=True)
         cases.facts(cluster)
         known = cases.STOCK if cluster.stock else cases.CASES
-        names = options.only or (cases.TEN if options.ten else list(known))
-        kind = ("no-dmem" if cluster.stock else driver.name, runtime, os.environ["KUBE_VERSION"])
-        if options.show:
-            cases.show(cluster)
-            return
+        names = options.only or (cases.TEN if options.ten else [
+            name for name in known if not options.driver or name not in cases.NO_LIMIT])
+        kind = ("no-dmem" if cluster.stock else f"{driver.name}+driver" if options.driver else driver.name, runtime,
+                os.environ["KUBE_VERSION"])
         for name in names:
             word, seconds = one(name, known[name], cluster)
             if options.record:
@@ -78,6 +78,6 @@ parser.add_argument("disk")
 parser.add_argument("--snapshot")
 parser.add_argument("--only", action="append", choices=list(cases.CASES | cases.STOCK))
 parser.add_argument("--record")
-for switch in ("--show", "--ten", "--cgroupfs", "--crun"):
+for switch in ("--ten", "--driver", "--cgroupfs", "--crun"):
     parser.add_argument(switch, action="store_true")
 run(lambda: body(parser.parse_args()))

@@ -4,11 +4,11 @@
 import json
 import os
 
-from harness.control_plane import built_program
 from harness.objects import GPU_MEM, NAMESPACE
 from harness.processes import wait_for
 
 from checks import RESTARTS, check, restart, says, told
+from driver import Driver
 from pods import share_pod
 
 STOCK = {}
@@ -89,22 +89,6 @@ def restarted(cluster):
     check(cluster.problems(complete=False) == [], "the ledger, computed from the API alone, is right")
 
 
-class Driver:
-    """The mock for the driver's library, with four cards; what it lists is of the first."""
-
-    def __init__(self, cluster):
-        self.cluster, self.limits = cluster, []
-        cluster.machine.send(built_program("tests/libfake_nvml.so"), "cat >/etc/cards/libnvidia-ml.so")
-        self.show()
-
-    def show(self, *processes):
-        """(PID, MiB, list)"""
-        lines = [f"process {where} {pid} {mib << 20} -1" for pid, mib, where in processes]
-        cards = [f"gpu GPU-{idx} 16384 0 0000{pci}" for idx, pci in enumerate(self.cluster.pci)]
-        self.cluster.put("/etc/cards/new", "\n".join([cards[0], *lines, *cards[1:], *self.limits]) + "\n")
-        self.cluster.machine.do("mv /etc/cards/new /etc/cards/driver")
-
-
 def used(cluster, what, **expected):
     """GiB that each pod uses, by the CLI."""
     def probe():
@@ -159,9 +143,7 @@ def by_driver(cluster):
 def limits_by_driver(cluster):
     """The driver's own limits (manifests/limits/driver): set and read back for each pod, told, and required. The mock keeps
     what it is told and limits nobody."""
-    driver = Driver(cluster)
-    driver.limits = ["limits 0 0"]
-    driver.show()
+    driver = Driver(cluster, "limits 0 0")
     cluster.roll_out("preferred", driver="limits")
     made = share_pod("insists", 4, "charge 1")
     made["metadata"]["annotations"]["aliyun.com/gpu-enforce"] = "required"

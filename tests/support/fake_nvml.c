@@ -18,6 +18,7 @@
  *   refuse LIST CODE                that list of the last card or instance is refused
  *   limits CODE BYTES               nvmlDeviceSetMemoryLimits_v1 works (CODE 0), as that of 615
  * without the kernel's controller; so much is in use of each cgroup
+ *   dmem                            and with it: limits and use are those of the cgroup's files
  */
 #include <errno.h>
 #include <poll.h>
@@ -53,7 +54,7 @@ struct state {
     struct card cards[CARDS * (1 + INSTANCES)]; /* cards, then the instances of each */
     unsigned instances[CARDS];
     unsigned count;
-    int init, wait, cuda, capability, limits;
+    int init, wait, cuda, capability, limits, dmem;
     unsigned long long in_use;
     struct {
         unsigned idx;
@@ -145,6 +146,8 @@ static void read_line(struct state *state, FILE *in, const char *word)
         processes_count -= kill((pid_t)processes[processes_count - 1].pid, 0) < 0 && errno == ESRCH;
     } else if (strcmp(word, "refuse") == 0) {
         read_refusal(in);
+    } else if (strcmp(word, "dmem") == 0) {
+        state->dmem = 1;
     } else if (strcmp(word, "limits") == 0) {
         if (fscanf(in, "%d %llu", &state->limits, &state->in_use) != 2)
             abort();
@@ -387,6 +390,39 @@ static struct limit *limit_of(struct card **device, const char *cgroup)
     return at;
 }
 
+/* A line "nvidia/0000:41:00/vidmem BYTES" of a file of the kernel's controller: the card's bytes.
+ */
+static int read_dmem(const struct card *card, const char *cgroup, const char *file,
+                     unsigned long long *ret)
+{
+    char path[600], region[96], bytes[32], pci[32];
+    int found = UNSUPPORTED;
+    snprintf(pci, sizeof(pci), "/%.10s/", card->bus + 4);
+    snprintf(path, sizeof(path), "%s/%s", cgroup, file);
+    FILE *in = fopen(path, "re");
+    while (in && fscanf(in, "%95s %31s", region, bytes) == 2) {
+        if (!strstr(region, pci))
+            continue;
+        *ret = strcmp(bytes, "max") == 0 ? ~0ULL : strtoull(bytes, NULL, 10);
+        found = OK;
+    }
+    if (in)
+        fclose(in);
+    return found;
+}
+
+static int write_dmem(const struct card *card, const char *cgroup, unsigned long long bytes)
+{
+    char path[600];
+    snprintf(path, sizeof(path), "%s/dmem.max", cgroup);
+    FILE *out = fopen(path, "r+e");
+    if (!out)
+        return NOT_FOUND;
+    fprintf(out, bytes == ~0ULL ? "nvidia/%.10s/vidmem max\n" : "nvidia/%.10s/vidmem %llu\n",
+            card->bus + 4, bytes);
+    return fclose(out) == 0 ? OK : INVALID;
+}
+
 struct set_limits {
     const char *cgroup;
     unsigned long long soft, hard;
@@ -403,8 +439,13 @@ EXPORT int nvmlDeviceSetMemoryLimits_v1(struct card **device, struct set_limits 
         return state.limits ? state.limits : UNSUPPORTED;
     if (access(to->cgroup, F_OK) < 0)
         return NOT_FOUND;
+    const struct card *card = &state.cards[index_of(device)];
+    if (state.dmem)
+        read_dmem(card, to->cgroup, "dmem.current", &state.in_use);
     if (to->soft > to->hard || to->hard < state.in_use || strcmp(to->cgroup, "/sys/fs/cgroup") == 0)
         return INVALID;
+    if (state.dmem)
+        return write_dmem(card, to->cgroup, to->hard);
     *limit = (struct limit){.handle = index_of(device), .soft = to->soft, .hard = to->hard};
     snprintf(limit->cgroup, sizeof(limit->cgroup), "%s", to->cgroup);
     return OK;
@@ -419,6 +460,12 @@ EXPORT int nvmlDeviceGetMemoryLimits_v1(struct card **device, struct get_limits 
 EXPORT int nvmlDeviceGetMemoryLimits_v1(struct card **device, struct get_limits *ret)
 {
     char path[512];
+    const struct state state = look();
+    const struct card *card = &state.cards[index_of(device)];
+    if (state.dmem && read_dmem(card, ret->limits.cgroup, "dmem.max", &ret->limits.hard) != OK)
+        return UNSUPPORTED;
+    if (state.dmem)
+        return read_dmem(card, ret->limits.cgroup, "dmem.current", &ret->used);
     snprintf(path, sizeof(path), "%s", ret->limits.cgroup);
     for (; path[0]; *strrchr(path, '/') = '\0') {
         const struct limit *limit = limit_of(device, path);
@@ -426,7 +473,7 @@ EXPORT int nvmlDeviceGetMemoryLimits_v1(struct card **device, struct get_limits 
             continue;
         ret->limits.soft = limit->soft;
         ret->limits.hard = limit->hard;
-        ret->used = look().in_use;
+        ret->used = state.in_use;
         return OK;
     }
     return UNSUPPORTED;
