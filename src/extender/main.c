@@ -76,6 +76,7 @@ static int start_service(struct app *app, struct gs_error *err)
         .first_bind_ns =
             election.name ? 0 : gs_clock_now_ns(gs_clock_system()) + GS_ELECTION_BIND_NS,
         .policy = set->policy,
+        .names_one = set->names_one,
         .scheduler_name = set->scheduler_name,
         .no_gpu_metrics = !set->gpu_metrics,
     };

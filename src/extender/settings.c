@@ -16,6 +16,13 @@ static bool set_policy(void *to, const char *text)
     return gs_placement_parse(text, strlen(text), to);
 }
 
+static bool set_names(void *to, const char *text)
+{
+    bool *one = to;
+    *one = strcmp(text, "one") == 0;
+    return *one || strcmp(text, "all") == 0;
+}
+
 /* The original listens on every address at $PORT; here loopback stays the default. */
 static void apply_port(struct settings *settings)
 {
@@ -116,6 +123,11 @@ void settings_read(struct settings *settings, int argc, char **argv)
                    "placement of pods without the annotation gpu-placement. binpack: the GPU with "
                    "least sufficient free memory; spread: the GPU with most; rollout: the GPU "
                    "where typical pods can use most of what stays free (default rollout)"),
+        OPT_CUSTOM(
+            "filter-names", &settings->names_one, set_names, "all|one",
+            "nodes that filter returns of those that fit. one: the best for the pod, where it "
+            "reserves the GPUs until the bind, so that kube-scheduler scores no nodes; all for "
+            "pods with preferences of their own (default all)"),
         OPT_FLAG("nominate", &settings->nominate,
                  "if no node of kube-scheduler's sample (percentageOfNodesToScore) fits and "
                  "another does, nominate the pod to that node; needs Kubernetes 1.23 and the right "

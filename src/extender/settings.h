@@ -14,6 +14,7 @@ struct settings {
     const char *domain;
     enum gs_placement policy;
     bool nominate;
+    bool names_one;
     const char *tls_cert;
     const char *tls_key;
     const char *tls_client_ca;

@@ -116,8 +116,9 @@ struct gs_pod {
     bool has_own_cpu, has_own_memory;
     int64_t own_cpu_milli, own_memory_bytes;
     struct gs_pod_rules rules; /* what it says about nodes that it may use */
-    bool gated;                /* spec.schedulingGates: no scheduler looks at it yet */
-    bool never_preempts;       /* spec.preemptionPolicy is Never */
+    bool has_preferences; /* about nodes or other pods, which kube-scheduler's scores are for */
+    bool gated;           /* spec.schedulingGates: no scheduler looks at it yet */
+    bool never_preempts;  /* spec.preemptionPolicy is Never */
 
     /* Annotations (names without the domain's prefix); values as they stand, untrusted. */
     enum gs_count_kind count_kind;

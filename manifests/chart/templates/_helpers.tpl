@@ -132,6 +132,9 @@ server. */}}
 {{- with .Values.extender.policy }}
 - --policy={{ . }}
 {{- end }}
+{{- with .Values.extender.filterNames }}
+- --filter-names={{ . }}
+{{- end }}
 {{- if ne .Values.domain "aliyun.com" }}
 - --domain={{ .Values.domain }}
 {{- end }}

@@ -437,8 +437,7 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
     }
     if (outcome->words[0] && ask.units) {
         gs_sync_refused(service, pod, GS_FITS, 0); /* it may fit elsewhere at this moment */
-        if (gs_gang_reservations_concern(pod))
-            gs_gang_reservations_unbound(service, pod->uid);
+        gs_gang_reservations_unbound(service, pod->uid);
     }
 }
 

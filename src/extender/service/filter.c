@@ -110,11 +110,6 @@ static uint32_t count_verdicts(struct gs_service *service, const struct gs_scrat
     return by_reason[GS_FITS];
 }
 
-static bool is_member(const struct gs_filter_args *args)
-{
-    return args->has_names && gs_gang_reservations_concern(&args->pod);
-}
-
 /* Reservations are for pods that exist, with the priority that the API server gave them. */
 static bool is_shown(struct gs_service *service, struct gs_pod *pod)
 {
@@ -147,8 +142,8 @@ static enum gs_answered await_shown(struct gs_service *service, struct gs_pod *p
 }
 
 /* The best of the candidates that fit; GS_INDEX_NONE: it is reserved none. */
-static uint32_t reserve_member(struct gs_service *service, const struct gs_ask *ask,
-                               struct gs_scratch *scratch)
+static uint32_t reserve_best(struct gs_service *service, const struct gs_ask *ask,
+                             struct gs_scratch *scratch)
 {
     const uint32_t count = scratch->args.name_count;
     uint32_t best = GS_INDEX_NONE;
@@ -172,8 +167,7 @@ static uint32_t reserve_member(struct gs_service *service, const struct gs_ask *
 static int judge_locked(struct gs_service *service, struct gs_ask *ask, struct gs_scratch *scratch,
                         struct gs_error *err)
 {
-    const bool member = is_member(&scratch->args);
-    if (member) {
+    if (scratch->reserves) {
         gs_service_write(service);
         gs_gang_reservations_asked(service, &scratch->args.pod);
     } else {
@@ -182,7 +176,7 @@ static int judge_locked(struct gs_service *service, struct gs_ask *ask, struct g
     scratch->epoch = service->gains.frees;
     gs_ask_match(ask, service->ledger, &scratch->match);
     int result = judge_all(service, ask, scratch, err);
-    scratch->reserved = member ? reserve_member(service, ask, scratch) : GS_INDEX_NONE;
+    scratch->reserved = scratch->reserves ? reserve_best(service, ask, scratch) : GS_INDEX_NONE;
     gs_service_unlock(service);
     return result;
 }
@@ -235,7 +229,7 @@ static enum gs_answered filter_gpu_pod(struct gs_service *service, struct gs_ask
     if (fitting == 0 && real && count > 0) {
         /* asked again about every waiting pod whenever something changes: logged once */
         bool news = gs_sync_refused(service, pod, why, scratch->epoch);
-        if (is_member(&scratch->args))
+        if (scratch->reserves && gs_gang_reservations_concern(pod))
             gs_gang_reservations_refused(service, &scratch->args);
         gs_log(news ? GS_LOG_INFO : GS_LOG_DEBUG, "no node fits", GS_POD_FIELDS(pod),
                GS_INT("units", ask->units), GS_INT("gpus", ask->gpu_count), GS_INT("nodes", count),
@@ -263,8 +257,12 @@ static enum gs_answered filter(struct gs_service *service, struct gs_scratch *sc
     struct gs_pod *pod = &scratch->args.pod;
     struct gs_ask ask;
     gs_ask_of_pod(&ask, pod);
-    if (ask.units && is_member(&scratch->args))
+    scratch->reserves = ask.units && scratch->args.has_names;
+    if (scratch->reserves && gs_gang_reservations_concern(pod))
         result = await_shown(service, pod, may_sleep, &shown);
+    else if (scratch->reserves)
+        scratch->reserves =
+            service->config.names_one && !pod->has_preferences && is_shown(service, pod);
     ask.priority = pod->priority;
     if (!ask.units)
         memset(scratch->verdicts, (int)ask.broken, gs_filter_args_count(&scratch->args));

@@ -12,13 +12,13 @@ struct gs_gang_member {
 };
 
 struct gs_gang {
-    uint64_t name; /* hash of namespace and name */
+    uint64_t name; /* hash of namespace and name; of a single pod, of its UID */
     int64_t asked_ns;
     uint32_t cycle;
     bool refused; /* one of its members */
     struct gs_gang_member *members;
     UT_hash_handle hh;
-    char text[]; /* namespace/name */
+    char text[]; /* namespace/name; "" of a single pod */
 };
 
 static struct gs_gang_member *find(const struct gs_gang_reservations *gangs, const char *uid)
@@ -54,7 +54,8 @@ void gs_gang_reservations_release(struct gs_gang_reservations *gangs)
 
 static struct gs_gang *need_group(struct gs_gang_reservations *gangs, const struct gs_pod *pod)
 {
-    const uint64_t name = gs_pod_name_hash(pod->ns, pod->group);
+    const bool single = !gs_gang_reservations_concern(pod);
+    const uint64_t name = single ? gs_hash_text(pod->uid) : gs_pod_name_hash(pod->ns, pod->group);
     struct gs_gang *group;
     HASH_FIND(hh, gangs->groups, &name, sizeof(name), group);
     if (group)
@@ -63,7 +64,8 @@ static struct gs_gang *need_group(struct gs_gang_reservations *gangs, const stru
     group = calloc(1, sizeof(*group) + bytes);
     if (!group)
         return NULL;
-    snprintf(group->text, bytes, "%s/%s", pod->ns, pod->group);
+    if (!single)
+        snprintf(group->text, bytes, "%s/%s", pod->ns, pod->group);
     group->name = name;
     HASH_ADD(hh, gangs->groups, name, sizeof(name), group);
     if (group->hh.tbl)

@@ -138,7 +138,8 @@ void gs_bind_expire_queue(struct gs_service *service, int64_t now_ns);
  * other pod of the same or lower priority, and binds are judged beside that.
  *
  * A member is a pod that names a group (gs_pod.group) and is asked about by names: whole Node
- * objects are how somebody asks what would be.
+ * objects are how somebody asks what would be. With gs_service_config.names_one each pod without
+ * preferences is the only member of a group of its own, which is never refused.
  *
  * | state of a member | what is there | event, transition: next state |
  * |---|---|---|

@@ -40,6 +40,8 @@ struct gs_service_config {
     bool nominates;                     /* kube-scheduler asks about a sample of the nodes: a pod
                                            that none of these has room for is nominated to one that
                                            has (service/pending.h) */
+    bool names_one;                     /* filter reserves for every pod without preferences of its
+                                           own, as for members of groups, and names that node */
     const struct gs_election *election; /* borrowed; NULL: no election, this replica leads */
     const char *pod_ns;                 /* this replica's own pod; borrowed; … */
     const char *pod_name;               /* … NULL: not known */

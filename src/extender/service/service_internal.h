@@ -42,6 +42,7 @@ struct gs_scratch {
     uint64_t found_id, found_epoch;
     uint64_t epoch;    /* how often memory came free, when it was judged */
     bool hypothetical; /* a candidate is no node that is there */
+    bool reserves;     /* the best candidate is reserved for the pod */
     uint32_t reserved; /* the candidate with a reservation for the pod; GS_INDEX_NONE: none */
     uint32_t cap;
 };

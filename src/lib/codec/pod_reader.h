@@ -40,6 +40,7 @@ struct gs_pod_reader {
 extern const struct gs_member gs_pod_spec_members[], gs_pod_affinity_members[];
 
 void gs_read_pod_toleration(struct gs_reader *reader, void *to);
+void gs_read_pod_spread(struct gs_reader *reader, void *to);
 void gs_read_pod_node_selector(struct gs_reader *reader, void *to);
 /* A LabelSelector: matchLabels and matchExpressions. */
 void gs_read_label_selector(struct gs_pod_reader *pr, struct gs_term_of_nodes *ret);

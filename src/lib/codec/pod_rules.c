@@ -173,10 +173,38 @@ static void read_required(struct gs_reader *reader, void *to)
     gs_read_members(reader, node_selector_members, pr);
 }
 
-/* Preferred node affinity and pod affinity are left to kube-scheduler. */
+/* What is preferred, and what is said of other pods, is left to kube-scheduler. */
+static void read_preference(struct gs_reader *reader, void *to)
+{
+    gs_scan_skip(&reader->scan);
+    ((struct gs_pod_reader *)to)->pod.has_preferences = true;
+}
+
+struct spread {
+    struct gs_scan_text unsatisfiable;
+};
+
+static const struct gs_member spread_members[] = {
+    GS_MEMBER(struct spread, "whenUnsatisfiable", unsatisfiable),
+    {0},
+};
+
+void gs_read_pod_spread(struct gs_reader *reader, void *to)
+{
+    struct spread spread = {0};
+    gs_read_entry(reader, "[]", spread_members, &spread);
+    if (gs_scan_text_is(spread.unsatisfiable, "ScheduleAnyway"))
+        ((struct gs_pod_reader *)to)->pod.has_preferences = true;
+}
+
+#define PREFERENCES GS_EACH("preferredDuringSchedulingIgnoredDuringExecution", read_preference)
+
 const struct gs_member gs_pod_affinity_members[] = {
     GS_OBJECT("nodeAffinity",
-              GS_MEMBERS(GS_CALL("requiredDuringSchedulingIgnoredDuringExecution", read_required))),
+              GS_MEMBERS(GS_CALL("requiredDuringSchedulingIgnoredDuringExecution", read_required),
+                         PREFERENCES)),
+    GS_OBJECT("podAffinity", GS_MEMBERS(PREFERENCES)),
+    GS_OBJECT("podAntiAffinity", GS_MEMBERS(PREFERENCES)),
     {0},
 };
 

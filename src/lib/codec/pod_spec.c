@@ -190,6 +190,7 @@ const struct gs_member gs_pod_spec_members[] = {
     GS_EACH_IN(struct gs_pod_reader, "tolerations", pod.rules.toleration_count,
                gs_read_pod_toleration),
     GS_EACH("schedulingGates", read_gate),
+    GS_EACH("topologySpreadConstraints", gs_read_pod_spread),
     GS_POD_MEMBER("preemptionPolicy", preemption),
     {0},
 };

@@ -323,6 +323,7 @@ int sw_replica_start(struct sw_replica *replica, int number)
         .policy = replica->process % 2 ? GS_PLACEMENT_BINPACK : GS_PLACEMENT_ROLLOUT,
         .election = replica->election,
         .nominates = replica->process % 3 == 0,
+        .names_one = replica->process % 5 < 2,
         .pod_ns = "own",
         .pod_name = number ? "r1" : "r0",
     };
@@ -375,6 +376,25 @@ unsigned sw_promises(const struct sw_replica *replica)
     return gs_ledger_promises(replica->service->ledger);
 }
 
+/* By prioritize's answer; where nothing was reserved before, filter's best is of the highest. */
+static void compare_with_scores(const struct sw_replica *replica, int p, const char *scores)
+{
+    unsigned score[SW_NODES] = {0}, best = 0;
+    uint32_t slot;
+    char uid[16];
+    for (const char *at = scores; (at = strstr(at, "\"Host\":\"n")); at++) {
+        const int n = atoi(at + strlen("\"Host\":\"n"));
+        score[n] = (unsigned)atoi(strstr(at, "\"Score\":") + strlen("\"Score\":"));
+        best = score[n] > best ? score[n] : best;
+    }
+    snprintf(uid, sizeof(uid), "u%u", sw.pods[p].uid);
+    if (!gs_ledger_promised(replica->service->ledger, uid, &slot))
+        return;
+    if (score[sw.pods[p].asked] != best)
+        sw_fail("filter names n%d for p%d, and the scores are %s", sw.pods[p].asked, p, scores);
+    sw.counts.best++;
+}
+
 /* The pod goes to one of the nodes that filter names. */
 static void ask_where(struct sw_replica *replica, int p, const struct gs_buf *body,
                       struct gs_buf *answer)
@@ -392,15 +412,19 @@ static void ask_where(struct sw_replica *replica, int p, const struct gs_buf *bo
 void sw_ask_something(struct sw_replica *replica)
 {
     const int p = (int)sw_random(SW_PODS);
-    struct gs_buf answer = GS_BUF(1 << 16), body = GS_BUF(1 << 16);
+    struct gs_buf answer = GS_BUF(1 << 16), body = GS_BUF(1 << 16), scores = GS_BUF(1 << 16);
     if (sw.pods[p].exists && sw.pods[p].node < 0 && !sw_paused(replica)) {
         char *json = sw_pod_json(p);
         gs_buf_printf(&body, "{\"Pod\":%s,\"NodeNames\":[\"n0\",\"n1\",\"n2\"]}", json);
         free(json);
-        gs_service_prioritize(replica->service, body.data, body.len, &answer, NULL);
-        gs_buf_reset(&answer);
+        const bool alone = !sw_promises(replica);
+        gs_service_prioritize(replica->service, body.data, body.len, &scores, NULL);
+        gs_buf_putc(&scores, '\0');
         ask_where(replica, p, &body, &answer);
+        if (alone)
+            compare_with_scores(replica, p, scores.data);
     }
+    gs_buf_release(&scores);
     gs_buf_release(&body);
     gs_buf_release(&answer);
 }

@@ -108,7 +108,7 @@ struct sw_world {
     char what[200]; /* went wrong */
     struct sw_counts {
         unsigned long steps, binds, bound, lost, late, lists, exchanges, edits, by_hand, terms,
-            restarts, spoiled, promises, preempted, reserved;
+            restarts, spoiled, promises, best, preempted, reserved;
     } counts;
 };
 

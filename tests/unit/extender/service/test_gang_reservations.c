@@ -80,16 +80,33 @@ static void expect_promised(unsigned count)
     gs_buf_release(&page);
 }
 
-static void whole_nodes_that_are_asked_about_promise_nothing(void **state)
+static void expect_no_promise_for_whole_nodes(const char *pod)
 {
     char body[4096], nodes[] = "{'metadata':{'name':'n1'},'status':{'capacity':{"
                                "'aliyun.com/gpu-mem':'22','aliyun.com/gpu-count':'2'}}}";
     rig_quote(nodes);
-    snprintf(body, sizeof(body), "{\"Pod\":%s,\"Nodes\":{\"items\":[%s]}}", member("m0", 10),
-             nodes);
+    snprintf(body, sizeof(body), "{\"Pod\":%s,\"Nodes\":{\"items\":[%s]}}", pod, nodes);
     rig_expect(rig_ask(&rig, gs_service_filter, body), "\"n1\"");
     expect_promised(0);
+}
+
+static void whole_nodes_that_are_asked_about_promise_nothing(void **state)
+{
+    expect_no_promise_for_whole_nodes(member("m0", 10));
     assert_true(fits(single("s", 16)));
+    rig.service->config.names_one = true;
+    rig_feed(&rig, single("t", 10), false);
+    expect_no_promise_for_whole_nodes(single("t", 10));
+}
+
+/* As many as there are may be refused. */
+static void refused_pods_without_a_group_take_nobodys_entry(void **state)
+{
+    rig.service->config.names_one = true;
+    assert_false(fits(single("s", 17)));
+    assert_null(rig.service->gangs.groups);
+    assert_false(fits(member("m", 17)));
+    assert_non_null(rig.service->gangs.groups);
 }
 
 static bool would_wait(const char *name)
@@ -153,6 +170,10 @@ static void inspect_names_group_and_time_left(void **state)
         "'requestedGPU':6,'millisecondsLeft':200}]");
     rig_tick(&rig, GS_GANG_RESERVATION_NS);
     expect_inspected("");
+    rig.service->config.names_one = true;
+    assert_true(fits(single("s", 10)));
+    expect_inspected(",'reservations':[{'uid':'u-s','node':'n1','group':'','gpus':[0],"
+                     "'requestedGPU':10,'millisecondsLeft':5000}]");
 }
 
 /* What docs/pods.md says of a tenant who has no gang at all. */
@@ -284,6 +305,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(whole_nodes_that_are_asked_about_promise_nothing),
+        T(refused_pods_without_a_group_take_nobodys_entry),
         T(pods_that_are_not_shown_are_rarely_waited_for),
         T(inspect_names_group_and_time_left),
         T(a_thousand_labelled_pods_hold_what_they_ask_for_and_for_five_seconds),

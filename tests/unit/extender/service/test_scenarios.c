@@ -679,11 +679,12 @@ static void begin(struct scenario *s)
     start((struct gs_service_config){0}, false);
 }
 
-/* start nominates unlisted elected nameless unlabelled: anew, before anything else. A replica that
- * stands by until it renews its lease has a pod, kube/own, with the leader's label. */
+/* start nominates one unlisted elected nameless unlabelled: anew, before anything else. A replica
+ * that stands by until it renews its lease has a pod, kube/own, with the leader's label. */
 static void verb_start(struct scenario *s)
 {
-    struct gs_service_config config = {.nominates = scenario_has(s, "nominates")};
+    struct gs_service_config config = {.nominates = scenario_has(s, "nominates"),
+                                       .names_one = scenario_has(s, "one")};
     const bool unlisted = scenario_has(s, "unlisted");
     end();
     if (scenario_has(s, "elected")) {
