@@ -5,7 +5,8 @@
  *   cluster    name of a file of clusters/ (without ending); absent: the real kubeconfig loader
  * runs terminal   optional "WIDTH": standard output is taken for such a terminal
  *   token      optional: the API server wants this one
- *   answers.json  optional: answers to what the cluster in memory does not serve
+ *   answers    optional: files of answers/ (without ending), one a line, with answers to what the
+ *              cluster in memory does not serve; a later one takes an earlier one's place
  *   stdout, stderr, exit   what must come out; absent: nothing, nothing, 0
  * UPDATE_GOLDEN=1 writes the last three instead of comparing: read the difference before you
  * commit it.
@@ -26,6 +27,7 @@
 
 #define CASES    GS_SOURCE_DIR "/tests/unit/inspect/cases"
 #define CLUSTERS GS_SOURCE_DIR "/tests/unit/inspect/clusters"
+#define ANSWERS  GS_SOURCE_DIR "/tests/unit/inspect/answers"
 
 enum { WORDS_MAX = 32, TEXT_MAX = 1 << 20 };
 
@@ -43,6 +45,19 @@ static char *read_text(const char *folder, const char *name)
     if (len && text[len - 1] == '\n')
         text[len - 1] = 0;
     return text;
+}
+
+static json_t *read_answers(const char *folder)
+{
+    char *rest = read_text(folder, "answers");
+    json_t *all = rest ? json_object() : NULL;
+    for (const char *name; (name = strsep(&rest, "\n"));) {
+        char path[4096];
+        snprintf(path, sizeof(path), ANSWERS "/%s.json", name);
+        if (json_object_update_new(all, json_load_file(path, 0, NULL)) < 0)
+            _exit(99);
+    }
+    return all;
 }
 
 /* ---- the program, in a process of its own ---- */
@@ -91,7 +106,7 @@ static void run_child(const char *folder, const char *out, const char *errors)
 {
     char cluster_file[4096], *words[WORDS_MAX];
     char *cluster = read_text(folder, "cluster"), *args = read_text(folder, "args");
-    char *terminal = read_text(folder, "terminal"), *answers = read_text(folder, "answers.json");
+    char *terminal = read_text(folder, "terminal");
     struct app app = {.connect = cluster ? memory_connect : connect_kube, .clock = &fixed};
     (void)signal(SIGSEGV, SIG_DFL); /* cmocka's handler would go on with the next case */
     redirect(STDOUT_FILENO, out);
@@ -106,7 +121,7 @@ static void run_child(const char *folder, const char *out, const char *errors)
     memory_source.cluster_file = cluster_file;
     memory_source.clock = &fixed;
     memory_source.token = read_text(folder, "token");
-    memory_source.answers = answers ? json_loads(answers, 0, NULL) : NULL;
+    memory_source.answers = read_answers(folder);
     int count = split(args, words);
     int code = run_command(&app, count, words);
     fflush(NULL);
