@@ -19,7 +19,7 @@ static bool note_unrecorded(void *ctx, const struct gs_claim *claim)
     if (claim_recorded(claim))
         return true;
     snprintf(name, sizeof(name), "%s/%s", claim->ns, claim->name);
-    if (gs_ledger_view(doctor->snapshot.cluster.ledger, gs_slice_of(claim->node)))
+    if (gs_ledger_view(doctor->snapshot.cluster.ledger, claim->node))
         doctor_say_of(doctor, FINDING_FAIL, "pods", name,
                       "bound, but without a valid GPU index (bypassing the extender, or the "
                       "annotation was changed), so its memory counts on every GPU that fits it; "

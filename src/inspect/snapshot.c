@@ -126,7 +126,7 @@ static int on_node(void *ctx, const struct gs_node *from)
         drop_node(snapshot, node);
         return -1;
     }
-    node->slot = gs_ledger_view(snapshot->cluster.ledger, gs_slice_of(from->name))->slot;
+    node->slot = gs_ledger_view(snapshot->cluster.ledger, from->name)->slot;
     node->unit = from->unit;
     node->capacity_units = from->capacity_units;
     node->allocatable_units = from->allocatable_units;

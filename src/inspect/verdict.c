@@ -94,7 +94,7 @@ void verdict_of(const struct snapshot *snapshot, const struct gs_ask *ask, struc
     EACH_NODE (node, snapshot) {
         const struct gs_node_view *view = snapshot_view(snapshot, node);
         enum gs_reason reason;
-        enum gs_obstacle obstacle = gs_place_judge(&place, ask, view, &reason);
+        enum gs_obstacle obstacle = gs_place_judge(&place, ask, view, &reason, NULL);
         const bool gpu = obstacle == GS_OBSTACLE_GPU;
         struct verdict_group *group =
             &ret->groups[gpu ? GS_OBSTACLES + (int)reason : (int)obstacle];

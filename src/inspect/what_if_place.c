@@ -87,12 +87,12 @@ static bool alike(const struct order *a, const struct order *b)
 static bool choose(struct round *round, const struct order *order, uint32_t *ret_slot,
                    gs_gpu_mask *ret_gpus)
 {
-    const uint32_t home = gs_ledger_hold_slot(round->on.ledger, order->ask.uid ?: "");
-    if (home < round->slots) {
+    const struct gs_hold *home = gs_ledger_find_hold(round->on.ledger, order->ask.uid);
+    if (home && home->slot < round->slots) {
         _cleanup_free_ bool *others = malloc(round->slots);
         if (others) {
             memset(others, true, round->slots);
-            others[home] = false;
+            others[home->slot] = false;
             if (gs_place_choose(&round->on, &order->ask, others, ret_slot, ret_gpus))
                 return true;
         }
@@ -148,8 +148,9 @@ static int start_over(struct round *round, struct gs_error *err)
         free(order->places);
         order->places = NULL;
         order->placed = order->place_count = 0;
-        if (held && gs_ledger_hold_pod(round->on.ledger, &order->pod, order->pod.nominated_node, 0,
-                                       err) < 0)
+        if (held &&
+            gs_ledger_hold(round->on.ledger,
+                           &(struct gs_hold){order->ask, order->pod.nominated_node}, err) < 0)
             return -1;
     }
     free(round->refused);

@@ -287,8 +287,6 @@ void m_stats(const struct model *model, struct gs_ledger_stats *ret)
         ret->nodes++;
         ret->gpu_nodes += view.gpu_count > 0;
         ret->gpus += view.gpu_count;
-        ret->total_units += view.sum_total_units;
-        ret->used_units += view.sum_used_units;
         for (uint32_t i = 0; i < view.gpu_count; i++)
             ret->overfull_gpus += states[i].used_units > states[i].total_units;
     }

@@ -64,8 +64,7 @@ void op_ask_fit(struct world *world, struct rng *rng)
     struct gs_node_view expected;
     struct gs_gpu_state states[M_GPUS];
     random_ask(world, rng, &ask);
-    const struct gs_node_view *view =
-        gs_ledger_view(world->ledger, gs_slice_of(m_node_name(world->node)));
+    const struct gs_node_view *view = gs_ledger_view(world->ledger, m_node_name(world->node));
     world->acted = view != NULL;
     if (m_view(&world->model, world->node, &expected, states) != (view != NULL))
         differ(world, "node %s is there, or is not", m_node_name(world->node));
@@ -76,15 +75,16 @@ void op_ask_fit(struct world *world, struct rng *rng)
 void op_ask_beside_holds(struct world *world, struct rng *rng)
 {
     struct gs_ask ask;
-    struct gs_node_view expected, judged;
-    struct gs_gpu_state states[M_GPUS], scratch[GS_GPUS_MAX];
+    struct gs_node_view expected;
+    struct gs_beside beside;
+    struct gs_gpu_state states[M_GPUS];
     random_ask(world, rng, &ask);
-    const struct gs_node_view *view =
-        gs_ledger_view(world->ledger, gs_slice_of(m_node_name(world->node)));
+    const struct gs_node_view *view = gs_ledger_view(world->ledger, m_node_name(world->node));
     world->acted = view && m_view(&world->model, world->node, &expected, states);
     if (!world->acted)
         return;
-    enum gs_reason reason = gs_fit_beside_holds(world->ledger, view, &ask, scratch, &judged);
+    enum gs_reason reason = gs_fit_beside_holds(world->ledger, view, &ask, &beside);
+    const struct gs_node_view judged = beside.view;
     enum gs_reason should = m_fit_beside_holds(&world->model, world->node, &expected, &ask);
     world->questions++;
     if (reason != should)

@@ -87,8 +87,8 @@ static void supply_is_counted_again_after_a_failure(void **state)
         test_learn(policies, pods);
         test_refresh(policies);
         struct gs_ask ask = test_ask(8, 1, 0, NULL);
-        const struct gs_node_view *scarce = gs_ledger_view(ledger, GS_SLICE("n2"));
-        const struct gs_node_view *common = gs_ledger_view(ledger, GS_SLICE("n1"));
+        const struct gs_node_view *scarce = gs_ledger_view(ledger, "n2");
+        const struct gs_node_view *common = gs_ledger_view(ledger, "n1");
         assert_true(test_choose(policies, GS_PLACEMENT_ROLLOUT, common, &ask).loss <
                     test_choose(policies, GS_PLACEMENT_ROLLOUT, scarce, &ask).loss);
         if (!failed)

@@ -57,7 +57,7 @@ static inline const char *test_accounts(const struct gs_ledger *ledger, const ch
 {
     static char text[1000];
     size_t len = 0;
-    const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(node));
+    const struct gs_node_view *view = gs_ledger_view(ledger, node);
     assert_int_equal(test_audit(ledger), 0);
     if (!view)
         return "none";

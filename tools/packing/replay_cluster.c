@@ -162,8 +162,11 @@ static bool judge_node(const struct replay *replay, uint32_t slot, uint32_t row,
     enum gs_placement placement = replay->spec->policy->placement;
     if (!has_room(node, view, pod, ask))
         return false;
-    if (placement != GS_PLACEMENT_DEFAULT)
-        return gs_policy_choose(replay->policies, placement, view, ask, ret);
+    if (placement != GS_PLACEMENT_DEFAULT) {
+        struct gs_chooser chooser;
+        gs_chooser_init(&chooser, replay->policies, placement, ask);
+        return gs_chooser_choose(&chooser, view, ret);
+    }
     ret->loss = -kube_score(node, view, pod);
     ret->gpus = ask->units ? gs_pick_tightest(view, ask) : 0;
     return true;

@@ -95,3 +95,35 @@ static inline uint32_t gs_index_find(const struct gs_index *index, uint64_t hash
             return entry->slot_one - 1;
     }
 }
+
+struct gs_index_key {
+    const char *records;
+    size_t size;
+    const char *text;
+    uint64_t hash;
+};
+
+static inline bool gs_index_same_record(const void *ctx, uint32_t slot)
+{
+    const struct gs_index_key *key = ctx;
+    const char *record = key->records + slot * key->size;
+    return key->text ? strcmp(*(char *const *)record, key->text) == 0
+                     : *(const uint64_t *)record == key->hash;
+}
+
+/* The record, of `size` bytes each, that begins with a pointer to a text that begins with this one.
+ */
+static inline uint32_t gs_index_find_text(const struct gs_index *index, const void *records,
+                                          size_t size, const char *text)
+{
+    const struct gs_index_key key = {records, size, text, 0};
+    return gs_index_find(index, gs_hash_text(text), gs_index_same_record, &key);
+}
+
+/* The record that begins with this hash. */
+static inline uint32_t gs_index_find_hash(const struct gs_index *index, const void *records,
+                                          size_t size, uint64_t hash)
+{
+    const struct gs_index_key key = {records, size, NULL, hash};
+    return gs_index_find(index, hash, gs_index_same_record, &key);
+}

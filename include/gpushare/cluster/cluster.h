@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "gpushare/base/error.h"
 #include "gpushare/base/recent.h"
 #include "gpushare/core/place.h"
@@ -24,7 +21,7 @@
  * | waits and wants GPU memory | the owner's, and a hold where it is nominated |
  */
 
-/* Every function may be NULL. They are called in the middle of what is taken in, and may not take
+/* They are called in the middle of what is taken in, and may not take
  * in anything themselves. */
 struct gs_cluster_owner {
     /* The pod is bound; known: it was before. 1: the watch showed it unbound until now, 0: not; -1
@@ -32,11 +29,10 @@ struct gs_cluster_owner {
     int (*bound)(void *ctx, const struct gs_pod *pod, bool known);
     /* The pod waits. 1: that is news, 0: not; -1. */
     int (*waits)(void *ctx, const struct gs_pod *pod, struct gs_error *err);
-    /* Its place on the node where it is nominated; NULL: gs_ledger_hold_pod() as its object says.
-     */
+    /* Its place on the node where it is nominated; may be NULL: as its object says. */
     int (*holds)(void *ctx, const struct gs_pod *pod, struct gs_error *err);
     void (*ended)(void *ctx, const struct gs_pod *pod);
-    /* Memory came free there; GS_INDEX_NONE: on a node that the API did not show. */
+    /* Memory came free there; may be NULL. */
     void (*freed)(void *ctx, uint32_t slot);
 };
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/error.h"
 #include "gpushare/base/index.h"
@@ -31,11 +28,37 @@
  *   gs_ledger_set_node(ledger, &node, err);
  *   gs_ledger_set_claim(ledger, &(struct gs_claim){.uid = uid, .node = "n1", .gpus = 1, .units = 8,
  *                                                  .gpu_count = 1}, err);
- *   const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of("n1"));
+ *   const struct gs_node_view *view = gs_ledger_view(ledger, "n1");
  */
 struct gs_ledger;
 
-enum gs_claim_state { GS_CLAIM_CONFIRMED, GS_CLAIM_RESERVED };
+enum __attribute__((packed)) gs_claim_state { GS_CLAIM_CONFIRMED, GS_CLAIM_RESERVED };
+
+/* What the ledger keeps of a claim beside its names. total_units is of all its GPUs, to be divided
+ * anew when it is told where it is. */
+#define GS_CLAIM_BODY                                                                              \
+    const struct gs_labels *labels; /* gs_pod.labels */                                            \
+    gs_gpu_mask gpus;               /* as recorded; 0: none that can be */                         \
+    gs_gpu_mask also;     /* where else it may be: charged too, and it counts as unplaced */       \
+    gs_gpu_mask charged;  /* out only: where it counts now */                                      \
+    uint64_t revision;    /* resourceVersion as a number, 0 when none */                           \
+    GS_AMOUNT_EACH;       /* units: at least 1 */                                                  \
+    uint32_t slot;        /* out only: the node's, also of one without node object */              \
+    uint32_t gpu_count;   /* at least 1 */                                                         \
+    uint32_t gpus_max;    /* where the record is not valid, it may use so many: the larger of */   \
+                          /* record and gpu-count; 0: gpu_count */                                 \
+    uint32_t total_units; /* 0: units times gpu_count */                                           \
+    int32_t priority;                                                                              \
+    uint32_t cpu_milli;                                                                            \
+    enum gs_claim_state state;                                                                     \
+    bool unplaced;   /* out only: the recorded GPUs are not valid */                               \
+    bool from_moved; /* gpus are those of gs_node.moved: believed whatever their size */           \
+    bool leaving;    /* being deleted: charged until it is gone, but nobody need evict it */       \
+    bool seen;       /* out only: set since gs_ledger_begin_pods() */                              \
+    bool assigned    /* the device plugin recorded the GPUs of all its containers */
+struct gs_claim_body {
+    GS_CLAIM_BODY;
+};
 
 /* A claim as it goes in and comes out. Strings are copied in, borrowed out (until the ledger
  * changes). */
@@ -44,26 +67,12 @@ struct gs_claim {
     const char *ns;
     const char *name;
     const char *node;
-    uint32_t slot;        /* out only: the node's; GS_INDEX_NONE while there is no node object */
-    gs_gpu_mask gpus;     /* as recorded; 0: none that can be */
-    gs_gpu_mask also;     /* where else it may be: charged too, and it counts as unplaced */
-    gs_gpu_mask charged;  /* out only: where it counts now */
-    bool unplaced;        /* out only: the recorded GPUs are not valid */
-    bool from_moved;      /* gpus are those of gs_node.moved: believed whatever their size */
-    GS_AMOUNT_EACH;       /* units: at least 1 */
-    uint32_t gpu_count;   /* at least 1 */
-    uint32_t gpus_max;    /* where the record is not valid, it may use so many: the larger of record
-                             and gpu-count; 0: gpu_count */
-    uint32_t total_units; /* of all its GPUs, to be divided anew when it is told where it is; 0:
-                             units times gpu_count */
-    int32_t priority;
-    uint32_t cpu_milli;
-    uint64_t revision; /* resourceVersion as a number, 0 when none */
-    enum gs_claim_state state;
-    bool leaving;  /* being deleted: charged until it is gone, but nobody need evict it */
-    bool seen;     /* out only: set since gs_ledger_begin_pods() */
-    bool assigned; /* the device plugin recorded the GPUs of all its containers; not kept */
-    const struct gs_labels *labels; /* gs_pod.labels */
+    union {
+        struct gs_claim_body body;
+        struct {
+            GS_CLAIM_BODY;
+        };
+    };
 };
 
 struct gs_ledger_stats {
@@ -77,8 +86,6 @@ struct gs_ledger_stats {
     uint32_t others;          /* pods without GPU memory on GPU nodes */
     uint32_t held;            /* nominated pods */
     uint32_t promised;        /* pods with a promise */
-    uint64_t total_units;
-    uint64_t used_units;
 };
 
 /* NULL when out of memory. */
@@ -99,7 +106,7 @@ int gs_ledger_set_node(struct gs_ledger *ledger, const struct gs_node *node, str
 void gs_ledger_drop_node(struct gs_ledger *ledger, const char *name);
 
 /* The view of a node, borrowed until the ledger changes; NULL when there is no such node object. */
-const struct gs_node_view *gs_ledger_view(const struct gs_ledger *ledger, struct gs_slice name);
+const struct gs_node_view *gs_ledger_view(const struct gs_ledger *ledger, const char *name);
 
 /*
  * The same for many names, in less time than one after the other, and in two steps:
@@ -154,8 +161,10 @@ void gs_claim_follow(const struct gs_ledger *ledger, struct gs_claim *claim, boo
 int gs_ledger_set_claim(struct gs_ledger *ledger, const struct gs_claim *claim,
                         struct gs_error *err);
 
-/* A claim that is not told otherwise is on these GPUs (not empty) and nowhere else, its total
- * divided among them. Unknown UIDs are fine. */
+/* It is on these GPUs (not empty) and nowhere else, its total divided among them. */
+void gs_claim_move(struct gs_claim_body *claim, gs_gpu_mask gpus);
+
+/* A claim that is not told otherwise moves to these GPUs. Unknown UIDs are fine. */
 void gs_ledger_place(struct gs_ledger *ledger, const char *uid, gs_gpu_mask gpus);
 
 /* A reserved claim becomes confirmed; false when there is no claim of that UID. Counts as mentioned
@@ -163,7 +172,7 @@ void gs_ledger_place(struct gs_ledger *ledger, const char *uid, gs_gpu_mask gpus
 bool gs_ledger_confirm(struct gs_ledger *ledger, const char *uid);
 
 /* Frees what a pod held: as claim, as other pod, as nominated pod. True when a claim went; then
- * *ret_slot, when not NULL, is its node's slot, or GS_INDEX_NONE for a node without object. */
+ * *ret_slot, when not NULL, is its node's slot. */
 bool gs_ledger_remove(struct gs_ledger *ledger, const char *uid, uint32_t *ret_slot);
 
 /* Frees a claim only while it is reserved (a bind that surely failed). */
@@ -198,22 +207,15 @@ struct gs_hold {
                           Its group keeps off a promise of any priority */
     const char *node;
     gs_gpu_mask gpus; /* of a promise; 0: a nomination */
+    uint32_t slot;    /* out only: the node's */
 };
+
+/* With a node of NULL or "", or of a pod that can be placed nowhere: it holds nothing any more.
+ * GS_ENOMEM: nothing changed. */
 int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct gs_error *err);
 
-/* What a pod that is not bound holds on the node where it is nominated (its
- * status.nominatedNodeName, or where the service is about to nominate it): all that its object asks
- * for; with gpus it is a promise. NULL or "", or a pod that can be placed nowhere: nothing any
- * more. GS_ENOMEM: nothing changed. */
-int gs_ledger_hold_pod(struct gs_ledger *ledger, const struct gs_pod *pod, const char *node,
-                       gs_gpu_mask gpus, struct gs_error *err);
-
-/* The slot of the node where a pod holds a place; GS_INDEX_NONE when it holds none. */
-uint32_t gs_ledger_hold_slot(const struct gs_ledger *ledger, const char *uid);
-
-/* The GPUs that a pod is promised; 0: none are. *ret_slot, when not NULL and they are, is their
- * node's. */
-gs_gpu_mask gs_ledger_promised(const struct gs_ledger *ledger, const char *uid, uint32_t *ret_slot);
+/* What a pod holds; borrowed until the ledger changes. NULL: nothing. */
+const struct gs_hold *gs_ledger_find_hold(const struct gs_ledger *ledger, const char *uid);
 /* How many pods are promised a place. */
 uint32_t gs_ledger_promises(const struct gs_ledger *ledger);
 

@@ -44,9 +44,11 @@ enum gs_obstacle gs_place_open(const struct gs_place *place, const struct gs_ask
                                uint32_t slot);
 
 /* The whole verdict on a node, and, when it is GS_OBSTACLE_GPU, *ret_reason. What passes by itself
- * (CPU, a cordon, a node that is not ready) is told only where the GPUs would do. */
+ * (CPU, a cordon, a node that is not ready) is told only where the GPUs would do. ret: as
+ * gs_fit_beside_holds() has it, where that was asked. */
 enum gs_obstacle gs_place_judge(const struct gs_place *place, const struct gs_ask *ask,
-                                const struct gs_node_view *view, enum gs_reason *ret_reason);
+                                const struct gs_node_view *view, enum gs_reason *ret_reason,
+                                struct gs_beside *ret);
 
 /*
  * The node that the policy likes best, the first of equals, and the GPUs there; false: none has

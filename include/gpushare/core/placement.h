@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "gpushare/core/ledger.h"
 #include "gpushare/core/view.h"
 #include "gpushare/model/charge.h"
@@ -27,13 +24,15 @@ gs_gpu_mask gs_fit_candidates(const struct gs_node_view *view, const struct gs_a
  * gs_fit() on a node of a ledger as it will be when every nominated pod of the same or higher
  * priority has taken its place there (binpacked, highest priority first), as kube-scheduler itself
  * counts nominated pods. One that fits nowhere yet keeps the GPU where it will fit when the pods
- * that are being deleted have gone: its victims, mostly. When *ret_view is not NULL it is given
- * that state: its gpus are `scratch` (room for GS_GPUS_MAX), borrowed; without holds in the way it
- * is the ledger's own view.
+ * that are being deleted have gone: its victims, mostly. ret, when not NULL, is given that state;
+ * without holds in the way its view is the ledger's own.
  */
+struct gs_beside {
+    struct gs_node_view view;
+    struct gs_gpu_state gpus[GS_GPUS_MAX];
+};
 enum gs_reason gs_fit_beside_holds(const struct gs_ledger *ledger, const struct gs_node_view *view,
-                                   const struct gs_ask *ask, struct gs_gpu_state *scratch,
-                                   struct gs_node_view *ret_view);
+                                   const struct gs_ask *ask, struct gs_beside *ret);
 
 /* The first slot from `from` on whose node has room in that sense; GS_INDEX_NONE: none has. */
 uint32_t gs_fit_first(const struct gs_ledger *ledger, const struct gs_ask *ask, uint32_t from);
@@ -51,9 +50,7 @@ struct gs_leaving {
 void gs_leaving_add(struct gs_leaving *leaving, gs_gpu_mask gpus, struct gs_amount each);
 enum gs_reason gs_fit_beside_holds_when(const struct gs_ledger *ledger,
                                         const struct gs_node_view *view, const struct gs_ask *ask,
-                                        const struct gs_leaving *leaving,
-                                        struct gs_gpu_state *scratch,
-                                        struct gs_node_view *ret_view);
+                                        const struct gs_leaving *leaving, struct gs_beside *ret);
 
 /*
  * The last word on a choice, whoever made it, and whenever: GS_FITS if these GPUs are as many as

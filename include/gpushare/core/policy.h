@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "gpushare/base/error.h"
 #include "gpushare/core/ledger.h"
 #include "gpushare/core/placement.h"
@@ -25,7 +22,8 @@
  *   struct gs_choice choice;
  *   gs_policies_learn(policies, &ask);                        once per pod, when first seen
  *   gs_policies_left(policies);                               once per pod, when it has gone
- *   if (gs_policy_choose(policies, GS_PLACEMENT_ROLLOUT, view, &ask, &choice))
+ *   gs_chooser_init(&chooser, policies, GS_PLACEMENT_ROLLOUT, &ask);
+ *   if (gs_chooser_choose(&chooser, view, &choice))           for each node
  *       ... choice.loss orders nodes, choice.gpus go into the annotation
  *
  *   every second or so, off the request path:
@@ -62,16 +60,8 @@ struct gs_policies *gs_policies_new(void);
 void gs_policies_free(struct gs_policies *policies);
 GS_DEFINE_CLEANUP(struct gs_policies *, gs_policies_free)
 
-/* False when the ask does not fit the view. placement is a real policy, not DEFAULT or BROKEN.
- * Looks at GPUs and, to judge the node, at CPU; whether the CPU suffices is kube-scheduler's
- * question. A pod without GPU memory fits everywhere and gets a loss too: the CPU it takes may
- * strand GPUs. Nothing is remembered about a view of version 0. */
-bool gs_policy_choose(struct gs_policies *policies, enum gs_placement placement,
-                      const struct gs_node_view *view, const struct gs_ask *ask,
-                      struct gs_choice *ret);
-
 /* One ask before many nodes: what does not depend on the node is worked out once. policies and ask
- * are borrowed. */
+ * are borrowed; placement is a real policy, not DEFAULT or BROKEN. */
 struct gs_chooser {
     struct gs_policies *policies;
     const struct gs_ask *ask;
@@ -86,7 +76,10 @@ struct gs_chooser {
 void gs_chooser_init(struct gs_chooser *ret, struct gs_policies *policies,
                      enum gs_placement placement, const struct gs_ask *ask);
 
-/* gs_policy_choose() for one of the nodes. While hurried, a node about which nothing is remembered
+/* False when the ask does not fit the view. Looks at GPUs and, to judge the node, at CPU; whether
+ * the CPU suffices is kube-scheduler's question. A pod without GPU memory fits everywhere and gets
+ * a loss too: the CPU it takes may strand GPUs. Nothing is remembered about a view of version 0.
+ * While hurried, a node about which nothing is remembered
  * has GS_LOSS_UNKNOWN, and no GPUs; what is remembered may be of the tables before the last
  * refresh, or of the node `alone`. */
 #define GS_LOSS_UNKNOWN INT64_MAX

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "gpushare/model/amount.h"
 #include "gpushare/model/gpu.h"
 #include "gpushare/model/node.h"
@@ -35,7 +32,6 @@ struct gs_node_view {
     uint64_t sum_total_units; /* over all GPUs */
     uint64_t sum_used_units;  /* over all GPUs */
     uint32_t gpu_count;
-    uint32_t crowded;               /* GPUs with as many pods as they may have */
     uint32_t nominated;             /* pods that hold a place here; see gs_ledger_hold() */
     struct gs_gpu_state *gpus;      /* ascending idx */
     const struct gs_gpu *inventory; /* same order: UUID and model texts; NULL when not kept */

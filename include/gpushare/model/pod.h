@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "gpushare/base/arena.h"
 #include "gpushare/model/eligible.h"
 #include "gpushare/model/gpu.h"

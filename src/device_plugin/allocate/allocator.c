@@ -66,7 +66,7 @@ int gs_allocator_set_gpus(struct gs_allocator *alloc, const struct gs_gpu *gpus,
 
 const struct gs_node_view *gs_allocator_view(const struct gs_allocator *alloc)
 {
-    return gs_ledger_view(alloc->ledger, gs_slice_of(alloc->config.node));
+    return gs_ledger_view(alloc->ledger, alloc->config.node);
 }
 
 uint32_t gs_allocator_gpu_size(const struct gs_allocator *alloc, gs_gpu_mask gpus)

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service_internal.h"
 
-static int by_ns(const void *a, const void *b)
-{
-    const struct gs_budget *one = a, *other = b;
-    return strcmp(one->ns, other->ns);
-}
-
 void gs_service_budgets(struct gs_service *service, struct gs_arena *arena, struct gs_budget *all,
                         uint32_t count)
 {
     if (count)
-        qsort(all, count, sizeof(*all), by_ns);
+        qsort(all, count, sizeof(*all), gs_text_order);
     gs_service_write(service);
     struct gs_arena old = service->budgets.arena;
     service->budgets = (struct gs_budgets){*arena, all, count};
@@ -38,17 +32,17 @@ uint64_t gs_budgets_fall(struct gs_eviction_budgets *budgets, const struct gs_cl
     struct gs_plan_budgets *of = (struct gs_plan_budgets *)budgets;
     const struct gs_budgets *all = of->budgets;
     const struct gs_budget wanted = {.ns = claim->ns};
-    const struct gs_budget *at = bsearch(&wanted, all->all, all->count, sizeof(*at), by_ns);
+    const struct gs_budget *at = bsearch(&wanted, all->all, all->count, sizeof(*at), gs_text_order);
     uint64_t bits = 0;
     uint32_t work = 0;
     if (!at)
         return 0;
-    while (at > all->all && by_ns(at - 1, at) == 0)
+    while (at > all->all && gs_text_order(at - 1, at) == 0)
         at--;
     uint32_t *spent = &of->work[(at - all->all) % GS_PLAN_SHARES];
     if (*spent > GS_PLAN_WORK_MAX)
         return (uint64_t)1 << (GS_EVICTION_BUDGETS - 1);
-    for (; at < all->all + all->count && by_ns(at, &wanted) == 0; at++) {
+    for (; at < all->all + all->count && gs_text_order(at, &wanted) == 0; at++) {
         work = at->work;
         if (gs_budget_covers(at, claim->name, claim->labels))
             bits |= bit_of(of, at);

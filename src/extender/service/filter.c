@@ -12,12 +12,11 @@ static void judge_names(const struct gs_ledger *ledger, const struct gs_ask *ask
                         struct gs_scratch *scratch)
 {
     uint32_t count = scratch->args.name_count;
-    struct gs_gpu_state room[GS_GPUS_MAX];
     gs_scratch_find_nodes(scratch, ledger);
     for (uint32_t i = 0; i < count; i++) {
         const struct gs_node_view *view = gs_ledger_view_in(ledger, scratch->slots, count, i);
-        scratch->verdicts[i] = view ? (uint8_t)gs_fit_beside_holds(ledger, view, ask, room, NULL)
-                                    : GS_REASON_UNKNOWN_NODE;
+        scratch->verdicts[i] =
+            view ? (uint8_t)gs_fit_beside_holds(ledger, view, ask, NULL) : GS_REASON_UNKNOWN_NODE;
     }
 }
 
@@ -48,12 +47,12 @@ static int judge_object(struct gs_service *service, const struct gs_ask *ask, co
                         struct gs_scratch *scratch, uint32_t i, struct gs_node *node,
                         struct gs_error *err)
 {
-    struct gs_gpu_state states[GS_GPUS_MAX], room[GS_GPUS_MAX];
+    struct gs_gpu_state states[GS_GPUS_MAX];
     struct gs_node_view view;
     if (gs_codec_node(service->config.names, scratch->args.nodes[i], node, err) < 0)
         return -1;
     const struct gs_slice name = gs_slice_of(node->name);
-    const struct gs_node_view *known = gs_ledger_view(service->ledger, name);
+    const struct gs_node_view *known = gs_ledger_view(service->ledger, node->name);
     gs_view_of_node(&view, node, states);
     if (!known) {
         scratch->hypothetical = true;
@@ -65,8 +64,7 @@ static int judge_object(struct gs_service *service, const struct gs_ask *ask, co
         view.nominated = known->nominated;
         gs_ledger_each_claim(service->ledger, known->slot, charge_state, &view);
         gs_view_summarise(&view);
-        scratch->verdicts[i] =
-            (uint8_t)gs_fit_beside_holds(service->ledger, &view, ask, room, NULL);
+        scratch->verdicts[i] = (uint8_t)gs_fit_beside_holds(service->ledger, &view, ask, NULL);
     }
     return 0;
 }

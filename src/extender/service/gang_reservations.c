@@ -100,14 +100,15 @@ static struct gs_gang_member *add(struct gs_service *service, const struct gs_po
 
 static bool is_reserved(const struct gs_service *service, const struct gs_gang_member *member)
 {
-    return gs_ledger_promised(service->ledger, member->uid, NULL) != 0;
+    const struct gs_hold *hold = gs_ledger_find_hold(service->ledger, member->uid);
+    return hold && hold->gpus;
 }
 
 static void free_memory(struct gs_service *service, const struct gs_gang_member *member)
 {
-    uint32_t slot;
-    if (!gs_ledger_promised(service->ledger, member->uid, &slot))
+    if (!is_reserved(service, member))
         return;
+    const uint32_t slot = gs_ledger_find_hold(service->ledger, member->uid)->slot;
     gs_ledger_release_hold(service->ledger, member->uid);
     gs_service_freed(service, slot, member->group->name);
     gs_reservations_again(service, member->uid);

@@ -67,19 +67,16 @@ static bool note_try(struct gs_waiter *waiter, uint64_t print)
 static const char *claimed_node(const struct gs_service *service, const char *uid)
 {
     struct gs_claim claim;
-    uint32_t slot;
+    const struct gs_hold *hold = gs_ledger_find_hold(service->ledger, uid);
     if (gs_ledger_find_claim(service->ledger, uid, &claim))
         return claim.node;
-    return gs_ledger_promised(service->ledger, uid, &slot)
-               ? gs_ledger_node_name(service->ledger, slot)
-               : NULL;
+    return hold && hold->gpus ? hold->node : NULL;
 }
 
 static bool has_reservation(const struct gs_service *service, const struct gs_waiter *waiter)
 {
-    const uint32_t slot = gs_ledger_hold_slot(service->ledger, waiter->uid);
-    return slot != GS_INDEX_NONE &&
-           strcmp(gs_ledger_node_name(service->ledger, slot), waiter->node) == 0;
+    const struct gs_hold *hold = gs_ledger_find_hold(service->ledger, waiter->uid);
+    return hold && strcmp(hold->node, waiter->node) == 0;
 }
 
 /* Somebody may nominate it, and would do it some good. A member of a group it would lead away from
@@ -96,7 +93,7 @@ bool gs_nominations_may(const struct gs_service *service, const struct gs_waiter
 {
     return may_be_nominated(service, waiter) && !waiter->node && !gs_nominations_wait(waiter) &&
            !claimed_node(service, waiter->uid) &&
-           gs_ledger_hold_slot(service->ledger, waiter->uid) == GS_INDEX_NONE;
+           !gs_ledger_find_hold(service->ledger, waiter->uid);
 }
 
 static bool is_paused(const struct gs_service *service, uint32_t slot, int64_t now_ns)
@@ -291,13 +288,12 @@ static bool is_over(const struct gs_service *service, const struct gs_waiter *wa
                     int64_t now_ns)
 {
     const struct gs_node_view *view = gs_service_view(service, waiter->node);
-    struct gs_gpu_state room[GS_GPUS_MAX];
     struct gs_ask ask;
     if (waiter->failed || now_ns - waiter->nominated_ns >= GS_NOMINATION_NS || !view ||
         !may_be_nominated(service, waiter))
         return true;
     gs_ask_of_pod(&ask, &waiter->pod);
-    return gs_fit_beside_holds(service->ledger, view, &ask, room, NULL) != GS_FITS ||
+    return gs_fit_beside_holds(service->ledger, view, &ask, NULL) != GS_FITS ||
            gs_node_facts_eligible(&service->cluster.facts, view->slot, &waiter->pod) != GS_ELIGIBLE;
 }
 
@@ -365,9 +361,9 @@ static void look_back(void *ctx, struct gs_waiter *waiter)
         gs_reservations_end_nomination(service, waiter);
     }
     if (waiter->node && (claimed || is_over(service, waiter, now_ns))) {
-        const uint32_t slot = gs_ledger_hold_slot(service->ledger, waiter->uid);
-        if (!claimed && slot != GS_INDEX_NONE)
-            note_vain(service, slot, now_ns);
+        const struct gs_hold *hold = gs_ledger_find_hold(service->ledger, waiter->uid);
+        if (!claimed && hold)
+            note_vain(service, hold->slot, now_ns);
         gs_reservations_end_nomination(service, waiter);
     }
     GS_INVARIANT(!waiter->node || has_reservation(service, waiter),

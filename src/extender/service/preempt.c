@@ -61,7 +61,7 @@ static enum gs_eviction plan_node(struct gs_service *service, const struct gs_as
                                   struct gs_plan_budgets *budgets, struct gs_arena *arena)
 {
     const struct gs_ledger *ledger = service->ledger;
-    const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(node->node));
+    const struct gs_node_view *view = gs_ledger_view(ledger, node->node);
     struct gs_claim claim;
     if (gs_ledger_find_claim(ledger, pod->uid, &claim)) {
         /* A bind that kube-scheduler does not know yet, or a resize (KEP-5836). */

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service_internal.h"
 
-/* A node as it is beside the reservations there. One for all nodes of a request:
- * compilers that harden clear it each time. */
-struct beside {
-    struct gs_gpu_state room[GS_GPUS_MAX];
-    struct gs_node_view view;
-};
-
 /* A pod without GPU memory is asked about only where the operator wants it (config/packing: an
  * extender entry without managedResources). Nodes without GPUs, and nodes that are not known here,
- * have nothing to lose by it. */
+ * have nothing to lose by it. beside: one for all nodes of a request, as compilers that harden
+ * clear it each time. */
 static bool rate(const struct gs_service *service, struct gs_chooser *chooser,
-                 const struct gs_node_view *view, struct beside *beside, int64_t *ret_loss)
+                 const struct gs_node_view *view, struct gs_beside *beside, int64_t *ret_loss)
 {
     const struct gs_ask *ask = chooser->ask;
     struct gs_choice choice;
@@ -22,7 +16,7 @@ static bool rate(const struct gs_service *service, struct gs_chooser *chooser,
     }
     chooser->alone = NULL;
     if (view && view->nominated) {
-        if (gs_fit_beside_holds(service->ledger, view, ask, beside->room, &beside->view) != GS_FITS)
+        if (gs_fit_beside_holds(service->ledger, view, ask, beside) != GS_FITS)
             return false;
         chooser->alone = view;
         view = &beside->view;
@@ -63,7 +57,7 @@ void gs_rate(struct gs_service *service, const struct gs_ask *ask, struct gs_scr
     const int64_t begin_ns = gs_service_now(service);
     const bool rests =
         begin_ns < atomic_load_explicit(&service->rest_until_ns, memory_order_relaxed);
-    struct beside beside;
+    struct gs_beside beside;
     struct gs_chooser chooser;
     uint32_t worked = 0;
     gs_chooser_init(&chooser, place.policies, gs_place_policy(&place, ask), ask);

@@ -36,10 +36,9 @@ static bool fits_now(const struct gs_service *service, const struct gs_waiter *w
                      const struct gs_ask *ask, uint32_t slot)
 {
     const struct gs_ledger *ledger = service->ledger;
-    struct gs_gpu_state room[GS_GPUS_MAX];
     const struct gs_node_view *view =
         slot < gs_ledger_slots(ledger) ? gs_ledger_view_at(ledger, slot) : NULL;
-    return view && gs_fit_beside_holds(ledger, view, ask, room, NULL) == GS_FITS &&
+    return view && gs_fit_beside_holds(ledger, view, ask, NULL) == GS_FITS &&
            gs_eligible_perhaps(gs_node_facts_eligible(&service->cluster.facts, slot, &waiter->pod));
 }
 

@@ -43,12 +43,16 @@ int gs_reservations_set(struct gs_service *service, const struct gs_pod *pod, co
                         gs_gpu_mask gpus, struct gs_error *err)
 {
     struct gs_ledger *ledger = service->ledger;
-    if (!gpus && gs_ledger_promised(ledger, pod->uid, NULL))
+    struct gs_hold wanted = {.node = node, .gpus = gpus};
+    const struct gs_hold *hold = gs_ledger_find_hold(ledger, pod->uid);
+    if (!gpus && hold && hold->gpus)
         return 0; /* a gang's comes first */
-    const uint32_t before = gs_ledger_hold_slot(ledger, pod->uid);
-    if (gs_ledger_hold_pod(ledger, pod, node, gpus, err) < 0)
+    const uint32_t before = hold ? hold->slot : GS_INDEX_NONE;
+    gs_ask_of_pod(&wanted.ask, pod);
+    if (gs_ledger_hold(ledger, &wanted, err) < 0)
         return -1;
-    if (before != GS_INDEX_NONE && gs_ledger_hold_slot(ledger, pod->uid) != before)
+    hold = gs_ledger_find_hold(ledger, pod->uid);
+    if (before != GS_INDEX_NONE && (!hold || hold->slot != before))
         gs_service_freed(service, before, gs_hash_text(pod->uid));
     return 0;
 }

@@ -314,7 +314,7 @@ void gs_service_unlock(const struct gs_service *service);
 static inline const struct gs_node_view *gs_service_view(const struct gs_service *service,
                                                          const char *node)
 {
-    return gs_ledger_view(service->ledger, gs_slice_of(node));
+    return gs_ledger_view(service->ledger, node);
 }
 
 /* Memory came free there, as gs_gains_note() has it. Locked for writing. */

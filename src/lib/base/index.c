@@ -2,7 +2,6 @@
 #include "gpushare/base/index.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "gpushare/base/backoff.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/base/metric.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "gpushare/base/utf8.h"

@@ -2,7 +2,6 @@
 #include "gpushare/base/recent.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "gpushare/base/index.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/base/utf8.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 /* Well-formed sequences by their first byte (Unicode 15, table 3-7): the bounds of the second keep

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/cluster/cluster.h"
 
-#include <string.h>
-
 int gs_cluster_init(struct gs_cluster *cluster, const struct gs_cluster_owner *owner, void *ctx,
                     struct gs_error *err)
 {
@@ -34,22 +32,15 @@ static void freed(struct gs_cluster *cluster, uint32_t slot)
         cluster->owner->freed(cluster->ctx, slot);
 }
 
-/* The policies learn which pods there are, each once. */
-static void learn(struct gs_cluster *cluster, const struct gs_pod *pod)
-{
-    struct gs_ask ask;
-    gs_ask_of_pod(&ask, pod);
-    gs_policies_learn(cluster->policies, &ask);
-}
-
 /* --- bound pods --- */
 
 int gs_cluster_claim(struct gs_cluster *cluster, const struct gs_claim *claim, struct gs_error *err)
 {
-    uint32_t held = gs_ledger_hold_slot(cluster->ledger, claim->uid);
+    const struct gs_hold *hold = gs_ledger_find_hold(cluster->ledger, claim->uid);
+    const uint32_t held = hold ? hold->slot : GS_INDEX_NONE;
     if (gs_ledger_set_claim(cluster->ledger, claim, err) < 0)
         return -1;
-    const struct gs_node_view *view = gs_ledger_view(cluster->ledger, gs_slice_of(claim->node));
+    const struct gs_node_view *view = gs_ledger_view(cluster->ledger, claim->node);
     if (held != GS_INDEX_NONE && (!view || view->slot != held))
         freed(cluster, held);
     return 0;
@@ -65,7 +56,7 @@ static int take_bound(struct gs_cluster *cluster, const struct gs_pod *pod, bool
     const bool known = before->uid != NULL;
     struct gs_claim claim, after = {0};
     gs_claim_of_pod(pod, &claim);
-    const int waited = owner->bound ? owner->bound(cluster->ctx, pod, known) : 0;
+    const int waited = owner->bound(cluster->ctx, pod, known);
     gs_claim_follow(cluster->ledger, &claim, waited > 0 && !read && !cluster->lists_pods);
     if (gs_cluster_claim(cluster, &claim, err) < 0)
         return -1;
@@ -73,8 +64,11 @@ static int take_bound(struct gs_cluster *cluster, const struct gs_pod *pod, bool
     gs_ledger_find_claim(cluster->ledger, pod->uid, &after);
     if (known && (after.slot != before->slot || after.charged != before->charged))
         freed(cluster, before->slot);
-    if (!known && waited == 0)
-        learn(cluster, pod);
+    if (!known && waited == 0) { /* the policies learn of each pod once */
+        struct gs_ask ask;
+        gs_ask_of_pod(&ask, pod);
+        gs_policies_learn(cluster->policies, &ask);
+    }
     return waited < 0 ? gs_fail_nomem(err) : 0;
 }
 
@@ -83,14 +77,14 @@ static int take_bound(struct gs_cluster *cluster, const struct gs_pod *pod, bool
 static int take_waiting(struct gs_cluster *cluster, const struct gs_pod *pod, struct gs_error *err)
 {
     const struct gs_cluster_owner *owner = cluster->owner;
-    int result = owner->holds
-                     ? owner->holds(cluster->ctx, pod, err)
-                     : gs_ledger_hold_pod(cluster->ledger, pod, pod->nominated_node, 0, err);
-    if (result < 0)
+    struct gs_hold hold = {.node = pod->nominated_node};
+    gs_ask_of_pod(&hold.ask, pod);
+    if ((owner->holds ? owner->holds(cluster->ctx, pod, err)
+                      : gs_ledger_hold(cluster->ledger, &hold, err)) < 0)
         return -1;
-    int is_new = owner->waits ? owner->waits(cluster->ctx, pod, err) : 0;
+    const int is_new = owner->waits(cluster->ctx, pod, err);
     if (is_new > 0)
-        learn(cluster, pod);
+        gs_policies_learn(cluster->policies, &hold.ask);
     return is_new < 0 ? -1 : 0;
 }
 
@@ -98,16 +92,15 @@ static int take_waiting(struct gs_cluster *cluster, const struct gs_pod *pod, st
 
 static void end_pod(struct gs_cluster *cluster, const struct gs_pod *pod)
 {
-    uint32_t slot = gs_ledger_hold_slot(cluster->ledger, pod->uid);
-    bool held = slot != GS_INDEX_NONE;
+    const struct gs_hold *hold = gs_ledger_find_hold(cluster->ledger, pod->uid);
+    uint32_t slot = hold ? hold->slot : GS_INDEX_NONE;
     bool had_claim = gs_ledger_remove(cluster->ledger, pod->uid, &slot);
     if (had_claim)
         gs_policies_left(cluster->policies);
-    if (had_claim || held)
+    if (had_claim || hold)
         freed(cluster, slot);
     gs_recent_add(&cluster->ended, pod->uid);
-    if (cluster->owner->ended)
-        cluster->owner->ended(cluster->ctx, pod);
+    cluster->owner->ended(cluster->ctx, pod);
 }
 
 /* What was read while a list was taken in may be older than the list. */
@@ -162,9 +155,8 @@ static bool same_gpus(const struct gs_node_view *view, const struct gs_node *nod
         return false;
     for (uint32_t i = 0; i < node->gpu_count; i++) {
         const struct gs_gpu *old = &view->inventory[i], *new = &node->gpus[i];
-        if (old->idx != new->idx || old->mem_units != new->mem_units ||
-            old->max_pods != new->max_pods || gs_gpu_usable(old) != gs_gpu_usable(new) ||
-            strcmp(old->uuid, new->uuid) != 0 || strcmp(old->model, new->model) != 0)
+        if (!gs_gpu_same(old, new) || old->max_pods != new->max_pods ||
+            old->schedulable != new->schedulable)
             return false;
     }
     return true;
@@ -172,11 +164,10 @@ static bool same_gpus(const struct gs_node_view *view, const struct gs_node *nod
 
 int gs_cluster_node(struct gs_cluster *cluster, const struct gs_node *node, struct gs_error *err)
 {
-    const struct gs_slice name = gs_slice_of(node->name);
-    bool same = same_gpus(gs_ledger_view(cluster->ledger, name), node), news = false;
+    bool same = same_gpus(gs_ledger_view(cluster->ledger, node->name), node), news = false;
     if (gs_ledger_set_node(cluster->ledger, node, err) < 0)
         return -1;
-    const uint32_t slot = gs_ledger_view(cluster->ledger, name)->slot;
+    const uint32_t slot = gs_ledger_view(cluster->ledger, node->name)->slot;
     int result = gs_node_facts_set(&cluster->facts, slot, node, &news);
     if (!same || news || node->moved_count) /* who is told to be elsewhere may have made room */
         freed(cluster, slot);
@@ -185,7 +176,7 @@ int gs_cluster_node(struct gs_cluster *cluster, const struct gs_node *node, stru
 
 void gs_cluster_node_gone(struct gs_cluster *cluster, const char *name)
 {
-    const struct gs_node_view *view = gs_ledger_view(cluster->ledger, gs_slice_of(name));
+    const struct gs_node_view *view = gs_ledger_view(cluster->ledger, name);
     if (view)
         gs_node_facts_set(&cluster->facts, view->slot, NULL, NULL);
     gs_ledger_drop_node(cluster->ledger, name);

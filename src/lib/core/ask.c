@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
-#include <string.h>
 #include <strings.h>
 
 #include "gpushare/base/index.h"

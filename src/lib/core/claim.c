@@ -42,15 +42,6 @@ void gs_claim_of_pod(const struct gs_pod *pod, struct gs_claim *ret)
     };
 }
 
-/* It is where it says, whatever was thought before. */
-static void believe(struct gs_claim *claim, gs_gpu_mask said)
-{
-    claim->gpus = said;
-    claim->also = 0;
-    claim->gpu_count = gs_gpu_mask_count(said);
-    claim->units = gs_units_each(claim->total_units, claim->gpu_count);
-}
-
 /* Bound before our own bind was answered, and perhaps not by it: another replica chose for itself,
  * by the gpu-count of its moment. */
 static void doubt(struct gs_claim *claim, gs_gpu_mask said)
@@ -76,10 +67,10 @@ void gs_claim_follow(const struct gs_ledger *ledger, struct gs_claim *claim, boo
     claim->total_units = known.total_units;
     if (known.from_moved)
         return;
-    const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(claim->node));
+    const struct gs_node_view *view = gs_ledger_view(ledger, claim->node);
     const bool tells_moved = view && view->tells_moved;
     if (said && (is_binding || (known.also && claim->assigned && tells_moved)))
-        believe(claim, said);
+        gs_claim_move(&claim->body, said);
     if (said == claim->gpus)
         return;
     const bool shows_gpus = view && view->gpu_count; /* else nothing contradicts what is known */
@@ -92,17 +83,5 @@ void gs_claim_follow(const struct gs_ledger *ledger, struct gs_claim *claim, boo
     else if (placed)
         claim->also |= said;
     else
-        believe(claim, said);
-}
-
-int gs_ledger_hold_pod(struct gs_ledger *ledger, const struct gs_pod *pod, const char *node,
-                       gs_gpu_mask gpus, struct gs_error *err)
-{
-    struct gs_ask ask;
-    gs_ask_of_pod(&ask, pod);
-    if (!node || !node[0] || ask.broken) {
-        gs_ledger_release_hold(ledger, pod->uid);
-        return 0;
-    }
-    return gs_ledger_hold(ledger, &(struct gs_hold){ask, node, gpus}, err);
+        gs_claim_move(&claim->body, said);
 }

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "classes.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "gpushare/base/array.h"
 
 void gs_classes_release(struct gs_classes *classes)
@@ -13,29 +10,6 @@ void gs_classes_release(struct gs_classes *classes)
     free(classes->all);
     gs_index_release(&classes->by_hash);
     *classes = (struct gs_classes){0};
-}
-
-struct hash_key {
-    const struct gs_class *all;
-    uint64_t hash;
-};
-
-static bool same_hash(const void *ctx, uint32_t slot)
-{
-    const struct hash_key *key = ctx;
-    return key->all[slot].hash == key->hash;
-}
-
-static uint64_t hash_of(const struct gs_ask *ask)
-{
-    const uint64_t words[] = {
-        ask->units,
-        ask->gpu_count,
-        (uint64_t)gs_class_cpu(ask->cpu_milli),
-        gs_hash_slice(ask->model),
-        gs_hash_slice(ask->model_deny),
-    };
-    return gs_hash_bytes(words, sizeof(words));
 }
 
 static void halve(struct gs_classes *classes)
@@ -79,21 +53,29 @@ static struct gs_class *append_class(struct gs_classes *classes, const struct gs
         memcpy(deny, ask->model_deny.at, ask->model_deny.len);
     gs_index_insert(&classes->by_hash, hash, classes->count);
     struct gs_class *class = &classes->all[classes->count++];
-    *class = (struct gs_class){0,    ask->units, ask->gpu_count, gs_class_cpu(ask->cpu_milli), text,
-                               deny, hash};
+    *class =
+        (struct gs_class){0, ask->units, ask->gpu_count, (int32_t)ask->cpu_milli, text, deny, hash};
     return class;
 }
 
 void gs_classes_add(struct gs_classes *classes, const struct gs_ask *ask)
 {
-    const struct gs_ask cpu_alone = {.cpu_milli = ask->cpu_milli, .gpu_count = 1};
-    const struct gs_ask *counted = ask->units ? ask : &cpu_alone;
+    struct gs_ask counted = {.cpu_milli = gs_class_cpu(ask->cpu_milli), .gpu_count = 1};
+    if (ask->units) {
+        counted.units = ask->units;
+        counted.gpu_count = ask->gpu_count;
+        counted.model = ask->model;
+        counted.model_deny = ask->model_deny;
+    }
     if (classes->pods >= GS_CLASSES_HALVE)
         halve(classes);
-    struct hash_key key = {classes->all, hash_of(counted)};
-    uint32_t slot = gs_index_find(&classes->by_hash, key.hash, same_hash, &key);
+    const uint64_t hash = gs_ask_hash(&counted);
+    const uint32_t slot = classes->count
+                              ? gs_index_find_hash(&classes->by_hash, &classes->all->hash,
+                                                   sizeof(*classes->all), hash)
+                              : GS_INDEX_NONE;
     struct gs_class *class =
-        slot != GS_INDEX_NONE ? &classes->all[slot] : append_class(classes, counted, key.hash);
+        slot != GS_INDEX_NONE ? &classes->all[slot] : append_class(classes, &counted, hash);
     if (!class)
         return;
     class->count++;

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "gpushare/base/arena.h"
 #include "gpushare/base/index.h"
 #include "gpushare/core/placement.h"

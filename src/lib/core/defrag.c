@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/core/defrag.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "gpushare/base/array.h"
 #include "gpushare/base/index.h"
 
@@ -20,9 +17,7 @@ static void find_tenants(struct gs_defrag *defrag)
         struct defrag_tenant *tenant = &defrag->tenants[i];
         const uint64_t shape = defrag_shape_of(&defrag->pods[i].ask);
         *tenant = (struct defrag_tenant){.shape = shape, .slot = GS_LEDGER_NO_NODE, .gone = true};
-        if (!gs_ledger_find_claim(defrag->ledger, defrag->pods[i].uid, &claim))
-            continue;
-        if (claim.slot != GS_INDEX_NONE)
+        if (gs_ledger_find_claim(defrag->ledger, defrag->pods[i].uid, &claim))
             *tenant = (struct defrag_tenant){.shape = shape,
                                              .slot = claim.slot,
                                              .gpus = claim.charged,
@@ -124,7 +119,7 @@ static int let_in(struct gs_defrag *defrag, const struct gs_ask *waiting,
     for (uint32_t i = 0; i < plan->count; i++)
         defrag_charge(defrag, &after, plan->moves[i].pod, -1);
     gs_view_summarise(&after);
-    if (gs_place_judge(defrag->place, waiting, &after, &reason) != GS_OBSTACLE_NONE)
+    if (gs_place_judge(defrag->place, waiting, &after, &reason, NULL) != GS_OBSTACLE_NONE)
         return 0;
     plan->gpus = gs_place_gpus(defrag->place, &after, waiting, &reason);
     if (!plan->gpus)
@@ -210,7 +205,7 @@ static bool has_room(const struct gs_defrag *defrag, const struct gs_ask *ask)
     for (uint32_t slot = 0; slot < gs_ledger_slots(defrag->ledger); slot++) {
         const struct gs_node_view *view = gs_ledger_view_at(defrag->ledger, slot);
         enum gs_reason reason;
-        if (view && gs_place_judge(defrag->place, ask, view, &reason) == GS_OBSTACLE_NONE)
+        if (view && gs_place_judge(defrag->place, ask, view, &reason, NULL) == GS_OBSTACLE_NONE)
             return true;
     }
     return false;

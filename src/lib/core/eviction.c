@@ -2,9 +2,6 @@
 #include "gpushare/core/eviction.h"
 #include "gpushare/base/array.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* A claim on the node, as the plan sees it. */
 struct tenant {
     const char *uid; /* borrowed from the ledger */
@@ -73,7 +70,7 @@ static void mark_doomed(struct plan *plan, const char *const *victims, size_t vi
 /* Fits the ask once all tenants marked gone have left? */
 static bool fits(const struct plan *plan)
 {
-    struct gs_gpu_state after[GS_GPUS_MAX], room[GS_GPUS_MAX];
+    struct gs_gpu_state after[GS_GPUS_MAX];
     struct gs_leaving leaving[GS_GPUS_MAX] = {0};
     struct gs_node_view view = gs_view_copy(plan->view, after);
     for (size_t t = 0; t < plan->count; t++) {
@@ -84,7 +81,7 @@ static bool fits(const struct plan *plan)
             gs_leaving_add(leaving, tenant->gpus, tenant->each);
     }
     gs_view_summarise(&view);
-    return gs_fit_beside_holds_when(plan->ledger, &view, plan->ask, leaving, room, NULL) == GS_FITS;
+    return gs_fit_beside_holds_when(plan->ledger, &view, plan->ask, leaving, NULL) == GS_FITS;
 }
 
 static bool may_go(const struct plan *plan, const struct tenant *tenant)

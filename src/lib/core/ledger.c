@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ledger_internal.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "gpushare/base/invariant.h"
 
 struct gs_ledger *gs_ledger_new(void)
@@ -16,8 +13,8 @@ struct gs_ledger *gs_ledger_new(void)
 
 static void free_node(struct gs_ledger_node *node)
 {
-    free(node->name);
-    free(node->inventory);
+    free((void *)node->name.at);
+    free((void *)node->view.inventory);
     free(node->moved);
     free(node->view.gpus);
 }
@@ -30,7 +27,7 @@ void gs_ledger_free(struct gs_ledger *ledger)
         free_node(&ledger->nodes[i]);
     for (uint32_t i = 0; i < ledger->claim_pool.count; i++) {
         free(ledger->claims[i].text);
-        free(ledger->claims[i].labels);
+        free((void *)ledger->claims[i].is.labels);
     }
     for (uint32_t i = 0; i < ledger->hold_pool.count; i++)
         free(ledger->holds[i].texts);
@@ -49,25 +46,6 @@ void gs_ledger_free(struct gs_ledger *ledger)
     free(ledger);
 }
 
-struct uid_key {
-    const char *records;
-    size_t size;
-    const char *uid;
-};
-
-static bool same_uid(const void *ctx, uint32_t slot)
-{
-    const struct uid_key *key = ctx;
-    return strcmp(*(char *const *)(key->records + slot * key->size), key->uid) == 0;
-}
-
-uint32_t gs_ledger_find(const struct gs_index *index, const void *records, size_t size,
-                        const char *uid)
-{
-    const struct uid_key key = {records, size, uid};
-    return gs_index_find(index, gs_hash_text(uid), same_uid, &key);
-}
-
 struct name_key {
     const struct gs_ledger *ledger;
     struct gs_slice name;
@@ -76,35 +54,32 @@ struct name_key {
 static bool same_name(const void *ctx, uint32_t slot)
 {
     const struct name_key *key = ctx;
-    const struct gs_ledger_node *node = &key->ledger->nodes[slot];
-    return gs_slice_eq((struct gs_slice){node->name, node->name_len}, key->name);
+    return gs_slice_eq(key->ledger->nodes[slot].name, key->name);
 }
 
-uint32_t gs_ledger_node_slot(const struct gs_ledger *ledger, struct gs_slice name)
+uint32_t gs_ledger_node_slot(const struct gs_ledger *ledger, const char *name)
 {
-    struct name_key key = {ledger, name};
-    return gs_index_find(&ledger->by_name, gs_hash_bytes(name.at, name.len), same_name, &key);
+    struct name_key key = {ledger, gs_slice_of(name)};
+    return gs_index_find(&ledger->by_name, gs_hash_slice(key.name), same_name, &key);
 }
 
-uint32_t gs_ledger_node_need(struct gs_ledger *ledger, struct gs_slice name)
+uint32_t gs_ledger_node_need(struct gs_ledger *ledger, const char *name)
 {
     uint32_t slot = gs_ledger_node_slot(ledger, name);
     if (slot != GS_INDEX_NONE)
         return slot;
-    _cleanup_free_ char *copy = strndup(name.at, name.len);
+    _cleanup_free_ char *copy = strdup(name);
     if (!copy || gs_index_reserve(&ledger->by_name) < 0 ||
         gs_pool_reserve(&ledger->nodes, &ledger->node_pool, sizeof(*ledger->nodes)) < 0)
         return GS_INDEX_NONE;
-    size_t copied = strlen(copy);
     slot = gs_pool_take(&ledger->node_pool);
     ledger->nodes[slot] = (struct gs_ledger_node){
-        .name = gs_steal(&copy),
-        .name_len = copied,
+        .name = gs_slice_of(gs_steal(&copy)),
         .first_claim = GS_INDEX_NONE,
         .first_hold = GS_INDEX_NONE,
         .view.slot = slot,
     };
-    gs_index_insert(&ledger->by_name, gs_hash_bytes(name.at, name.len), slot);
+    gs_index_insert(&ledger->by_name, gs_hash_text(name), slot);
     ledger->names_epoch++;
     return slot;
 }
@@ -115,7 +90,7 @@ void gs_ledger_node_tidy(struct gs_ledger *ledger, uint32_t slot)
     if (node->present || node->first_claim != GS_INDEX_NONE || node->first_hold != GS_INDEX_NONE ||
         node->others)
         return;
-    gs_index_remove(&ledger->by_name, gs_hash_bytes(node->name, node->name_len), slot);
+    gs_index_remove(&ledger->by_name, gs_hash_slice(node->name), slot);
     ledger->names_epoch++;
     free_node(node);
     *node = (struct gs_ledger_node){
@@ -233,7 +208,7 @@ int gs_ledger_set_node(struct gs_ledger *ledger, const struct gs_node *node, str
     gs_view_of_node(&view, node, states);
     if (node->gpu_count)
         memcpy(inventory, node->gpus, node->gpu_count * sizeof(*inventory));
-    uint32_t slot = gs_ledger_node_need(ledger, gs_slice_of(node->name));
+    uint32_t slot = gs_ledger_node_need(ledger, node->name);
     if (slot == GS_INDEX_NONE)
         return gs_fail_nomem(err);
 
@@ -241,10 +216,9 @@ int gs_ledger_set_node(struct gs_ledger *ledger, const struct gs_node *node, str
     number_models(ledger, node, states);
     forget_models(ledger, &entry->view);
     free(entry->view.gpus);
-    free(entry->inventory);
-    entry->inventory = gs_steal(&inventory);
+    free((void *)entry->view.inventory);
     view.gpus = gs_steal(&states);
-    view.inventory = entry->inventory;
+    view.inventory = gs_steal(&inventory);
     view.cpu_used_milli = entry->view.cpu_used_milli;
     view.nominated = entry->view.nominated;
     view.slot = slot;
@@ -274,12 +248,12 @@ static void drop_node(struct gs_ledger *ledger, uint32_t slot)
 
 void gs_ledger_drop_node(struct gs_ledger *ledger, const char *name)
 {
-    uint32_t slot = gs_ledger_node_slot(ledger, gs_slice_of(name));
+    uint32_t slot = gs_ledger_node_slot(ledger, name);
     if (slot != GS_INDEX_NONE && ledger->nodes[slot].present)
         drop_node(ledger, slot);
 }
 
-const struct gs_node_view *gs_ledger_view(const struct gs_ledger *ledger, struct gs_slice name)
+const struct gs_node_view *gs_ledger_view(const struct gs_ledger *ledger, const char *name)
 {
     uint32_t slot = gs_ledger_node_slot(ledger, name);
     return slot == GS_INDEX_NONE ? NULL : gs_ledger_view_at(ledger, slot);
@@ -302,17 +276,17 @@ static void find_row(const struct gs_ledger *ledger, const struct gs_slice *name
 {
     uint64_t hashes[LOOK_UP_ROW];
     for (uint32_t i = 0; i < count; i++) {
-        hashes[i] = gs_hash_bytes(names[i].at, names[i].len);
+        hashes[i] = gs_hash_slice(names[i]);
         gs_index_prefetch(&ledger->by_name, hashes[i]);
     }
     for (uint32_t i = 0; i < count; i++) {
         slots[i] = gs_index_find(&ledger->by_name, hashes[i], guess, NULL);
         if (slots[i] != GS_INDEX_NONE)
-            __builtin_prefetch(&ledger->nodes[slots[i]].name);
+            __builtin_prefetch(&ledger->nodes[slots[i]].name.at);
     }
     for (uint32_t i = 0; i < count; i++) {
         if (slots[i] != GS_INDEX_NONE)
-            __builtin_prefetch(ledger->nodes[slots[i]].name);
+            __builtin_prefetch(ledger->nodes[slots[i]].name.at);
     }
     for (uint32_t i = 0; i < count; i++) {
         struct name_key key = {ledger, names[i]};
@@ -355,7 +329,7 @@ const struct gs_node_view *gs_ledger_view_at(const struct gs_ledger *ledger, uin
 
 const char *gs_ledger_node_name(const struct gs_ledger *ledger, uint32_t slot)
 {
-    return ledger->nodes[slot].name;
+    return ledger->nodes[slot].name.at;
 }
 
 void gs_ledger_begin_nodes(struct gs_ledger *ledger)
@@ -389,8 +363,6 @@ void gs_ledger_stats(const struct gs_ledger *ledger, struct gs_ledger_stats *ret
         stats.nodes++;
         stats.gpu_nodes += node->view.gpu_count > 0;
         stats.gpus += node->view.gpu_count;
-        stats.total_units += node->view.sum_total_units;
-        stats.used_units += node->view.sum_used_units;
         for (uint32_t g = 0; g < node->view.gpu_count; g++)
             stats.overfull_gpus += node->view.gpus[g].used_units > node->view.gpus[g].total_units;
     }

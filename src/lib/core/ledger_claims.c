@@ -2,15 +2,13 @@
 #include "ledger_internal.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "gpushare/base/invariant.h"
 #include "gpushare/model/budget.h"
 
 uint32_t gs_ledger_claim_slot(const struct gs_ledger *ledger, const char *uid)
 {
-    return gs_ledger_find(&ledger->by_claim, ledger->claims, sizeof(*ledger->claims), uid);
+    return gs_index_find_text(&ledger->by_claim, ledger->claims, sizeof(*ledger->claims), uid);
 }
 
 /* What a node has. */
@@ -21,14 +19,14 @@ struct gpus {
 };
 
 /* Of a claim that is not believed: the least that it may have on a GPU. */
-static uint32_t least_units(const struct gs_ledger_claim *claim)
+static uint32_t least_units(const struct gs_claim_body *claim)
 {
     const uint32_t gpus = claim->gpus_max > claim->gpu_count ? claim->gpus_max : claim->gpu_count;
     const uint32_t least = claim->total_units / gpus;
     return least < claim->units ? least : claim->units;
 }
 
-static struct gpus gpus_of(const struct gs_node_view *view, const struct gs_ledger_claim *claim)
+static struct gpus gpus_of(const struct gs_node_view *view, const struct gs_claim_body *claim)
 {
     const uint32_t least = least_units(claim);
     struct gpus gpus = {0};
@@ -42,7 +40,7 @@ static struct gpus gpus_of(const struct gs_node_view *view, const struct gs_ledg
 }
 
 /* Where a claim counts on a node that has these GPUs. */
-static gs_gpu_mask effective(const struct gs_ledger_node *node, const struct gs_ledger_claim *claim,
+static gs_gpu_mask effective(const struct gs_ledger_node *node, const struct gs_claim_body *claim,
                              bool *ret_unplaced)
 {
     const struct gpus has = gpus_of(&node->view, claim);
@@ -62,15 +60,15 @@ static gs_gpu_mask effective(const struct gs_ledger_node *node, const struct gs_
 }
 
 /* Adds (sign 1) or takes (sign -1) a claim's charge on the accounts of its node. */
-static void charge(struct gs_ledger_node *node, const struct gs_ledger_claim *claim, int sign)
+static void charge(struct gs_ledger_node *node, const struct gs_claim_body *claim, int sign)
 {
     gs_view_charge(&node->view, claim->charged, claim->each, sign);
     node->view.cpu_used_milli += sign * (int64_t)claim->cpu_milli;
 }
 
-static void count_in(struct gs_ledger *ledger, struct gs_ledger_claim *claim)
+static void count_in(struct gs_ledger *ledger, struct gs_claim_body *claim)
 {
-    struct gs_ledger_node *node = &ledger->nodes[claim->node];
+    struct gs_ledger_node *node = &ledger->nodes[claim->slot];
     claim->charged = effective(node, claim, &claim->unplaced);
     GS_INVARIANT(claim->units && (claim->charged || !node->view.gpu_count),
                  "an allocation on a GPU node has at least one GPU");
@@ -79,13 +77,13 @@ static void count_in(struct gs_ledger *ledger, struct gs_ledger_claim *claim)
     charge(node, claim, 1);
 }
 
-static void count_out(struct gs_ledger *ledger, struct gs_ledger_claim *claim)
+static void count_out(struct gs_ledger *ledger, struct gs_claim_body *claim)
 {
     const bool reserved = claim->state == GS_CLAIM_RESERVED;
     GS_INVARIANT(claim->units && ledger->unplaced >= claim->unplaced &&
                      ledger->reserved >= reserved,
                  "every removed allocation was counted when it was added");
-    charge(&ledger->nodes[claim->node], claim, -1);
+    charge(&ledger->nodes[claim->slot], claim, -1);
     ledger->unplaced -= claim->unplaced;
     ledger->reserved -= reserved;
     claim->charged = 0;
@@ -96,7 +94,7 @@ void gs_ledger_recount_node(struct gs_ledger *ledger, uint32_t slot)
     struct gs_ledger_node *node = &ledger->nodes[slot];
     gs_view_clear(&node->view);
     for (uint32_t at = node->first_claim; at != GS_INDEX_NONE; at = ledger->claims[at].next) {
-        struct gs_ledger_claim *claim = &ledger->claims[at];
+        struct gs_claim_body *claim = &ledger->claims[at].is;
         ledger->unplaced -= claim->unplaced;
         ledger->reserved -= claim->state == GS_CLAIM_RESERVED;
         node->view.cpu_used_milli -= claim->cpu_milli; /* count_in adds it again */
@@ -108,7 +106,7 @@ void gs_ledger_recount_node(struct gs_ledger *ledger, uint32_t slot)
 static void link_claim(struct gs_ledger *ledger, uint32_t slot)
 {
     struct gs_ledger_claim *claim = &ledger->claims[slot];
-    struct gs_ledger_node *node = &ledger->nodes[claim->node];
+    struct gs_ledger_node *node = &ledger->nodes[claim->is.slot];
     claim->prev = GS_INDEX_NONE;
     claim->next = node->first_claim;
     if (claim->next != GS_INDEX_NONE)
@@ -124,37 +122,36 @@ static void unlink_claim(struct gs_ledger *ledger, uint32_t slot)
     if (claim->prev != GS_INDEX_NONE)
         ledger->claims[claim->prev].next = claim->next;
     else
-        ledger->nodes[claim->node].first_claim = claim->next;
+        ledger->nodes[claim->is.slot].first_claim = claim->next;
 }
 
 void gs_ledger_claim_drop(struct gs_ledger *ledger, uint32_t slot)
 {
     struct gs_ledger_claim *claim = &ledger->claims[slot];
-    uint32_t node = claim->node;
-    count_out(ledger, claim);
+    uint32_t node = claim->is.slot;
+    count_out(ledger, &claim->is);
     unlink_claim(ledger, slot);
     gs_index_remove(&ledger->by_claim, gs_hash_text(claim->text), slot);
     free(claim->text);
-    free(claim->labels);
+    free((void *)claim->is.labels);
     *claim = (struct gs_ledger_claim){0};
     gs_pool_give(&ledger->claim_pool, slot);
     gs_ledger_node_touch(ledger, &ledger->nodes[node]);
     gs_ledger_node_tidy(ledger, node);
 }
 
-/* It is on these GPUs and nowhere else, its whole memory divided among them. */
-static void put_on(struct gs_ledger_claim *claim, gs_gpu_mask gpus)
+void gs_claim_move(struct gs_claim_body *claim, gs_gpu_mask gpus)
 {
     claim->gpus = gpus;
     claim->also = 0;
-    claim->gpu_count = (uint8_t)gs_gpu_mask_count(gpus);
+    claim->gpu_count = gs_gpu_mask_count(gpus);
     claim->units = gs_units_each(claim->total_units, claim->gpu_count);
 }
 
 /* Follows the node's list of moved pods. */
 static void follow_moved(const struct gs_ledger *ledger, struct gs_ledger_claim *claim)
 {
-    const struct gs_ledger_node *node = &ledger->nodes[claim->node];
+    const struct gs_ledger_node *node = &ledger->nodes[claim->is.slot];
     const uint64_t uid = gs_hash_text(claim->text);
     const struct gs_ledger_moved *moved =
         node->moved_count
@@ -162,8 +159,8 @@ static void follow_moved(const struct gs_ledger *ledger, struct gs_ledger_claim 
             : NULL;
     if (!moved || !moved->gpus)
         return;
-    put_on(claim, moved->gpus);
-    claim->from_moved = true;
+    gs_claim_move(&claim->is, moved->gpus);
+    claim->is.from_moved = true;
 }
 
 void gs_ledger_follow_moved(struct gs_ledger *ledger, uint32_t slot)
@@ -173,7 +170,7 @@ void gs_ledger_follow_moved(struct gs_ledger *ledger, uint32_t slot)
         follow_moved(ledger, &ledger->claims[at]);
 }
 
-static uint32_t total_of(const struct gs_claim *claim)
+static uint32_t total_of(const struct gs_claim_body *claim)
 {
     const uint64_t total =
         claim->total_units ? claim->total_units : (uint64_t)claim->units * claim->gpu_count;
@@ -181,87 +178,43 @@ static uint32_t total_of(const struct gs_claim *claim)
 }
 
 /* Without memory for them it is under no budget until they change. */
-static void keep_labels(struct gs_ledger_claim *to, const struct gs_labels *labels)
+static struct gs_labels *copy_labels(const struct gs_labels *labels)
 {
     const size_t bytes = labels ? sizeof(*labels) + labels->count * sizeof(labels->all[0]) : 0;
     struct gs_labels *copy = bytes ? malloc(bytes) : NULL;
-    if (copy)
-        memcpy(copy, labels, bytes);
-    free(to->labels); /* perhaps those */
-    to->labels = copy;
+    return copy ? memcpy(copy, labels, bytes) : NULL;
 }
 
-/* Writes what may change over a claim's life; text, links and accounts are the caller's. */
-static void fill(struct gs_ledger_claim *to, const struct gs_claim *from)
+/* What is said of it, on this node, becomes so; not counted. */
+static void fill(const struct gs_ledger *ledger, struct gs_ledger_claim *to,
+                 const struct gs_claim *from, uint32_t node)
 {
-    to->gpus = from->gpus;
-    to->also = from->also;
-    to->from_moved = from->from_moved;
-    to->total_units = total_of(from);
-    to->revision = from->revision;
-    to->each = from->each;
-    if (to->cores_pct > GS_CORES_PCT)
-        to->cores_pct = GS_CORES_PCT;
-    to->cpu_milli = from->cpu_milli;
-    to->priority = from->priority;
-    to->gpu_count = (uint8_t)from->gpu_count;
-    to->gpus_max = (uint8_t)from->gpus_max;
-    to->state = (uint8_t)from->state;
-    to->leaving = from->leaving;
-    keep_labels(to, from->labels);
-    to->seen = true;
+    const struct gs_labels *before = to->is.labels; /* perhaps those */
+    to->is = from->body;
+    to->is.labels = copy_labels(from->labels);
+    to->is.slot = node;
+    to->is.total_units = total_of(&from->body);
+    if (to->is.cores_pct > GS_CORES_PCT)
+        to->is.cores_pct = GS_CORES_PCT;
+    to->is.seen = true;
+    free((void *)before);
+    follow_moved(ledger, to);
 }
 
-static void replace_claim(struct gs_ledger *ledger, uint32_t slot, const struct gs_claim *claim,
-                          uint32_t node)
+/* A slot with the names alone; GS_INDEX_NONE: no memory. */
+static uint32_t add_claim(struct gs_ledger *ledger, const struct gs_claim *claim)
 {
-    struct gs_ledger_claim *old = &ledger->claims[slot];
-    uint32_t old_node = old->node;
-    count_out(ledger, old);
-    unlink_claim(ledger, slot);
-    fill(old, claim);
-    old->node = node;
-    follow_moved(ledger, old);
-    link_claim(ledger, slot);
-    count_in(ledger, old);
-    gs_ledger_node_touch(ledger, &ledger->nodes[node]);
-    if (old_node != node) {
-        gs_ledger_node_touch(ledger, &ledger->nodes[old_node]);
-        gs_ledger_node_tidy(ledger, old_node);
-    }
-}
-
-/* Behind each other, each with its NUL; NULL is "". *caller frees*; NULL: out of memory. */
-static char *join(const char *const *texts, size_t count)
-{
-    size_t total = 0;
-    for (size_t i = 0; i < count; i++)
-        total += strlen(texts[i] ? texts[i] : "") + 1;
-    char *joined = malloc(total), *at = joined;
-    for (size_t i = 0; joined && i < count; i++) {
-        const char *text = texts[i] ? texts[i] : "";
-        at = mempcpy(at, text, strlen(text) + 1);
-    }
-    return joined;
-}
-
-static int add_claim(struct gs_ledger *ledger, const struct gs_claim *claim, uint32_t node)
-{
-    const char *const texts[] = {claim->uid, claim->ns, claim->name};
-    _cleanup_free_ char *text = join(texts, 3);
+    const char *ns = claim->ns ? claim->ns : "", *name = claim->name ? claim->name : "";
+    const size_t uid_bytes = strlen(claim->uid) + 1, ns_bytes = strlen(ns) + 1;
+    _cleanup_free_ char *text = malloc(uid_bytes + ns_bytes + strlen(name) + 1);
     if (!text || gs_index_reserve(&ledger->by_claim) < 0 ||
         gs_pool_reserve(&ledger->claims, &ledger->claim_pool, sizeof(*ledger->claims)) < 0)
-        return -1;
-    uint32_t slot = gs_pool_take(&ledger->claim_pool);
-    struct gs_ledger_claim *to = &ledger->claims[slot];
-    *to = (struct gs_ledger_claim){.text = gs_steal(&text), .node = node};
-    fill(to, claim);
-    follow_moved(ledger, to);
+        return GS_INDEX_NONE;
+    memcpy(mempcpy(mempcpy(text, claim->uid, uid_bytes), ns, ns_bytes), name, strlen(name) + 1);
+    const uint32_t slot = gs_pool_take(&ledger->claim_pool);
+    ledger->claims[slot] = (struct gs_ledger_claim){.text = gs_steal(&text)};
     gs_index_insert(&ledger->by_claim, gs_hash_text(claim->uid), slot);
-    link_claim(ledger, slot);
-    count_in(ledger, to);
-    gs_ledger_node_touch(ledger, &ledger->nodes[node]);
-    return 0;
+    return slot;
 }
 
 int gs_ledger_set_claim(struct gs_ledger *ledger, const struct gs_claim *claim,
@@ -271,15 +224,25 @@ int gs_ledger_set_claim(struct gs_ledger *ledger, const struct gs_claim *claim,
         !claim->gpu_count || claim->gpu_count > GS_GPUS_MAX || claim->gpus_max > GS_GPUS_MAX)
         return gs_fail(err, GS_EINVAL, "an allocation needs a UID, a node, units and 1 to %d GPUs",
                        GS_GPUS_MAX);
-    uint32_t node = gs_ledger_node_need(ledger, gs_slice_of(claim->node));
+    const uint32_t node = gs_ledger_node_need(ledger, claim->node);
     if (node == GS_INDEX_NONE)
         return gs_fail_nomem(err);
-    uint32_t slot = gs_ledger_claim_slot(ledger, claim->uid);
+    uint32_t slot = gs_ledger_claim_slot(ledger, claim->uid), before = node;
     if (slot != GS_INDEX_NONE) {
-        replace_claim(ledger, slot, claim, node);
-    } else if (add_claim(ledger, claim, node) < 0) {
+        before = ledger->claims[slot].is.slot;
+        count_out(ledger, &ledger->claims[slot].is);
+        unlink_claim(ledger, slot);
+    } else if ((slot = add_claim(ledger, claim)) == GS_INDEX_NONE) {
         gs_ledger_node_tidy(ledger, node);
         return gs_fail_nomem(err);
+    }
+    fill(ledger, &ledger->claims[slot], claim, node);
+    link_claim(ledger, slot);
+    count_in(ledger, &ledger->claims[slot].is);
+    gs_ledger_node_touch(ledger, &ledger->nodes[node]);
+    if (before != node) {
+        gs_ledger_node_touch(ledger, &ledger->nodes[before]);
+        gs_ledger_node_tidy(ledger, before);
     }
     gs_ledger_remove_other(ledger, claim->uid);
     gs_ledger_release_hold(ledger, claim->uid); /* last: the UID may be borrowed from the hold */
@@ -289,13 +252,13 @@ int gs_ledger_set_claim(struct gs_ledger *ledger, const struct gs_claim *claim,
 void gs_ledger_place(struct gs_ledger *ledger, const char *uid, gs_gpu_mask gpus)
 {
     uint32_t slot = gs_ledger_claim_slot(ledger, uid);
-    if (slot == GS_INDEX_NONE || ledger->claims[slot].from_moved || !gpus)
+    if (slot == GS_INDEX_NONE || ledger->claims[slot].is.from_moved || !gpus)
         return;
-    struct gs_ledger_claim *claim = &ledger->claims[slot];
+    struct gs_claim_body *claim = &ledger->claims[slot].is;
     count_out(ledger, claim);
-    put_on(claim, gpus);
+    gs_claim_move(claim, gpus);
     count_in(ledger, claim);
-    gs_ledger_node_touch(ledger, &ledger->nodes[claim->node]);
+    gs_ledger_node_touch(ledger, &ledger->nodes[claim->slot]);
 }
 
 bool gs_ledger_confirm(struct gs_ledger *ledger, const char *uid)
@@ -303,7 +266,7 @@ bool gs_ledger_confirm(struct gs_ledger *ledger, const char *uid)
     uint32_t slot = gs_ledger_claim_slot(ledger, uid);
     if (slot == GS_INDEX_NONE)
         return false;
-    struct gs_ledger_claim *claim = &ledger->claims[slot];
+    struct gs_claim_body *claim = &ledger->claims[slot].is;
     ledger->reserved -= claim->state == GS_CLAIM_RESERVED;
     claim->state = GS_CLAIM_CONFIRMED;
     claim->seen = true; /* a list that began before the bind does not know the pod yet */
@@ -318,18 +281,16 @@ bool gs_ledger_remove(struct gs_ledger *ledger, const char *uid, uint32_t *ret_s
         gs_ledger_release_hold(ledger, uid); /* a pod with a claim has none */
         return false;
     }
-    uint32_t node = ledger->claims[slot].node;
-    bool present = ledger->nodes[node].present;
-    gs_ledger_claim_drop(ledger, slot);
     if (ret_slot)
-        *ret_slot = present ? node : GS_INDEX_NONE;
+        *ret_slot = ledger->claims[slot].is.slot;
+    gs_ledger_claim_drop(ledger, slot);
     return true;
 }
 
 bool gs_ledger_undo(struct gs_ledger *ledger, const char *uid)
 {
     uint32_t slot = gs_ledger_claim_slot(ledger, uid);
-    if (slot == GS_INDEX_NONE || ledger->claims[slot].state != GS_CLAIM_RESERVED)
+    if (slot == GS_INDEX_NONE || ledger->claims[slot].is.state != GS_CLAIM_RESERVED)
         return false;
     gs_ledger_claim_drop(ledger, slot);
     return true;
@@ -339,29 +300,11 @@ static struct gs_claim claim_out(const struct gs_ledger *ledger, uint32_t slot)
 {
     const struct gs_ledger_claim *from = &ledger->claims[slot];
     const char *ns = from->text + strlen(from->text) + 1;
-    return (struct gs_claim){
-        .uid = from->text,
-        .ns = ns,
-        .name = ns + strlen(ns) + 1,
-        .node = ledger->nodes[from->node].name,
-        .slot = ledger->nodes[from->node].present ? from->node : GS_INDEX_NONE,
-        .gpus = from->gpus,
-        .also = from->also,
-        .charged = from->charged,
-        .unplaced = from->unplaced,
-        .from_moved = from->from_moved,
-        .each = from->each,
-        .gpu_count = from->gpu_count,
-        .gpus_max = from->gpus_max,
-        .total_units = from->total_units,
-        .priority = from->priority,
-        .cpu_milli = from->cpu_milli,
-        .revision = from->revision,
-        .state = (enum gs_claim_state)from->state,
-        .leaving = from->leaving,
-        .seen = from->seen,
-        .labels = from->labels,
-    };
+    return (struct gs_claim){.uid = from->text,
+                             .ns = ns,
+                             .name = ns + strlen(ns) + 1,
+                             .node = ledger->nodes[from->is.slot].name.at,
+                             .body = from->is};
 }
 
 bool gs_ledger_find_claim(const struct gs_ledger *ledger, const char *uid, struct gs_claim *ret)
@@ -378,7 +321,7 @@ void gs_ledger_each_claim(const struct gs_ledger *ledger, uint32_t slot,
 {
     uint32_t at = ledger->nodes[slot].first_claim;
     for (; at != GS_INDEX_NONE; at = ledger->claims[at].next) {
-        struct gs_claim claim = claim_out(ledger, at);
+        const struct gs_claim claim = claim_out(ledger, at);
         if (!each(ctx, &claim))
             return;
     }
@@ -390,7 +333,7 @@ void gs_ledger_each(const struct gs_ledger *ledger,
     for (uint32_t i = 0; i < ledger->claim_pool.count; i++) {
         if (!ledger->claims[i].text)
             continue;
-        struct gs_claim claim = claim_out(ledger, i);
+        const struct gs_claim claim = claim_out(ledger, i);
         if (!each(ctx, &claim))
             return;
     }
@@ -399,8 +342,8 @@ void gs_ledger_each(const struct gs_ledger *ledger,
 void gs_ledger_begin_pods(struct gs_ledger *ledger)
 {
     for (uint32_t i = 0; i < ledger->claim_pool.count; i++) {
-        ledger->claims[i].seen = false;
-        ledger->claims[i].revision = 0; /* a restored API server counts from less: believe it */
+        ledger->claims[i].is.seen = false;
+        ledger->claims[i].is.revision = 0; /* a restored API server counts from less: believe it */
     }
     for (uint32_t i = 0; i < ledger->other_pool.count; i++)
         ledger->others[i].seen = 0;
@@ -413,7 +356,7 @@ uint32_t gs_ledger_sweep_pods(struct gs_ledger *ledger)
     uint32_t gone = 0;
     for (uint32_t i = 0; i < ledger->claim_pool.count; i++) {
         const struct gs_ledger_claim *claim = &ledger->claims[i];
-        if (!claim->text || claim->seen || claim->state == GS_CLAIM_RESERVED)
+        if (!claim->text || claim->is.seen || claim->is.state == GS_CLAIM_RESERVED)
             continue;
         gs_ledger_claim_drop(ledger, i);
         gone++;
@@ -434,8 +377,8 @@ uint32_t gs_ledger_audit(const struct gs_ledger *ledger, uint32_t slot)
     struct gs_node_view counted = gs_view_copy(&node->view, gpus);
     gs_view_clear(&counted);
     for (uint32_t at = node->first_claim; at != GS_INDEX_NONE; at = ledger->claims[at].next)
-        gs_view_charge(&counted, effective(node, &ledger->claims[at], &unplaced),
-                       ledger->claims[at].each, 1);
+        gs_view_charge(&counted, effective(node, &ledger->claims[at].is, &unplaced),
+                       ledger->claims[at].is.each, 1);
     for (uint32_t i = 0; i < counted.gpu_count; i++) {
         const struct gs_gpu_state *is = &node->view.gpus[i], *was = &gpus[i];
         differing += is->used_units != was->used_units || is->pods != was->pods ||

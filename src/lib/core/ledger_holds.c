@@ -3,9 +3,6 @@
  * members of pod groups between filter and bind. */
 #include "ledger_internal.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* Before which pods a hold stands: higher priority; then who has GPUs, as they are where they are
  * and the others may sit elsewhere; then older. */
 static bool goes_first(const struct gs_ledger_hold *a, const struct gs_ledger_hold *b)
@@ -18,7 +15,7 @@ static bool goes_first(const struct gs_ledger_hold *a, const struct gs_ledger_ho
 static void link_hold(struct gs_ledger *ledger, uint32_t slot)
 {
     struct gs_ledger_hold *hold = &ledger->holds[slot];
-    struct gs_ledger_node *node = &ledger->nodes[hold->node];
+    struct gs_ledger_node *node = &ledger->nodes[hold->asked.slot];
     uint32_t *at = &node->first_hold;
     while (*at != GS_INDEX_NONE && goes_first(&ledger->holds[*at], hold))
         at = &ledger->holds[*at].next;
@@ -32,7 +29,7 @@ static void link_hold(struct gs_ledger *ledger, uint32_t slot)
 static void drop_hold(struct gs_ledger *ledger, uint32_t slot)
 {
     struct gs_ledger_hold *hold = &ledger->holds[slot];
-    uint32_t home = hold->node;
+    uint32_t home = hold->asked.slot;
     struct gs_ledger_node *node = &ledger->nodes[home];
     uint32_t *at = &node->first_hold;
     while (*at != slot)
@@ -50,23 +47,15 @@ static void drop_hold(struct gs_ledger *ledger, uint32_t slot)
 
 static uint32_t find_hold(const struct gs_ledger *ledger, const char *uid)
 {
-    return gs_ledger_find(&ledger->by_hold, ledger->holds, sizeof(*ledger->holds), uid);
+    return uid && ledger->by_hold.count
+               ? gs_index_find_text(&ledger->by_hold, ledger->holds, sizeof(*ledger->holds), uid)
+               : GS_INDEX_NONE;
 }
 
-uint32_t gs_ledger_hold_slot(const struct gs_ledger *ledger, const char *uid)
+const struct gs_hold *gs_ledger_find_hold(const struct gs_ledger *ledger, const char *uid)
 {
-    uint32_t slot = ledger->by_hold.count ? find_hold(ledger, uid) : GS_INDEX_NONE;
-    return slot == GS_INDEX_NONE ? GS_INDEX_NONE : ledger->holds[slot].node;
-}
-
-gs_gpu_mask gs_ledger_promised(const struct gs_ledger *ledger, const char *uid, uint32_t *ret_slot)
-{
-    uint32_t slot = uid && ledger->promised ? find_hold(ledger, uid) : GS_INDEX_NONE;
-    if (slot == GS_INDEX_NONE || !ledger->holds[slot].asked.gpus)
-        return 0;
-    if (ret_slot)
-        *ret_slot = ledger->holds[slot].node;
-    return ledger->holds[slot].asked.gpus;
+    const uint32_t slot = find_hold(ledger, uid);
+    return slot == GS_INDEX_NONE ? NULL : &ledger->holds[slot].asked;
 }
 
 uint32_t gs_ledger_promises(const struct gs_ledger *ledger)
@@ -76,9 +65,7 @@ uint32_t gs_ledger_promises(const struct gs_ledger *ledger)
 
 bool gs_ledger_release_hold(struct gs_ledger *ledger, const char *uid)
 {
-    if (!ledger->by_hold.count)
-        return false;
-    uint32_t slot = find_hold(ledger, uid);
+    const uint32_t slot = find_hold(ledger, uid);
     if (slot == GS_INDEX_NONE)
         return false;
     drop_hold(ledger, slot);
@@ -122,10 +109,10 @@ int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct 
     ask.cpu_milli = 0; /* of no account here, nor who else it belongs to */
     ask.rules = NULL;
     ask.ns = NULL;
-    if (!ask.uid || !ask.uid[0] || !hold->node || !hold->node[0] || !ask.units || !ask.gpu_count ||
-        ask.gpu_count > GS_GPUS_MAX)
-        return gs_fail(err, GS_EINVAL, "a reservation needs a UID, a node, units and 1 to %d GPUs",
-                       GS_GPUS_MAX);
+    if (!hold->node || !hold->node[0] || !ask.units || ask.broken) {
+        gs_ledger_release_hold(ledger, ask.uid);
+        return 0;
+    }
     if (gs_ledger_claim_slot(ledger, ask.uid) != GS_INDEX_NONE)
         return 0; /* it has its place already */
     uint32_t old = find_hold(ledger, ask.uid);
@@ -134,7 +121,7 @@ int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct 
         return 0;
     }
     _cleanup_free_ char *texts = own_texts(&ask);
-    uint32_t node = texts ? gs_ledger_node_need(ledger, gs_slice_of(hold->node)) : GS_INDEX_NONE;
+    uint32_t node = texts ? gs_ledger_node_need(ledger, hold->node) : GS_INDEX_NONE;
     if (node == GS_INDEX_NONE)
         return gs_fail_nomem(err);
     if (gs_index_reserve(&ledger->by_hold) < 0 ||
@@ -145,9 +132,8 @@ int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct 
     uint32_t slot = gs_pool_take(&ledger->hold_pool);
     ledger->holds[slot] =
         (struct gs_ledger_hold){.texts = gs_steal(&texts),
-                                .asked = {ask, ledger->nodes[node].name, hold->gpus},
+                                .asked = {ask, ledger->nodes[node].name.at, hold->gpus, node},
                                 .order = ++ledger->hold_order,
-                                .node = node,
                                 .seen = true};
     link_hold(ledger, slot);
     if (old != GS_INDEX_NONE)

@@ -15,8 +15,7 @@ struct gs_ledger_moved {
 
 struct gs_ledger_node {
     struct gs_node_view view;
-    char *name;
-    size_t name_len;
+    struct gs_slice name;          /* ends with a NUL, owned */
     struct gs_gpu *inventory;      /* view.inventory, owned */
     struct gs_ledger_moved *moved; /* of the node's list, sorted */
     uint32_t moved_count;
@@ -29,24 +28,8 @@ struct gs_ledger_node {
 
 struct gs_ledger_claim {
     char *text; /* uid NUL ns NUL name NUL; NULL: unused slot */
-    struct gs_labels *labels;
-    gs_gpu_mask gpus;
-    gs_gpu_mask also;
-    gs_gpu_mask charged;
-    uint64_t revision;
-    GS_AMOUNT_EACH;
-    uint32_t total_units;
-    uint32_t node;
+    struct gs_claim_body is;
     uint32_t next, prev; /* in the node's list */
-    uint32_t cpu_milli;
-    int32_t priority;
-    uint8_t gpu_count;
-    uint8_t gpus_max;
-    uint8_t state;
-    bool unplaced;
-    bool seen : 1;
-    bool from_moved : 1;
-    bool leaving : 1;
 };
 
 /* 16 bytes, plus 8 in the index */
@@ -61,7 +44,6 @@ struct gs_ledger_hold {
     char *texts;          /* uid NUL and the four lists; NULL: unused slot */
     struct gs_hold asked; /* its texts lie in `texts`, its node's name in the node's record */
     uint64_t order;
-    uint32_t node;
     uint32_t next; /* in the node's list, highest priority first */
     bool seen;
 };
@@ -84,15 +66,10 @@ struct gs_ledger {
     uint32_t promised; /* holds with GPUs */
 };
 
-/* The record of this UID, of `size` bytes each, whose first member is a text that begins with it.
- */
-uint32_t gs_ledger_find(const struct gs_index *index, const void *records, size_t size,
-                        const char *uid);
-
 /* nodes */
-uint32_t gs_ledger_node_slot(const struct gs_ledger *ledger, struct gs_slice name);
+uint32_t gs_ledger_node_slot(const struct gs_ledger *ledger, const char *name);
 /* Finds or makes the record of a name; GS_INDEX_NONE when out of memory. */
-uint32_t gs_ledger_node_need(struct gs_ledger *ledger, struct gs_slice name);
+uint32_t gs_ledger_node_need(struct gs_ledger *ledger, const char *name);
 /* Gives the record back when nothing refers to it. */
 void gs_ledger_node_tidy(struct gs_ledger *ledger, uint32_t slot);
 /* New summary and version after gpus[], holds or CPU changed. */

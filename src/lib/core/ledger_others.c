@@ -2,21 +2,9 @@
 /* Pods without GPU memory: only their CPU on GPU nodes, in 24 bytes each. */
 #include "ledger_internal.h"
 
-struct other_key {
-    const struct gs_ledger *ledger;
-    uint64_t uid;
-};
-
-static bool same_other(const void *ctx, uint32_t slot)
-{
-    const struct other_key *key = ctx;
-    return key->ledger->others[slot].uid == key->uid;
-}
-
 static uint32_t find_other(const struct gs_ledger *ledger, uint64_t uid)
 {
-    struct other_key key = {ledger, uid};
-    return gs_index_find(&ledger->by_other, uid, same_other, &key);
+    return gs_index_find_hash(&ledger->by_other, ledger->others, sizeof(*ledger->others), uid);
 }
 
 static void add_cpu(struct gs_ledger *ledger, uint32_t node, int64_t cpu_milli)
@@ -51,7 +39,7 @@ bool gs_ledger_remove_other(struct gs_ledger *ledger, const char *uid)
 int gs_ledger_set_other(struct gs_ledger *ledger, const char *uid, const char *node_name,
                         int64_t cpu_milli, struct gs_error *err)
 {
-    uint32_t node = gs_ledger_node_slot(ledger, gs_slice_of(node_name));
+    uint32_t node = gs_ledger_node_slot(ledger, node_name);
     if (node == GS_INDEX_NONE || !ledger->nodes[node].view.gpu_count) {
         gs_ledger_remove_other(ledger, uid);
         return 0;

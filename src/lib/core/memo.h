@@ -3,7 +3,8 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdint.h>
+
+#include "gpushare/base/splitmix.h"
 
 /*
  * A fixed number of remembered results under 64-bit keys; a newer result takes the place of an
@@ -71,8 +72,6 @@ static inline uint64_t gs_mix(uint64_t hash, uint64_t word)
 
 static inline uint64_t gs_mix_end(uint64_t hash)
 {
-    hash = (hash ^ hash >> 30) * 0xBF58476D1CE4E5B9u;
-    hash = (hash ^ hash >> 27) * 0x94D049BB133111EBu;
-    hash ^= hash >> 31;
-    return hash ? hash : 1;
+    const uint64_t mixed = gs_splitmix_next(&hash);
+    return mixed ? mixed : 1;
 }

@@ -2,7 +2,6 @@
 #include "gpushare/core/node_facts.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "gpushare/base/array.h"
 

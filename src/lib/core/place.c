@@ -52,14 +52,14 @@ static uint64_t count_allocatable(const struct gs_place *place, const struct gs_
 }
 
 enum gs_obstacle gs_place_judge(const struct gs_place *place, const struct gs_ask *ask,
-                                const struct gs_node_view *view, enum gs_reason *ret_reason)
+                                const struct gs_node_view *view, enum gs_reason *ret_reason,
+                                struct gs_beside *ret)
 {
-    struct gs_gpu_state room[GS_GPUS_MAX];
     enum gs_obstacle obstacle = gs_place_open(place, ask, view->slot);
     *ret_reason = GS_FITS;
     if (obstacle == GS_OBSTACLE_TAINT || obstacle == GS_OBSTACLE_AFFINITY)
         return obstacle;
-    *ret_reason = gs_fit_beside_holds(place->ledger, view, ask, room, NULL);
+    *ret_reason = gs_fit_beside_holds(place->ledger, view, ask, ret);
     if (*ret_reason == GS_FITS && obstacle == GS_OBSTACLE_NONE &&
         !count_allocatable(place, view, ask))
         *ret_reason = GS_REASON_NO_ROOM;
@@ -72,14 +72,10 @@ enum gs_obstacle gs_place_judge(const struct gs_place *place, const struct gs_as
 
 /* --- all nodes --- */
 
-/* gs_place_judge() without words, what costs least first; *ret_view as it is beside the holds. */
-static bool takes(const struct gs_place *place, const struct gs_ask *ask, uint32_t slot,
-                  struct gs_gpu_state *room, struct gs_node_view *ret_view)
+static void init_chooser(struct gs_chooser *ret, const struct gs_place *place,
+                         const struct gs_ask *ask)
 {
-    const struct gs_node_view *view = gs_ledger_view_at(place->ledger, slot);
-    return view && gs_fit_beside_holds(place->ledger, view, ask, room, ret_view) == GS_FITS &&
-           gs_view_has_cpu(view, ask->cpu_milli) && count_allocatable(place, view, ask) &&
-           gs_place_open(place, ask, slot) == GS_OBSTACLE_NONE;
+    gs_chooser_init(ret, place->policies, gs_place_policy(place, ask), ask);
 }
 
 bool gs_place_choose(const struct gs_place *place, const struct gs_ask *ask, bool *refused,
@@ -88,18 +84,20 @@ bool gs_place_choose(const struct gs_place *place, const struct gs_ask *ask, boo
     struct gs_ask matched = *ask;
     struct gs_match match;
     struct gs_chooser chooser;
-    struct gs_gpu_state room[GS_GPUS_MAX];
-    struct gs_node_view view;
+    struct gs_beside now;
     struct gs_choice choice, best = {0};
     enum gs_reason reason;
     uint32_t slot = GS_INDEX_NONE;
     gs_ask_match(&matched, place->ledger, &match);
-    gs_chooser_init(&chooser, place->policies, gs_place_policy(place, ask), &matched);
+    init_chooser(&chooser, place, &matched);
     for (uint32_t i = 0; i < gs_ledger_slots(place->ledger); i++) {
         if (refused[i])
             continue;
-        refused[i] =
-            !takes(place, &matched, i, room, &view) || !gs_chooser_choose(&chooser, &view, &choice);
+        const struct gs_node_view *view = gs_ledger_view_at(place->ledger, i);
+        /* what costs least first */
+        refused[i] = !view || gs_fit(view, &matched) != GS_FITS ||
+                     gs_place_judge(place, &matched, view, &reason, &now) != GS_OBSTACLE_NONE ||
+                     !gs_chooser_choose(&chooser, &now.view, &choice);
         if (refused[i] || (slot != GS_INDEX_NONE && choice.loss >= best.loss))
             continue;
         slot = i;
@@ -120,23 +118,23 @@ gs_gpu_mask gs_place_gpus(const struct gs_place *place, const struct gs_node_vie
                           const struct gs_ask *ask, enum gs_reason *ret_reason)
 {
     const struct gs_ledger *ledger = place->ledger;
-    struct gs_gpu_state room[GS_GPUS_MAX];
-    struct gs_node_view now;
+    struct gs_beside now;
+    struct gs_chooser chooser;
     struct gs_choice choice;
-    uint32_t slot;
-    const gs_gpu_mask promised = gs_ledger_promised(ledger, ask->uid, &slot);
-    if (promised && slot == view->slot &&
-        gs_fit_chosen(ledger, view, ask, promised, NULL) == GS_FITS) {
+    const struct gs_hold *hold = gs_ledger_find_hold(ledger, ask->uid);
+    if (hold && hold->gpus && hold->slot == view->slot &&
+        gs_fit_chosen(ledger, view, ask, hold->gpus, NULL) == GS_FITS) {
         *ret_reason = GS_FITS;
-        return promised;
+        return hold->gpus;
     }
-    *ret_reason = gs_fit_beside_holds(ledger, view, ask, room, &now);
+    *ret_reason = gs_fit_beside_holds(ledger, view, ask, &now);
     if (*ret_reason != GS_FITS)
         return 0;
-    if (gs_policy_choose(place->policies, gs_place_policy(place, ask), &now, ask, &choice) &&
+    init_chooser(&chooser, place, ask);
+    if (gs_chooser_choose(&chooser, &now.view, &choice) &&
         gs_fit_chosen(ledger, view, ask, choice.gpus, NULL) == GS_FITS)
         return choice.gpus;
-    const gs_gpu_mask tightest = gs_pick_tightest(&now, ask);
+    const gs_gpu_mask tightest = gs_pick_tightest(&now.view, ask);
     *ret_reason = gs_fit_chosen(ledger, view, ask, tightest, NULL);
     return *ret_reason == GS_FITS ? tightest : 0;
 }

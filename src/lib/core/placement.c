@@ -8,7 +8,8 @@ struct tally {
     uint32_t roomy;        /* and with room */
     uint32_t usable_roomy; /* and taking new pods */
     uint32_t fitting;      /* and with the compute */
-    uint64_t free_sum;     /* of allowed, usable GPUs */
+    uint32_t crowded;  /* allowed, and with room if they had not as many pods as they may have */
+    uint64_t free_sum; /* of allowed, usable GPUs */
 };
 
 static bool candidate(const struct gs_gpu_state *gpu, gs_gpu_mask allowed, const struct gs_ask *ask)
@@ -29,11 +30,6 @@ gs_gpu_mask gs_fit_candidates(const struct gs_node_view *view, const struct gs_a
     return mask;
 }
 
-static uint64_t memory_left(const struct gs_gpu_state *gpu)
-{
-    return gpu->total_units > gpu->used_units ? gpu->total_units - gpu->used_units : 0;
-}
-
 static struct tally tally_of(const struct gs_node_view *view, const struct gs_ask *ask)
 {
     gs_gpu_mask allowed = gs_ask_allowed(ask, view);
@@ -48,24 +44,11 @@ static struct tally tally_of(const struct gs_node_view *view, const struct gs_as
         tally.roomy += roomy;
         tally.usable_roomy += roomy && gpu->usable;
         tally.fitting += roomy && gpu->usable && gpu->free_cores_pct >= ask->cores_pct;
+        tally.crowded += gpu->max_pods && gs_gpu_is_crowded(gpu, gpu->pods) &&
+                         gpu->used_units + ask->units <= gpu->total_units;
         tally.free_sum += gpu->usable ? gpu->free_units : 0;
     }
     return tally;
-}
-
-/* Allowed ones that would do, if they had not as many pods as they may have. Out of line: hardly
- * any node has one. */
-__attribute__((noinline)) static uint32_t crowded_with_memory(const struct gs_node_view *view,
-                                                              const struct gs_ask *ask)
-{
-    gs_gpu_mask allowed = gs_ask_allowed(ask, view);
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < view->gpu_count; i++) {
-        const struct gs_gpu_state *gpu = &view->gpus[i];
-        count += (allowed & GS_GPU_BIT(gpu->idx)) && gs_gpu_is_crowded(gpu, gpu->pods) &&
-                 memory_left(gpu) >= ask->units;
-    }
-    return count;
 }
 
 static enum gs_reason explain(const struct gs_node_view *view, const struct gs_ask *ask)
@@ -84,7 +67,7 @@ static enum gs_reason explain(const struct gs_node_view *view, const struct gs_a
         return GS_REASON_NO_CORES;
     if (tally.roomy >= want)
         return GS_REASON_NOT_USABLE;
-    if (view->crowded && tally.roomy + crowded_with_memory(view, ask) >= want)
+    if (tally.crowded && tally.roomy + tally.crowded >= want)
         return GS_REASON_MAX_PODS;
     if (want > 1)
         return tally.usable_roomy ? GS_REASON_TOO_FEW_FREE : GS_REASON_NO_ROOM;
@@ -296,25 +279,23 @@ static bool note_leaving(void *ctx, const struct gs_claim *claim)
 }
 
 enum gs_reason gs_fit_beside_holds(const struct gs_ledger *ledger, const struct gs_node_view *view,
-                                   const struct gs_ask *ask, struct gs_gpu_state *scratch,
-                                   struct gs_node_view *ret_view)
+                                   const struct gs_ask *ask, struct gs_beside *ret)
 {
     if (!view->nominated) { /* nearly always; and then nobody's place is to be worked out */
-        if (ret_view)
-            *ret_view = *view;
+        if (ret)
+            ret->view = *view;
         return gs_fit(view, ask);
     }
     struct gs_leaving leaving[GS_GPUS_MAX] = {0};
     gs_ledger_each_claim(ledger, view->slot, note_leaving, leaving);
-    return gs_fit_beside_holds_when(ledger, view, ask, leaving, scratch, ret_view);
+    return gs_fit_beside_holds_when(ledger, view, ask, leaving, ret);
 }
 
 uint32_t gs_fit_first(const struct gs_ledger *ledger, const struct gs_ask *ask, uint32_t from)
 {
-    struct gs_gpu_state room[GS_GPUS_MAX];
     for (uint32_t slot = from; slot < gs_ledger_slots(ledger); slot++) {
         const struct gs_node_view *view = gs_ledger_view_at(ledger, slot);
-        if (view && gs_fit_beside_holds(ledger, view, ask, room, NULL) == GS_FITS)
+        if (view && gs_fit_beside_holds(ledger, view, ask, NULL) == GS_FITS)
             return slot;
     }
     return GS_INDEX_NONE;
@@ -322,40 +303,40 @@ uint32_t gs_fit_first(const struct gs_ledger *ledger, const struct gs_ask *ask, 
 
 enum gs_reason gs_fit_beside_holds_when(const struct gs_ledger *ledger,
                                         const struct gs_node_view *view, const struct gs_ask *ask,
-                                        const struct gs_leaving *leaving,
-                                        struct gs_gpu_state *scratch, struct gs_node_view *ret_view)
+                                        const struct gs_leaving *leaving, struct gs_beside *ret)
 {
     enum gs_reason reason = gs_fit(view, ask);
     if (reason || !ask->units || !view->nominated) {
-        if (ret_view)
-            *ret_view = *view;
+        if (ret)
+            ret->view = *view;
         return reason;
     }
-    struct gs_gpu_state all[GS_GPUS_MAX];
-    struct gs_node_view copy = gs_view_copy(view, scratch);
-    struct seating seating = {gs_view_copy(view, all), scratch, ask, leaving, false};
+    struct gs_gpu_state all[GS_GPUS_MAX], room[GS_GPUS_MAX];
+    struct gs_node_view copy = gs_view_copy(view, ret ? ret->gpus : room);
+    struct seating seating = {gs_view_copy(view, all), copy.gpus, ask, leaving, false};
     gs_ledger_each_hold(ledger, view->slot, seat, &seating);
     if (seating.seated)
         gs_view_summarise(&copy);
-    if (ret_view)
-        *ret_view = seating.seated ? copy : *view;
+    if (ret)
+        ret->view = seating.seated ? copy : *view;
     return gs_fit(&copy, ask) ? GS_REASON_NOMINATED : GS_FITS;
 }
 
 enum gs_reason gs_fit_chosen(const struct gs_ledger *ledger, const struct gs_node_view *view,
                              const struct gs_ask *ask, gs_gpu_mask gpus, const struct gs_claim *own)
 {
-    struct gs_gpu_state without[GS_GPUS_MAX], room[GS_GPUS_MAX];
-    struct gs_node_view copy = *view, now;
+    struct gs_gpu_state without[GS_GPUS_MAX];
+    struct gs_node_view copy = *view;
+    struct gs_beside now;
     if (own) {
         copy = gs_view_copy(view, without);
         gs_view_charge(&copy, own->charged, own->each, -1);
         gs_view_summarise(&copy);
     }
-    const enum gs_reason reason = gs_fit_beside_holds(ledger, &copy, ask, room, &now);
+    const enum gs_reason reason = gs_fit_beside_holds(ledger, &copy, ask, &now);
     if (reason != GS_FITS)
         return reason;
     const bool fits =
-        gs_gpu_mask_count(gpus) == ask->gpu_count && !(gpus & ~gs_fit_candidates(&now, ask));
+        gs_gpu_mask_count(gpus) == ask->gpu_count && !(gpus & ~gs_fit_candidates(&now.view, ask));
     return fits ? GS_FITS : GS_REASON_NO_ROOM;
 }

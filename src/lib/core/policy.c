@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "policy_internal.h"
 
-#include <stdlib.h>
-
 enum { CHOICE_BITS = 19, STATE_BITS = 17, ROW_BITS = CHOICE_BITS - 6 };
 _Static_assert((1 << (CHOICE_BITS - ROW_BITS)) == GS_KINDS_MAX, "a row for each");
 
@@ -122,13 +120,4 @@ bool gs_chooser_choose(struct gs_chooser *chooser, const struct gs_node_view *vi
         return false;
     *ret = choice;
     return true;
-}
-
-bool gs_policy_choose(struct gs_policies *policies, enum gs_placement placement,
-                      const struct gs_node_view *view, const struct gs_ask *ask,
-                      struct gs_choice *ret)
-{
-    struct gs_chooser chooser;
-    gs_chooser_init(&chooser, policies, placement, ask);
-    return gs_chooser_choose(&chooser, view, ret);
 }

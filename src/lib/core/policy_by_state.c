@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "policy_internal.h"
 
-#include <string.h>
-
 /* How rollout chooses: it compares the node's state before and after. */
 
 struct judge {

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "policy_internal.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* What rollout learns from: the pods seen and the GPUs there are; the table it reads. */
 
 struct gs_policy_table *gs_policies_pin(struct gs_policies *policies)

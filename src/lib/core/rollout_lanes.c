@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rollout_lanes.h"
 
-#include <stdbool.h>
-#include <string.h>
-
 /*
  * One source for all processors. On x86-64 the compiler makes a second copy of the function that
  * has this attribute, for AVX2, and libc chooses when the program starts: before the thread

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "table.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "gpushare/base/splitmix.h"
 
 #include "rollout_lanes.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <stdint.h>
-
 #include "gpushare/base/arena.h"
 #include "gpushare/base/cleanup.h"
 #include "gpushare/model/gpu.h"

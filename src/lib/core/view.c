@@ -24,13 +24,11 @@ void gs_view_summarise(struct gs_node_view *view)
 {
     uint32_t max_free = 0, max_total = 0;
     uint64_t sum_free = 0, sum_total = 0, sum_used = 0;
-    uint32_t crowded = 0;
     for (uint32_t i = 0; i < view->gpu_count; i++) {
         const struct gs_gpu_state *gpu = &view->gpus[i];
         max_total = gpu->total_units > max_total ? gpu->total_units : max_total;
         sum_total += gpu->total_units;
         sum_used += gpu->used_units;
-        crowded += gpu->max_pods && gs_gpu_is_crowded(gpu, gpu->pods);
         if (!gpu->usable)
             continue;
         max_free = gpu->free_units > max_free ? gpu->free_units : max_free;
@@ -41,7 +39,6 @@ void gs_view_summarise(struct gs_node_view *view)
     view->sum_free_units = sum_free;
     view->sum_total_units = sum_total;
     view->sum_used_units = sum_used;
-    view->crowded = crowded;
 }
 
 bool gs_gpu_is_crowded(const struct gs_gpu_state *gpu, uint32_t pods)

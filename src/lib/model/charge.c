@@ -9,14 +9,23 @@
  * other beside the sidecars that started before them; main containers run beside all sidecars. What
  * the pod itself asks for (spec.resources) takes the place of all that, for CPU and memory.
  */
-typedef int64_t (*amount_fn)(const struct gs_container *container);
+enum resource { GPU_MEMORY, GPU_CORES, CPU, MEMORY };
 
-static int64_t peak(const struct gs_pod *pod, amount_fn amount)
+static int64_t amount_of(const struct gs_container *container, enum resource resource)
+{
+    const int64_t amounts[] = {[GPU_MEMORY] = container->gpu_units,
+                               [GPU_CORES] = container->cores_pct,
+                               [CPU] = container->cpu_milli,
+                               [MEMORY] = container->memory_bytes};
+    return amounts[resource];
+}
+
+static int64_t peak(const struct gs_pod *pod, enum resource resource)
 {
     int64_t sidecars = 0, init_peak = 0, main_sum = 0;
     for (uint32_t i = 0; i < pod->container_count; i++) {
         const struct gs_container *c = &pod->containers[i];
-        int64_t units = amount(c);
+        int64_t units = amount_of(c, resource);
         if (c->kind == GS_CONTAINER_SIDECAR) {
             sidecars = gs_sat_add(sidecars, units);
         } else if (c->kind == GS_CONTAINER_INIT) {
@@ -28,26 +37,6 @@ static int64_t peak(const struct gs_pod *pod, amount_fn amount)
     }
     main_sum = gs_sat_add(main_sum, sidecars);
     return main_sum > init_peak ? main_sum : init_peak;
-}
-
-static int64_t amount_gpu(const struct gs_container *c)
-{
-    return c->gpu_units;
-}
-
-static int64_t amount_cores(const struct gs_container *c)
-{
-    return c->cores_pct;
-}
-
-static int64_t amount_cpu(const struct gs_container *c)
-{
-    return c->cpu_milli;
-}
-
-static int64_t amount_memory(const struct gs_container *c)
-{
-    return c->memory_bytes;
 }
 
 static bool divides(const struct gs_pod *pod, uint32_t gpus)
@@ -107,13 +96,13 @@ gs_gpu_mask gs_pod_recorded(const struct gs_pod *pod)
 
 uint32_t gs_pod_total_units(const struct gs_pod *pod)
 {
-    const int64_t total = peak(pod, amount_gpu);
+    const int64_t total = peak(pod, GPU_MEMORY);
     return pod->gpu_units_overflow || total > INT32_MAX ? INT32_MAX : (uint32_t)total;
 }
 
 static uint32_t cores_of(const struct gs_pod *pod)
 {
-    const int64_t cores_pct = peak(pod, amount_cores);
+    const int64_t cores_pct = peak(pod, GPU_CORES);
     return (uint32_t)(cores_pct < GS_CORES_PCT ? cores_pct : GS_CORES_PCT);
 }
 
@@ -134,7 +123,7 @@ enum gs_reason gs_pod_charge(const struct gs_pod *pod, struct gs_charge *ret)
     *ret = (struct gs_charge){.units = 0, .gpu_count = 1};
     if (!gs_pod_wants_gpu(pod))
         return has_cores_alone(pod) ? GS_REASON_CORES_ALONE : GS_FITS;
-    const int64_t total = peak(pod, amount_gpu);
+    const int64_t total = peak(pod, GPU_MEMORY);
     const gs_gpu_mask recorded = gs_pod_recorded(pod);
     enum gs_reason result = GS_FITS;
     uint32_t gpus = recorded ? gs_gpu_mask_count(recorded) : 1;
@@ -144,17 +133,17 @@ enum gs_reason gs_pod_charge(const struct gs_pod *pod, struct gs_charge *ret)
         result = read_count(pod, &gpus);
     *ret = over(pod, gpus);
     if (result == GS_FITS && ret->cores_pct)
-        result = judge_cores(pod, peak(pod, amount_cores), gpus);
+        result = judge_cores(pod, peak(pod, GPU_CORES), gpus);
     return result;
 }
 
 int64_t gs_pod_cpu_milli(const struct gs_pod *pod)
 {
-    int64_t asked = pod->has_own_cpu ? pod->own_cpu_milli : peak(pod, amount_cpu);
+    int64_t asked = pod->has_own_cpu ? pod->own_cpu_milli : peak(pod, CPU);
     return gs_sat_add(asked, pod->overhead_cpu_milli);
 }
 
 int64_t gs_pod_memory_bytes(const struct gs_pod *pod)
 {
-    return pod->has_own_memory ? pod->own_memory_bytes : peak(pod, amount_memory);
+    return pod->has_own_memory ? pod->own_memory_bytes : peak(pod, MEMORY);
 }

@@ -2,7 +2,6 @@
 #include "gpushare/model/eligible.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "gpushare/base/index.h"
 #include "gpushare/base/num.h"
@@ -30,15 +29,10 @@ const char *gs_eligible_text(enum gs_eligible verdict)
     }
 }
 
-static int by_key(const void *a, const void *b)
-{
-    return strcmp(((const struct gs_kv *)a)->key, ((const struct gs_kv *)b)->key);
-}
-
 void gs_node_labels_sort(struct gs_kv *labels, size_t count)
 {
     if (count)
-        qsort(labels, count, sizeof(*labels), by_key);
+        qsort(labels, count, sizeof(*labels), gs_text_order);
 }
 
 const char *gs_node_label(const struct gs_node_rules *node, const char *key)
@@ -46,7 +40,7 @@ const char *gs_node_label(const struct gs_node_rules *node, const char *key)
     const struct gs_kv wanted = {.key = key};
     const struct gs_kv *found =
         node->label_count
-            ? bsearch(&wanted, node->labels, node->label_count, sizeof(wanted), by_key)
+            ? bsearch(&wanted, node->labels, node->label_count, sizeof(wanted), gs_text_order)
             : NULL;
     return found ? found->value : NULL;
 }

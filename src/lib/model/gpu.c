@@ -2,7 +2,6 @@
 #include "gpushare/model/gpu.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static const struct {
     const char *name;

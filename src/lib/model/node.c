@@ -2,7 +2,6 @@
 #include "gpushare/model/node.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 void gs_node_reset(struct gs_node *node)
 {
@@ -49,13 +48,8 @@ int gs_node_divide_capacity(struct gs_node *node)
     return 0;
 }
 
-static int by_uid(const void *a, const void *b)
-{
-    return strcmp(((const struct gs_moved *)a)->uid, ((const struct gs_moved *)b)->uid);
-}
-
 void gs_moved_sort(struct gs_moved *moved, size_t count)
 {
     if (count)
-        qsort(moved, count, sizeof(*moved), by_uid);
+        qsort(moved, count, sizeof(*moved), gs_text_order);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/model/pod.h"
 
-#include <string.h>
-
 #include "gpushare/base/index.h"
 #include "gpushare/base/num.h"
 

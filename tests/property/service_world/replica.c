@@ -470,7 +470,8 @@ static bool holds_alone(const struct sw_replica *replica, int p, int n)
     snprintf(name, sizeof(name), "n%d", n);
     snprintf(uid, sizeof(uid), "u%u", sw.pods[p].uid);
     const struct gs_node_view *view = gs_service_view(service, name);
-    return view && view->nominated == 1 && !gs_ledger_promised(service->ledger, uid, NULL);
+    const struct gs_hold *hold = gs_ledger_find_hold(service->ledger, uid);
+    return view && view->nominated == 1 && !(hold && hold->gpus);
 }
 
 /* While the nomination is not to be seen, pods of lower priority come by. */
@@ -554,7 +555,7 @@ bool sw_any_hold(const struct sw_replica *replica)
         char uid[16];
         snprintf(uid, sizeof(uid), "u%u", sw.pods[p].uid);
         if (sw.pods[p].exists && !sw.pods[p].nominated &&
-            gs_ledger_hold_slot(replica->service->ledger, uid) != GS_INDEX_NONE)
+            gs_ledger_find_hold(replica->service->ledger, uid))
             return true;
     }
     return false;

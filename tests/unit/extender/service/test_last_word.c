@@ -116,7 +116,7 @@ static void a_reservation_that_breaks_an_invariant_is_refused_and_counted(void *
     unsetenv("GPUSHARE_INVARIANTS");
     gs_invariants_survive();
     rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
-    const struct gs_node_view *view = gs_ledger_view(rig.service->ledger, GS_SLICE("n1"));
+    const struct gs_node_view *view = gs_ledger_view(rig.service->ledger, "n1");
     view->gpus[2].used_units++; /* by a bug, say */
     rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "invariant violated");
     assert_int_equal(gs_invariants_broken(), before + 1);

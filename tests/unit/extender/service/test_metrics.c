@@ -307,9 +307,7 @@ static void the_audit_finds_an_account_that_is_wrong_on_any_node(void **state)
     static const char *const wrong[] = {"n1", "m125", "m126", "m299"};
     for (size_t i = 0; i < GS_COUNT_OF(wrong); i++) {
         char line[64];
-        ((struct gs_node_view *)gs_ledger_view(ledger, gs_slice_of(wrong[i])))
-            ->gpus[0]
-            .used_units += 1;
+        ((struct gs_node_view *)gs_ledger_view(ledger, wrong[i]))->gpus[0].used_units += 1;
         rig_tick(&rig, 30 * GS_NS_PER_S);
         snprintf(line, sizeof(line), "\ngpushare_ledger_drift %zu\n", i + 1);
         expect("gpushare_ledger_drift", line);

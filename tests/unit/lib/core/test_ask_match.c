@@ -64,7 +64,7 @@ static void a_match_says_what_the_texts_say(void **state)
         {"a UUID of another node", "", "", "GPU-m-1", "", 0},
     };
     add_node("n", models, 3);
-    const struct gs_node_view *view = gs_ledger_view(ledger, GS_SLICE("n"));
+    const struct gs_node_view *view = gs_ledger_view(ledger, "n");
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_match match;
         struct gs_ask ask = ask_for(r->model, r->model_deny, r->uuid, r->uuid_deny);
@@ -95,8 +95,8 @@ static void a_model_that_came_after_is_read_as_text(void **state)
     add_node("n", early, 1);
     gs_ask_match(&ask, ledger, &match);
     add_node("m", late, 2);
-    assert_int_equal(gs_ask_allowed(&ask, gs_ledger_view(ledger, GS_SLICE("n"))), 0);
-    assert_int_equal(gs_ask_allowed(&ask, gs_ledger_view(ledger, GS_SLICE("m"))), 0x55);
+    assert_int_equal(gs_ask_allowed(&ask, gs_ledger_view(ledger, "n")), 0);
+    assert_int_equal(gs_ask_allowed(&ask, gs_ledger_view(ledger, "m")), 0x55);
 }
 
 /* As many comparisons as an author can bring about: every entry begins as the model does. */
@@ -129,7 +129,7 @@ static void without_a_match_a_node_s_gpus_of_one_model_are_compared_once(void **
     struct gs_ask ask = ask_for("NVIDIA H", "", "", "");
     add_node("n", models, 1);
     compared = 0;
-    assert_int_equal(gs_ask_allowed(&ask, gs_ledger_view(ledger, GS_SLICE("n"))), 0);
+    assert_int_equal(gs_ask_allowed(&ask, gs_ledger_view(ledger, "n")), 0);
     assert_int_equal(compared, 1);
 }
 

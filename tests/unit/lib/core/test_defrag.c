@@ -2,7 +2,7 @@
 #include "gpushare/base/splitmix.h"
 #include "gpushare/core/defrag.h"
 #include "ledgers.h"
-#include "rows.h"
+#include "policy_rig.h"
 
 /*
  * Small worlds. A plan must be as cheap as the cheapest that an exhaustive judge finds, who tries
@@ -78,7 +78,7 @@ static struct gs_ledger *build(const struct world *world)
 
 static bool fits_there(const struct gs_ledger *ledger, const struct gs_ask *ask, uint32_t node)
 {
-    const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(node_names[node]));
+    const struct gs_node_view *view = gs_ledger_view(ledger, node_names[node]);
     return gs_view_cpu_left_milli(view) >= ask->cpu_milli && gs_fit(view, ask) == GS_FITS;
 }
 
@@ -90,9 +90,9 @@ static bool place(const struct world *world, struct gs_ledger *ledger, struct gs
     struct gs_choice best = {0}, choice;
     int node = -1;
     for (uint32_t n = 0; n < world->node_count; n++) {
-        const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(node_names[n]));
+        const struct gs_node_view *view = gs_ledger_view(ledger, node_names[n]);
         if ((int)n == but || world->closed[n] || !fits_there(ledger, &ask, n) ||
-            !gs_policy_choose(policies, GS_PLACEMENT_BINPACK, view, &ask, &choice))
+            !test_policy_choose(policies, GS_PLACEMENT_BINPACK, view, &ask, &choice))
             continue;
         if (node < 0 || choice.loss < best.loss) {
             node = (int)n;
@@ -462,7 +462,7 @@ static bool settle(struct world *world, struct bound *pod, uint64_t *random)
     bool found = false;
     for (uint32_t n = 0; n < world->node_count && !found; n++) {
         uint32_t node = (start + n) % world->node_count;
-        const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(node_names[node]));
+        const struct gs_node_view *view = gs_ledger_view(ledger, node_names[node]);
         if (!fits_there(ledger, &ask, node))
             continue;
         pod->node = node;

@@ -97,9 +97,8 @@ static void plan_beside(const struct gs_ledger *ledger, const struct gs_ask *ask
     const char *const *added = NULL;
     size_t count = 0;
     const char *victims[] = {victim};
-    enum gs_eviction result =
-        gs_plan_eviction(ledger, gs_ledger_view(ledger, gs_slice_of("n")), ask, victims,
-                         victim[0] ? 1 : 0, budgets, &arena, &added, &count);
+    enum gs_eviction result = gs_plan_eviction(ledger, gs_ledger_view(ledger, "n"), ask, victims,
+                                               victim[0] ? 1 : 0, budgets, &arena, &added, &count);
     snprintf(out, 32, "%s", result == GS_EVICTION_FITS ? "-" : "drop");
     for (size_t i = 0; i < count; i++)
         out[i] = added[i][0];
@@ -256,8 +255,8 @@ static void the_most_important_victim_is_named_first(void **state)
     const struct gs_ask ask = {.units = 16, .gpu_count = 1, .priority = 10, .uid = "p"};
     test_set_node(ledger, "n", "16");
     add_claims(ledger, "a@0:4!1 b@0:8!7 c@0:4!3");
-    assert_int_equal(gs_plan_eviction(ledger, gs_ledger_view(ledger, gs_slice_of("n")), &ask, NULL,
-                                      0, NULL, &arena, &added, &count),
+    assert_int_equal(gs_plan_eviction(ledger, gs_ledger_view(ledger, "n"), &ask, NULL, 0, NULL,
+                                      &arena, &added, &count),
                      GS_EVICTION_FITS);
     assert_int_equal(count, 3);
     assert_string_equal(added[0], "b");

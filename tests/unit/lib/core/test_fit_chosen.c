@@ -64,7 +64,7 @@ static void a_choice_fits_when_its_gpus_take_the_pod_now(void **state)
                              .uuid = gs_slice_of(r->uuid ? r->uuid : ""),
                              .uuid_deny = gs_slice_of(r->uuid_deny ? r->uuid_deny : "")};
         ask.selects = ask.model.len || ask.uuid.len || ask.uuid_deny.len;
-        const struct gs_node_view *view = gs_ledger_view(ledger, GS_SLICE("n1"));
+        const struct gs_node_view *view = gs_ledger_view(ledger, "n1");
         const enum gs_reason reason =
             gs_fit_chosen(ledger, view, &ask, r->chosen, r->own ? &own : NULL);
         row_equal(r->row, reason == GS_FITS, r->fits);
@@ -79,7 +79,7 @@ static void compute_and_a_ceiling_of_pods_count(void **state)
     test_set_claim(ledger, (struct gs_claim){.uid = "a", .node = "n1", .gpus = 1, .units = 1});
     test_set_claim(ledger, (struct gs_claim){
                                .uid = "b", .node = "n1", .gpus = 2, .units = 1, .cores_pct = 60});
-    const struct gs_node_view *view = gs_ledger_view(ledger, GS_SLICE("n1"));
+    const struct gs_node_view *view = gs_ledger_view(ledger, "n1");
     struct gs_ask ask = {.units = 1, .gpu_count = 1};
     assert_int_not_equal(gs_fit_chosen(ledger, view, &ask, 1, NULL), GS_FITS);
     ask.cores_pct = 40;

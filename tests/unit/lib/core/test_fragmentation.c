@@ -114,7 +114,7 @@ static void what_is_stranded_depends_on_the_model(void **state)
     test_refresh(policies);
     for (int i = 0; i < 2; i++) {
         struct gs_fragmentation part;
-        const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(models[i]));
+        const struct gs_node_view *view = gs_ledger_view(ledger, models[i]);
         gs_fragmentation_of_node(policies, view, &part);
         assert_int_equal(part.stranded_units, stranded[i]);
     }

@@ -79,20 +79,20 @@ static void what_is_no_claim_is_refused(void **state)
         {"more than a byte of GPUs",
          {.uid = "a", .node = "n9", .gpus = 1, .units = 1, .gpu_count = 257}},
     };
-    uint64_t version = gs_ledger_view(ledger, GS_SLICE("n1"))->version;
+    uint64_t version = gs_ledger_view(ledger, "n1")->version;
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_error err = {0};
         row_equal(r->row, gs_ledger_set_claim(ledger, &r->claim, &err), -1);
         row_equal(r->row, err.code, GS_EINVAL);
         row_equal(r->row, test_stats(ledger).claims, 0);
         row_equal(r->row, gs_ledger_slots(ledger), 2);
-        row_true(r->row, gs_ledger_view(ledger, GS_SLICE("n1"))->version == version);
+        row_true(r->row, gs_ledger_view(ledger, "n1")->version == version);
     }
 }
 
 static void an_audit_sees_each_sum_that_is_not_its_claims(void **state)
 {
-    struct gs_gpu_state *gpus = gs_ledger_view(ledger, GS_SLICE("n1"))->gpus;
+    struct gs_gpu_state *gpus = gs_ledger_view(ledger, "n1")->gpus;
     gpus[0].used_units++;
     gpus[1].used_cores_pct++;
     gpus[2].pods++;

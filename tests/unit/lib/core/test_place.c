@@ -33,7 +33,7 @@ static void set_node(struct gs_ledger *ledger, struct gs_node_facts *facts, cons
                                           .taints = &taints[state & STATE_TAINTED ? 0 : 1],
                                           .taint_count = state & (TAINTED | STATE_TAINTED) ? 1 : 0};
     assert_int_equal(gs_ledger_set_node(ledger, &t.node, NULL), 0);
-    const uint32_t slot = gs_ledger_view(ledger, gs_slice_of(name))->slot;
+    const uint32_t slot = gs_ledger_view(ledger, name)->slot;
     assert_int_equal(gs_node_facts_set(facts, slot, &t.node, NULL), 0);
 }
 
@@ -99,7 +99,7 @@ static void a_verdict_names_what_is_in_the_way(void **state)
         uint32_t slot;
         gs_gpu_mask gpus;
         set_node(ledger, &facts, "n", "16", r->state, r->cpu_milli);
-        row_equal(r->row, gs_place_judge(&place, &ask, gs_ledger_view_at(ledger, 0), &reason),
+        row_equal(r->row, gs_place_judge(&place, &ask, gs_ledger_view_at(ledger, 0), &reason, NULL),
                   r->obstacle);
         row_equal(r->row, reason != GS_FITS, r->obstacle == GS_OBSTACLE_GPU);
         row_equal(r->row, gs_place_open(&place, &ask, 0), r->open);
@@ -209,8 +209,8 @@ static void all_answers_are_one(void **state)
         for (uint32_t n = 0; n < NODES; n++) {
             bool others[NODES];
             enum gs_reason reason;
-            enum gs_obstacle obstacle =
-                gs_place_judge(&world.place, &ask, gs_ledger_view_at(world.ledger, n), &reason);
+            enum gs_obstacle obstacle = gs_place_judge(
+                &world.place, &ask, gs_ledger_view_at(world.ledger, n), &reason, NULL);
             obstacles[obstacle]++;
             for (uint32_t i = 0; i < NODES; i++)
                 others[i] = i != n;

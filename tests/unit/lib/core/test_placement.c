@@ -240,15 +240,14 @@ static void nominated_pods_hold_their_places(void **state)
                                    "n1"};
             assert_int_equal(gs_ledger_hold(ledger, &hold, NULL), 0);
         }
-        const struct gs_node_view *view = gs_ledger_view(ledger, GS_SLICE("n1"));
+        const struct gs_node_view *view = gs_ledger_view(ledger, "n1");
         uint64_t version = view->version, free_before = view->sum_free_units;
         struct gs_ask ask = {
             .units = r->units, .gpu_count = 1, .priority = r->priority, .uid = r->uid};
-        struct gs_gpu_state scratch[GS_GPUS_MAX];
-        struct gs_node_view judged;
-        row_equal(r->row, gs_fit_beside_holds(ledger, view, &ask, scratch, &judged), r->reason);
-        row_equal(r->row, judged.sum_free_units, r->free_after);
-        row_equal(r->row, gs_fit_beside_holds(ledger, view, &ask, scratch, NULL), r->reason);
+        struct gs_beside judged;
+        row_equal(r->row, gs_fit_beside_holds(ledger, view, &ask, &judged), r->reason);
+        row_equal(r->row, judged.view.sum_free_units, r->free_after);
+        row_equal(r->row, gs_fit_beside_holds(ledger, view, &ask, NULL), r->reason);
         row_equal(r->row, view->version, version); /* the ledger itself does not change */
         row_equal(r->row, view->sum_free_units, free_before);
     }
@@ -287,16 +286,15 @@ static void a_nominated_pod_keeps_the_gpu_of_its_victims(void **state)
         const struct gs_hold hold = {
             {.uid = "v", .units = r->held, .gpu_count = 1, .priority = 100}, "n1"};
         const struct gs_ask ask = {.units = 1, .gpu_count = 1, .uid = "me"};
-        struct gs_gpu_state scratch[GS_GPUS_MAX];
-        struct gs_node_view judged;
+        struct gs_beside judged;
         assert_int_equal(gs_ledger_set_node(ledger, test_node_init(&t, "n1", "16 16"), NULL), 0);
         assert_int_equal(gs_ledger_set_claim(ledger, &victim, NULL), 0);
         assert_int_equal(gs_ledger_set_claim(ledger, &other, NULL), 0);
         assert_int_equal(gs_ledger_hold(ledger, &hold, NULL), 0);
-        const struct gs_node_view *view = gs_ledger_view(ledger, GS_SLICE("n1"));
-        row_equal(r->row, gs_fit_beside_holds(ledger, view, &ask, scratch, &judged), GS_FITS);
-        row_equal(r->row, judged.gpus[0].free_units, r->left[0]);
-        row_equal(r->row, judged.gpus[1].free_units, r->left[1]);
+        const struct gs_node_view *view = gs_ledger_view(ledger, "n1");
+        row_equal(r->row, gs_fit_beside_holds(ledger, view, &ask, &judged), GS_FITS);
+        row_equal(r->row, judged.view.gpus[0].free_units, r->left[0]);
+        row_equal(r->row, judged.view.gpus[1].free_units, r->left[1]);
     }
 }
 
@@ -355,8 +353,7 @@ static void a_nominated_pod_is_seated_on_a_gpu_that_it_allows(void **state)
         _cleanup_(gs_ledger_freep) struct gs_ledger *ledger = gs_ledger_new();
         static struct test_node t;
         const struct gs_ask ask = {.units = 1, .gpu_count = 1, .uid = "me"};
-        struct gs_gpu_state scratch[GS_GPUS_MAX];
-        struct gs_node_view judged;
+        struct gs_beside judged;
         test_node_init(&t, "n1", "16 8");
         for (int i = 0; i < 2; i++) {
             snprintf(t.gpus[i].model, sizeof(t.gpus[i].model), "%s", i ? "T4" : "A100");
@@ -364,10 +361,10 @@ static void a_nominated_pod_is_seated_on_a_gpu_that_it_allows(void **state)
         }
         assert_int_equal(gs_ledger_set_node(ledger, &t.node, NULL), 0);
         assert_int_equal(gs_ledger_hold(ledger, &((struct gs_hold){r->held, "n1"}), NULL), 0);
-        const struct gs_node_view *view = gs_ledger_view(ledger, GS_SLICE("n1"));
-        row_equal(r->row, gs_fit_beside_holds(ledger, view, &ask, scratch, &judged), GS_FITS);
-        row_equal(r->row, judged.gpus[0].free_units, r->left[0]);
-        row_equal(r->row, judged.gpus[1].free_units, r->left[1]);
+        const struct gs_node_view *view = gs_ledger_view(ledger, "n1");
+        row_equal(r->row, gs_fit_beside_holds(ledger, view, &ask, &judged), GS_FITS);
+        row_equal(r->row, judged.view.gpus[0].free_units, r->left[0]);
+        row_equal(r->row, judged.view.gpus[1].free_units, r->left[1]);
     }
 }
 

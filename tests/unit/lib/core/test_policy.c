@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rows.h"
-#include "views.h"
-
-#include "gpushare/core/policy.h"
+#include "policy_rig.h"
 
 /* Nodes in the order in which a policy prefers them for one ask, best first. */
 static const struct {
@@ -52,7 +49,7 @@ static void policies_order_nodes(void **state)
         for (int i = 0; i < 4 && r->nodes[i]; i++) {
             struct gs_choice choice = {0};
             struct gs_node_view *view = test_view_init(&t, r->nodes[i]);
-            row_true(r->row, gs_policy_choose(policies, r->placement, view, &ask, &choice));
+            row_true(r->row, test_policy_choose(policies, r->placement, view, &ask, &choice));
             row_equal(r->row, choice.gpus, r->gpus[i]);
             row_true(r->row, choice.loss > before);
             before = choice.loss;
@@ -70,13 +67,13 @@ static void what_does_not_fit_is_not_chosen(void **state)
     GS_FOR_EACH_ROW (r, all) {
         struct gs_choice choice = {.loss = 4711, .gpus = 4711};
         struct gs_node_view *view = test_view_init(&t, "16:9 16x");
-        assert_false(gs_policy_choose(policies, *r, view, &ask, &choice));
+        assert_false(test_policy_choose(policies, *r, view, &ask, &choice));
         assert_int_equal(choice.loss, 4711);
         assert_int_equal(choice.gpus, 4711);
         view = test_view_init(&t, "");
-        assert_false(gs_policy_choose(policies, *r, view, &ask, &choice));
+        assert_false(test_policy_choose(policies, *r, view, &ask, &choice));
         view = test_view_init(&t, "16:9 16");
-        assert_true(gs_policy_choose(policies, *r, view, &ask, &choice));
+        assert_true(test_policy_choose(policies, *r, view, &ask, &choice));
         assert_int_equal(choice.gpus, 2);
     }
 }
@@ -88,9 +85,9 @@ static void huge_nodes_do_not_overflow_the_loss(void **state)
     struct gs_ask ask = {.units = 1, .gpu_count = 2};
     struct gs_choice large, small;
     struct gs_node_view *view = test_view_init(&t, "4294967295 4294967295");
-    assert_true(gs_policy_choose(policies, GS_PLACEMENT_BINPACK, view, &ask, &large));
+    assert_true(test_policy_choose(policies, GS_PLACEMENT_BINPACK, view, &ask, &large));
     view = test_view_init(&t, "16 16");
-    assert_true(gs_policy_choose(policies, GS_PLACEMENT_BINPACK, view, &ask, &small));
+    assert_true(test_policy_choose(policies, GS_PLACEMENT_BINPACK, view, &ask, &small));
     assert_true(small.loss >= 0 && large.loss > small.loss);
 }
 
