@@ -229,7 +229,7 @@ step_node() {
     build/tests/device_plugin_node_worlds "${worlds[@]}"
     tests/integration/device_plugin/node_limits.sh "$root/build"
     python3 tests/integration/device_plugin/node_memory.py build # 22 s
-    tests/integration/device_plugin/node_attack.sh "$root/build" --seconds "$seconds" --seed "$seed"
+    tests/integration/device_plugin/node_attack.sh --build "$root/build" --seconds "$seconds" --seed "$seed"
 }
 
 step_web() {

@@ -7,7 +7,7 @@ kubelet that gives IDs twice, and whose checkpoint is torn or late; NVIDIA's plu
 overhead and mode of limits changed at a restart; the record's file torn, forged, deleted, put back; limits that are
 lost. Kernel and clock are a folder and a file (tests/support/dmem_shim.c, clock_shim.c).
 
-  node_attack.py BUILD [--seconds 60] [--seed N] [--worlds N] [--sabotage all]
+  node_attack.py --build DIR [--seconds 60] [--seed N] [--sabotage all]
 
 | what is so | when |
 |---|---|
@@ -22,10 +22,8 @@ lost. Kernel and clock are a folder and a file (tests/support/dmem_shim.c, clock
 What a promise is, is read from the answers to the kubelet and docs/operate.md alone. A seed gives the same
 events; how fast the program answers is its own."""
 
-import argparse
 import json
 import os
-import random
 import shutil
 import signal
 import struct
@@ -37,8 +35,10 @@ import urllib.request
 from kubelet_messages import M
 from node_world import ASSIGNED, IDX, PODS, Api, Kubelet, Plugin, wait_for
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "e2e"))
-from harness.processes import free_port  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "world"))
+import attack  # noqa: E402
+from attack import Wrong  # noqa: E402
+from programs import free_port  # noqa: E402
 
 GIB, STEPS, CALM_S = 1 << 30, 60, 60
 CARDS = {"GPU-a": ("0000:41:00.0", 16), "GPU-b": ("0000:c1:00.0", 16), "GPU-c": ("0000:d1:00.0", 24)}
@@ -139,10 +139,6 @@ class Pod:
         return bool(self.started)
 
 
-class Wrong(Exception):
-    pass
-
-
 class Faulty(Api):
     server = ["tests/faulty-api", "--faults="]
 
@@ -171,9 +167,8 @@ class Guest(Kubelet):
 
 
 class World:
-    def __init__(self, build, seed, number, deed=None):
-        self.random, self.deed, self.events = random.Random(f"{seed} {number}"), deed, []
-        self.where = f"seed {seed} world {number}"
+    def __init__(self, build, rng, deed):
+        self.random, self.deed, self.events = rng, deed, []
         self.folder = tempfile.mkdtemp(prefix="node-attack.")
         os.mkdir(f"{self.folder}/kubelet")
         self.api = Faulty(self.folder, build)
@@ -184,7 +179,7 @@ class World:
         self.present, self.hung, self.pods, self.made, self.saved = list(CARDS), False, {}, 0, None
         self.options = {"unit": "GiB", "overhead": 0, "enforce": self.random.choice(["preferred", "required"]),
                         "foreign": self.random.random() < .5}
-        self.counts = dict.fromkeys(["pods", "started", "refused", "held", "given up", "again", "plans", "torn", "beside",
+        self.counts = dict.fromkeys(["started", "refused", "held", "given up", "again", "plans", "torn", "beside",
                                      "checks"], 0)
         self.plan, self.beside = "", None
         self.port = free_port()
@@ -303,19 +298,6 @@ class World:
         return self.random.choice([[("c0", size())], [("c0", size())], [("c0", size()), ("c1", size())],
                                    [("i0", size()), ("c0", size())], [("s0", count), ("c0", size())]])
 
-    @staticmethod
-    def box(name, units):
-        return {"name": name, "image": "i", "resources": {"limits": {"aliyun.com/gpu-mem": str(units)}},
-                **({"restartPolicy": "Always"} if name[0] == "s" else {})}
-
-    def make(self, name, boxes, notes):
-        made = self.api.request("POST", PODS, {
-            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "d", "annotations": notes},
-            "spec": {"nodeName": "n1", "initContainers": [self.box(*one) for one in boxes if one[0][0] in "is"],
-                     "containers": [self.box(*one) for one in boxes if one[0][0] == "c"]}})
-        self.counts["pods"] += 1
-        return made["metadata"]["uid"]
-
     def disturb(self):
         for pod in self.pods.values():
             pod.sure = False
@@ -334,7 +316,7 @@ class World:
                  "ALIYUN_COM_GPU_MEM_ASSUME_TIME": str(time.time_ns())}
         if count > 1:
             notes[COUNT] = str(count)
-        pod = self.pods[name] = Pod(name, boxes, self.make(name, boxes, notes), count)
+        pod = self.pods[name] = Pod(name, boxes, self.api.make_pod(name, boxes, notes), count)
         pod.bound = places
         pod.sure = not self.plan and not self.beside and len(self.present) == len(CARDS)
         return pod
@@ -359,7 +341,7 @@ class World:
             notes |= {MIRROR: uid, HASH: uid}
         if uid and any(pod.kubelet_uid == uid for pod in self.pods.values()):
             return      # a kubelet has one pod of a UID
-        pod = self.pods[name] = Pod(name, boxes, self.make(name, boxes, notes), 1)
+        pod = self.pods[name] = Pod(name, boxes, self.api.make_pod(name, boxes, notes), 1)
         pod.kubelet_uid, pod.forged = uid or pod.uid, True
 
     def edit(self):
@@ -425,10 +407,6 @@ class World:
     def some(self, which):
         found = [pod for pod in self.pods.values() if which(pod)]
         return self.random.choice(found) if found else None
-
-    def kill_plugin(self):
-        self.plugin.kill()
-        self.kubelet.devices = {}
 
     def change_options(self):
         rng, options = self.random, self.options
@@ -708,60 +686,34 @@ class World:
         self.end(pod)
 
     def run(self):
-        try:
-            for number in range(STEPS):
-                self.step()
-                if number % 15 == 14:
-                    self.quiet()
-        except (Wrong, AssertionError) as why:
-            return self.story(why)
-        return ""
+        for number in range(STEPS):
+            self.step()
+            if number % 15 == 14:
+                self.quiet()
+        if not self.counts["started"]:
+            raise Wrong("no container was started")
 
     def story(self, why):
         shown = "\n".join(f"    {pod.name} {pod.kubelet_uid[:8]} {pod.boxes} count {pod.count} bound {pod.bound} on {pod.cards() if pod.env else '-'}"
                           f" {'runs' if pod.runs() else getattr(pod, 'why', '')} {'forged' if pod.forged else ''}"
                           f" {self.kernel.limits(pod.folder) if pod.folder else ''}" for pod in self.pods.values())
-        return f"{self.where}: {why}\n  {self.options} events {self.events[-40:]}\n{shown}\n  logs {self.folder}"
+        return f"{why}\n  {self.options} events {self.events[-40:]}\n{shown}\n  logs {self.folder}"
 
 
 SABOTAGE = ["overfull", "unit", "limit", "word", "lost"]
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("build")
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--world", type=int, help="this one alone")
-    parser.add_argument("--sabotage", choices=["all"])
-    options = parser.parse_args()
-    build, missed = os.path.abspath(options.build), 0
-    for deed in SABOTAGE if options.sabotage else ():
-        found, number = "", 0
-        while not found and number < 5:
-            world = World(build, options.seed, number, deed)
-            found = world.run()
-            world.close(False)
-            number += 1
-        missed += not found
-        print(f"{'found' if found else 'MISSED':6} {deed} {found.splitlines()[0] if found else ''}", flush=True)
-    if options.sabotage:
-        return 1 if missed else 0
-    end, number, wrong, sums = time.monotonic() + options.seconds, options.world or 0, 0, {}
-    while number == (options.world or 0) or time.monotonic() < end and options.world is None:
-        world = World(build, options.seed, number)
-        story = world.run()
-        world.close(bool(story))
-        if story:
-            wrong += 1
-            print("WRONG " + story, flush=True)
-        for key, count in world.counts.items():
-            sums[key] = sums.get(key, 0) + count
-        number += 1
-    print(f"seed {options.seed}: {number} worlds, " + ", ".join(f"{count} {what}" for what, count in sums.items()) +
-          f", {wrong} wrong")
-    return 1 if wrong or not sums.get("started") else 0
+def one_world(build, rng, wrong, deed):
+    world, found = World(build, rng, deed), ""
+    try:
+        world.run()
+    except (Wrong, AssertionError) as why:
+        found = world.story(why)
+        wrong(found)
+    finally:
+        world.close(found and not deed)
+    return world.counts
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(attack.main(__doc__, {"node": sys.modules[__name__]}))

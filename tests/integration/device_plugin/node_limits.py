@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 from kubelet_messages import M
-from node_world import PODS, Api, Kubelet, Plugin, wait_for
+from node_world import ASSIGNED, IDX, Api, Kubelet, Plugin, wait_for
 
 LIBRARY = b"not really a library"
 PRELOAD = "/usr/local/vgpu/libvgpu.so"
@@ -63,9 +63,8 @@ class World:
 
     def admit(self, name, units, idx, annotations=None):
         """What the container is given: an answer to Allocate."""
-        uid = self.uids[name] = self.api.make_pod(name, [("c0", units)], idx)
-        if annotations:
-            self.api.patch(f"{PODS}/{name}", {"metadata": {"annotations": annotations}})
+        uid = self.uids[name] = self.api.make_pod(
+            name, [("c0", units)], {IDX: str(idx), ASSIGNED: "false", **(annotations or {})})
         given = self.kubelet.admit(uid, name, [("c0", units)], lambda box: False)
         if not isinstance(given, dict):
             raise AssertionError(f"{name} was not admitted: {given}")

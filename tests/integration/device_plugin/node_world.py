@@ -64,10 +64,8 @@ class Api:
     def annotations(self, name):
         return self.request("GET", f"{PODS}/{name}")["metadata"].get("annotations", {})
 
-    def make_pod(self, name, boxes, idx):
-        """boxes: (name, units); i*: init containers, s*: those that stay. idx None: no bind."""
-        notes = {} if idx is None else {IDX: str(idx), ASSIGNED: "false"}
-
+    def make_pod(self, name, boxes, notes):
+        """boxes: (name, units); i*: init containers, s*: those that stay."""
         def container(box):
             limits = {RESOURCE: str(box[1])}
             return {"name": box[0], "image": "i", "resources": {"limits": limits},
@@ -244,8 +242,3 @@ class Plugin:
     def kill(self):
         self.process.kill()
         self.process.wait()
-
-    def silences(self):
-        """How often the kubelet, or the API, did not answer it in time."""
-        with open(self.log, encoding="utf-8") as log:
-            return len(re.findall("did not list", log.read()))
