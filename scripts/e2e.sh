@@ -45,6 +45,7 @@ Usage: scripts/e2e.sh [--as-deployed] [--only NAME]... [--keep] [--list]
 
   KUBE_VERSION       1.20 (the default, from Debian's source), newest, 1.NN or 1.NN.P (need Go)
   KUBE_BIN_DIR       folder with ready-made Kubernetes programs
+  GPUSHARE_FILTER_NAMES the extender's --filter-names, all (the default) or one
   GPUSHARE_BUILD_DIR folder with this project's programs, built already (default: build, built now)
 EOF
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a kube-scheduler is asked to do in a round: with which extender, on how many of the nodes."""
+"""What a kube-scheduler is asked to do in a round: with which extender ("one" is ours with --filter-names=one), on how
+many of the nodes."""
 
 import dataclasses
 
@@ -19,7 +20,7 @@ class Cell:
         return scheduler.sampled(config) if self.sampled else scheduler.all_nodes(config)
 
 
-EXTENDERS = ("none", "noop", "ours")
+EXTENDERS = ("none", "noop", "ours", "one")
 SETS = {
     "shipped": [Cell(extender, release.MINOR >= 25) for extender in EXTENDERS],
     "sampling": [Cell(extender, sampled) for sampled in (False, True) for extender in EXTENDERS],

@@ -9,6 +9,7 @@ Started by tests/bench/e2e_rate/run.sh."""
 
 import argparse
 import contextlib
+import functools
 import operator
 import os
 import statistics
@@ -24,7 +25,8 @@ from harness.objects import node, pod  # noqa: E402
 from harness.processes import Failure  # noqa: E402
 from rounds import burst, noop, ours, per_pod, processor_ms, ratio  # noqa: E402
 
-EXTENDERS = {"none": lambda _: contextlib.nullcontext(), "noop": noop, "ours": ours}
+EXTENDERS = {"none": lambda _: contextlib.nullcontext(), "noop": noop, "ours": ours,
+             "one": functools.partial(ours, flags=["--filter-names=one"])}
 POD_MEM = 2
 
 
@@ -53,7 +55,7 @@ def print_table(rounds):
           "scheduler  API server  etcd  extender")
     for cell, values in rounds.items():
         rates = [r.rate for r in values]
-        extender = {"ours": "gpushare-extender", "noop": "noop_extender"}.get(cell.extender, "")
+        extender = {"none": "", "noop": "noop_extender"}.get(cell.extender, "gpushare-extender")
         print(f"{cell!s:32} {statistics.median(rates):8.1f} {min(rates):8.1f} {max(rates):8.1f} "
               f"{per_pod(values, 'kube-scheduler'):>36} {per_pod(values, 'kube-apiserver'):>11} "
               f"{per_pod(values, 'etcd'):>5} {per_pod(values, extender):>9}")
@@ -70,7 +72,7 @@ def body():
     options = parser.parse_args()
     rounds = measure(options)
     print_table(rounds)
-    none, same, shipped = SETS["shipped"]
+    none, same, shipped, one = SETS["shipped"]
     for place, cell in (("none", none), ("noop", same)):
         if cell not in rounds or shipped not in rounds:
             continue
@@ -79,6 +81,8 @@ def body():
               f"{ratio(rounds, shipped, cell, processor_ms):.3f} times its processor")
         if cell is same and share < options.least:
             raise Failure(f"ours reaches {share:.3f} of the no-op extender, not {options.least}")
+    if one in rounds:
+        print(f"one / none: {ratio(rounds, one, none, operator.attrgetter('rate')):.3f} of the rate")
 
 
 run(body)

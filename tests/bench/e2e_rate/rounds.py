@@ -57,8 +57,9 @@ def tell_refused_binds(metrics):
 
 
 @contextlib.contextmanager
-def ours(cluster):
+def ours(cluster, flags=()):
     """Our extender as shipped. It runs in its own rounds only, so that its watches slow nobody."""
+    cluster.extender_flags = flags
     cluster.start_extender()
     time.sleep(FIRST_BIND_S)
     try:

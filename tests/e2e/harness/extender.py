@@ -34,11 +34,12 @@ class Extender:
 
     def start(self, wait=True):
         sampling = ["--nominate=false"] if "GPUSHARE_ALL_NODES" in os.environ else []
+        names = os.environ.get("GPUSHARE_FILTER_NAMES", "all")
         self.process = self.processes.start("gpushare-extender", [*self.before,
             built_program("gpushare-extender"), "--kubeconfig", self.kubeconfig,
             "--listen", f"{HOST}:{self.port}",
             "--health-listen", f"{HOST}:{self.health_port}", "--log-level", "info",
-            *sampling, *self.flags])
+            *sampling, "--filter-names", names, *self.flags])
         if wait:
             wait_for("gpushare-extender is ready", self.ready)
 

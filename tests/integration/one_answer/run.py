@@ -154,14 +154,14 @@ def open_to(world, pod, node):
 # ---- the programs ----
 
 class Programs:
-    def __init__(self, build, items, policy="binpack", web=True):
+    def __init__(self, build, items, policy="binpack", web=True, flags=()):
         self.build, self.folder, self.started = build, tempfile.mkdtemp(), []
         self.kubeconfig = os.path.join(self.folder, "kubeconfig")
         load = self.file("load.json", {"apiVersion": "v1", "kind": "List", "items": items})
         self.api, self.extender, self.web = free_port(), free_port(), free_port()
         self.start("gpushare-sim", "serve", "--listen", f"{HOST}:{self.api}", "--load", load, "--kubeconfig-out", self.kubeconfig)
         until(lambda: os.path.exists(self.kubeconfig) and os.path.getsize(self.kubeconfig))
-        self.start("gpushare-extender", "--kubeconfig", self.kubeconfig, "--policy", policy, "--listen", f"{HOST}:{self.extender}")
+        self.start("gpushare-extender", "--kubeconfig", self.kubeconfig, "--policy", policy, "--listen", f"{HOST}:{self.extender}", *flags)
         until(lambda: request(self.extender, "GET", "/readyz")[0] == 200)
         if web:
             self.start("kubectl-inspect-gpushare", "web", "--server", f"http://{HOST}:{self.api}", "--no-token",
@@ -351,7 +351,12 @@ def seed_of(seed, number):
 
 def one_world(build, rng, wrong, _):
     world, judge = make_world(rng), Judge(wrong)
-    programs = Programs(build, world["nodes"] + world["pods"])
+    flags = []
+    if rng.random() < 0.4:      # filter names one node to whom nothing is preferred: to those that are bound
+        flags = ["--filter-names=one"]
+        for pod in world["pods"]:
+            pod["spec"]["topologySpreadConstraints"] = [{"maxSkew": 1, "topologyKey": "pool", "whenUnsatisfiable": "ScheduleAnyway"}]
+    programs = Programs(build, world["nodes"] + world["pods"], flags=flags)
     try:
         listed = request(programs.api, "GET", "/api/v1/namespaces/team/pods")[1]["items"]
         of = {pod["metadata"]["name"]: pod for pod in listed}  # with UIDs and times

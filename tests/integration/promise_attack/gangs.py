@@ -36,7 +36,8 @@ class World:
         flags = [] if self.nominates else ["--nominate=false"]
         if rng.random() < 0.5:
             flags += ["--policy", rng.choice(["binpack", "spread", "rollout"])]
-        self.one = Extender(build, self.api, *flags)
+        self.single = rng.random() < 0.3        # each pod without a group is one by itself
+        self.one = Extender(build, self.api, *flags, "--filter-names", "one" if self.single else "all")
         self.control = Extender(build, self.api, "--nominate=false", *[f for f in flags if "nominate" not in f])
         self.inspected, self.programs = {}, [self.one, self.control]
 
@@ -61,6 +62,8 @@ class World:
         self.model.nodes[obj["metadata"]["name"]] = obj
 
     def put_pod(self, pod):
+        if self.single and not pod.group:
+            pod.group, pod.groups = pod.uid, [""]
         self.api.put(pod.obj)
         self.model.pods[pod.uid] = pod
 
@@ -520,7 +523,7 @@ class World:
 
     def step_control(self):
         """Whoever is in no group, and outranks all that is promised, hears the same as where nobody is promised anything."""
-        if self.nominates:      # what it is about to nominate or to take back, the other has not heard yet
+        if self.nominates or self.single:       # what it is about to nominate or to take back, the other has not heard yet
             return
         living = self.model.living((time.monotonic(),) * 2)
         top = max([one.pod.priority for one in living], default=-1) + 1

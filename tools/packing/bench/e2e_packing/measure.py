@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """How much of a cluster's GPUs a real kube-scheduler allocates: stock placement, binpack, rollout; and
-rollout where kube-scheduler looks at a sample of the nodes, or is told of the best nodes only.
+rollout where kube-scheduler looks at a sample of the nodes, or is named one node.
 
 The first arrivals of the trace's default workload, seed 42, in their order, each a real pod; a GPU
 has 1000 units. Nodes are as many as asked for, of each kind (CPU, memory, GPUs, model) the share
@@ -126,6 +126,7 @@ WAYS = {
     "binpack": (BINPACK, all_nodes),
     "stock": (BINPACK, all_nodes),  # and the extender is not asked for scores
     "sampled": (ROLLOUT, sampled),
+    "one": ([*ROLLOUT, "--filter-names=one"], sampled),
 }
 
 
