@@ -46,7 +46,7 @@ def places(cluster):
 
 
 def body():
-    with Cluster(nodes=nodes(), extender_flags=("--policy", "binpack")) as cluster:
+    with Cluster(nodes=nodes(), extender_flags=("--policy", "binpack", "--filter-names", "all")) as cluster:
         cluster.create_pods([resident(f"on-{one}", one, 0, 4) for one in names("a")])
         cluster.wait_inspect_agrees()
         cluster.control_plane.start_controllers("deployment,replicaset")
