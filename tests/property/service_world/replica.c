@@ -380,7 +380,6 @@ unsigned sw_promises(const struct sw_replica *replica)
 static void compare_with_scores(const struct sw_replica *replica, int p, const char *scores)
 {
     unsigned score[SW_NODES] = {0}, best = 0;
-    uint32_t slot;
     char uid[16];
     for (const char *at = scores; (at = strstr(at, "\"Host\":\"n")); at++) {
         const int n = atoi(at + strlen("\"Host\":\"n"));
@@ -388,7 +387,8 @@ static void compare_with_scores(const struct sw_replica *replica, int p, const c
         best = score[n] > best ? score[n] : best;
     }
     snprintf(uid, sizeof(uid), "u%u", sw.pods[p].uid);
-    if (!gs_ledger_promised(replica->service->ledger, uid, &slot))
+    const struct gs_hold *hold = gs_ledger_find_hold(replica->service->ledger, uid);
+    if (!hold || !hold->gpus)
         return;
     if (score[sw.pods[p].asked] != best)
         sw_fail("filter names n%d for p%d, and the scores are %s", sw.pods[p].asked, p, scores);
