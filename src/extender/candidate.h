@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <pthread.h>
-#include <stdatomic.h>
-
 #include "extender/service/election.h"
 #include "gpushare/base/error.h"
 

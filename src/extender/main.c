@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <malloc.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "common/api.h"
 #include "common/process.h"

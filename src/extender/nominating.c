@@ -2,7 +2,6 @@
 #include "extender/nominating.h"
 
 #include <jansson.h>
-#include <string.h>
 
 #include "extender/service/service.h"
 #include "gpushare/base/num.h"

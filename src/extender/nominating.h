@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <stdbool.h>
-
 #include "gpushare/base/slice.h"
 #include "gpushare/kube/client.h"
 

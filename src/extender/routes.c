@@ -2,11 +2,11 @@
 /* Paths of the extender (contract, section 3): bytes from http/ to service/ and back. */
 #include "extender/routes.h"
 
-#include <string.h>
-
 #include "common/metrics.h"
 #include "gpushare/base/metric.h"
 #include "gpushare/codec/extender.h"
+
+#define PREFIX "/gpushare-scheduler"
 
 static unsigned status_of(enum gs_code code)
 {
@@ -33,11 +33,17 @@ static void answer(struct gs_http_response *res, int result, const struct gs_err
 
 /* Where it would sleep it runs again on a thread for that, and a bind waits for such a thread
  * before: the others read connections. */
-static void answer_verb(enum gs_verb verb, struct routes_ctx *app,
-                        const struct gs_http_request *req, struct gs_http_response *res)
+static void on_verb(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
 {
+    struct routes_ctx *app = ctx;
     struct gs_error err = {0};
-    struct gs_request request = {req->body, req->body_len, req->client_name, req->may_block, 0};
+    struct gs_request request = {.body = req->body,
+                                 .len = req->body_len,
+                                 .client = req->client_name,
+                                 .may_sleep = req->may_block};
+    enum gs_verb verb = GS_VERB_FILTER;
+    while (strcmp(req->path + sizeof(PREFIX), gs_verb_name(verb)) != 0)
+        verb++;
     if (!gs_service_leads(app->service)) /* the next connection finds the leader */
         gs_http_add_header(res, "Connection", "close");
     const enum gs_answered result =
@@ -46,27 +52,6 @@ static void answer_verb(enum gs_verb verb, struct routes_ctx *app,
     if (verb == GS_VERB_BIND)
         res->worker_group = (uint16_t)(1 + request.ns % (GS_WORKER_GROUPS - 1));
     answer(res, (int)result, &err);
-}
-
-static void on_filter(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
-{
-    answer_verb(GS_VERB_FILTER, ctx, req, res);
-}
-
-static void on_prioritize(void *ctx, const struct gs_http_request *req,
-                          struct gs_http_response *res)
-{
-    answer_verb(GS_VERB_PRIORITIZE, ctx, req, res);
-}
-
-static void on_bind(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
-{
-    answer_verb(GS_VERB_BIND, ctx, req, res);
-}
-
-static void on_preempt(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
-{
-    answer_verb(GS_VERB_PREEMPT, ctx, req, res);
 }
 
 static void on_inspect(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
@@ -172,8 +157,6 @@ static void on_metrics(void *ctx, const struct gs_http_request *req, struct gs_h
     metrics_process(&res->body);
 }
 
-#define PREFIX "/gpushare-scheduler"
-
 #define AT_BOTH(path, handler, flags)                                                              \
     {"GET", path, handler, flags},                                                                 \
     {                                                                                              \
@@ -187,10 +170,10 @@ static void on_metrics(void *ctx, const struct gs_http_request *req, struct gs_h
         AT_BOTH("/metrics", on_metrics, GS_HTTP_HEAVY | GS_HTTP_SMALL)
 
 const struct gs_http_route routes_all[] = {
-    {"POST", PREFIX "/filter", on_filter, 0},
-    {"POST", PREFIX "/prioritize", on_prioritize, 0},
-    {"POST", PREFIX "/bind", on_bind, GS_HTTP_SMALL},
-    {"POST", PREFIX "/preempt", on_preempt, GS_HTTP_HEAVY},
+    {"POST", PREFIX "/filter", on_verb, 0},
+    {"POST", PREFIX "/prioritize", on_verb, 0},
+    {"POST", PREFIX "/bind", on_verb, GS_HTTP_SMALL},
+    {"POST", PREFIX "/preempt", on_verb, GS_HTTP_HEAVY},
     {"GET", PREFIX "/inspect", on_inspect, GS_HTTP_HEAVY | GS_HTTP_SMALL},
     {"GET", PREFIX "/inspect/", on_inspect, GS_HTTP_PREFIX | GS_HTTP_SMALL},
     HEALTH_ROUTES,

@@ -2,9 +2,6 @@
 #include "extender/settings.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "common/options.h"
 #include "extender/service/service.h"

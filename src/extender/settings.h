@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "gpushare/core/policy.h"
 
 /* What the command line, the environment and the file say. Strings live as long as the process. */

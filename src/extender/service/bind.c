@@ -5,8 +5,6 @@
  * lost, the pod is read back, and while the call may still be carried out its reservation stays
  * (reservations.h).
  */
-#include <stdarg.h>
-#include <time.h>
 
 #include "gpushare/codec/annotation.h"
 #include "service_internal.h"
@@ -472,7 +470,7 @@ static void bind_now(struct gs_service *service, const struct gs_binding_args *a
 }
 
 enum gs_answered gs_verb_bind(struct gs_service *service, struct gs_request *request,
-                              struct gs_buf *answer, bool *ret_refused, struct gs_error *err)
+                              struct gs_buf *answer, struct gs_error *err)
 {
     _cleanup_(gs_binding_args_release) struct gs_binding_args args = {0};
     struct outcome outcome = {.result = GS_BIND_DONE, .client = request->client};
@@ -487,6 +485,6 @@ enum gs_answered gs_verb_bind(struct gs_service *service, struct gs_request *req
         return GS_ANSWER_FAILED;
     bind_now(service, &args, &outcome);
     gs_codec_binding_result(answer, outcome.words);
-    *ret_refused = outcome.words[0];
+    request->refused = outcome.words[0];
     return GS_ANSWERED;
 }

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/clock.h"
 #include "gpushare/base/error.h"

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <time.h>
-
 #include "service_internal.h"
 
 enum { LOOK_NS = 2000000 }; /* between looks for memory that came free */

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <time.h>
-
 #include "gpushare/codec/node.h"
 #include "service_internal.h"
 
@@ -277,10 +275,10 @@ static enum gs_answered filter(struct gs_service *service, struct gs_scratch *sc
 }
 
 enum gs_answered gs_verb_filter(struct gs_service *service, struct gs_request *request,
-                                struct gs_buf *answer, bool *ret_refused, struct gs_error *err)
+                                struct gs_buf *answer, struct gs_error *err)
 {
     const char *refuses = gs_service_refuses(service);
-    *ret_refused = refuses != NULL;
+    request->refused = refuses != NULL;
     if (refuses) {
         gs_codec_filter_error(answer, refuses);
         return GS_ANSWERED;

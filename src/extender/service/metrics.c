@@ -47,13 +47,6 @@ static void print_durations(struct gs_meter *meter, const char *name, const char
     gs_buf_printf(out, "%s_count{verb=\"%s\"} %llu\n", name, verb, count);
 }
 
-static const char *const verbs[GS_VERBS] = {
-    [GS_VERB_FILTER] = "filter",
-    [GS_VERB_PRIORITIZE] = "prioritize",
-    [GS_VERB_BIND] = "bind",
-    [GS_VERB_PREEMPT] = "preempt",
-};
-
 static const char *const bind_results[GS_BIND_RESULTS] = {
     [GS_BIND_DONE] = "bound",    [GS_BIND_REFUSED] = "rejected",   [GS_BIND_CONFLICT] = "conflict",
     [GS_BIND_FAILED] = "failed", [GS_BIND_UNRESOLVED] = "unknown",
@@ -63,17 +56,17 @@ static void print_verbs(struct gs_service *service, struct gs_buf *out)
 {
     const char *name = "gpushare_requests_total";
     gs_metric_family(out, name, "counter", "Scheduling requests, by verb and outcome.");
-    for (int v = 0; v < GS_VERBS; v++) {
+    for (enum gs_verb v = 0; v < GS_VERBS; v++) {
         uint64_t errors, all = count_requests(&service->meters[v], &errors);
         const uint64_t counts[] = {all - errors, errors};
         for (int i = 0; i < 2; i++)
-            gs_buf_printf(out, "%s{verb=\"%s\",outcome=\"%s\"} %llu\n", name, verbs[v],
+            gs_buf_printf(out, "%s{verb=\"%s\",outcome=\"%s\"} %llu\n", name, gs_verb_name(v),
                           i ? "error" : "success", (unsigned long long)counts[i]);
     }
     name = "gpushare_request_duration_seconds";
     gs_metric_family(out, name, "histogram", "Duration of scheduling requests, by verb.");
-    for (int v = 0; v < GS_VERBS; v++)
-        print_durations(&service->meters[v], name, verbs[v], out);
+    for (enum gs_verb v = 0; v < GS_VERBS; v++)
+        print_durations(&service->meters[v], name, gs_verb_name(v), out);
     name = "gpushare_nodes_rejected_total";
     gs_metric_family(out, name, "counter", "Nodes rejected by filter, by reason.");
     for (int r = GS_FITS + 1; r < GS_REASONS; r++)

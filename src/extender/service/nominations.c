@@ -123,7 +123,7 @@ void gs_nominations_bound(struct gs_service *service, uint32_t slot)
 }
 
 bool gs_nominations_take(const struct gs_service *service, const struct gs_waiter *waiter,
-                         const struct gs_ask *ask, uint32_t slot)
+                         uint32_t slot)
 {
     const struct gs_node_facts *facts = &service->cluster.facts;
     return !is_paused(service, slot, gs_service_now(service)) &&
@@ -140,15 +140,18 @@ int64_t gs_nominations_rules_work(const struct gs_pod *pod)
 }
 
 uint32_t gs_nominations_find(const struct gs_service *service, const struct gs_waiter *waiter,
-                             const struct gs_ask *ask, gs_nominations_takes_fn takes,
-                             uint32_t *from, int64_t *work)
+                             const struct gs_ask *ask, bool nominates, uint32_t *from,
+                             int64_t *work)
 {
     const struct gs_ledger *ledger = service->ledger;
     const int64_t rules_work = gs_nominations_rules_work(&waiter->pod);
     while (*work > 0) {
         uint32_t slot = gs_fit_first(ledger, ask, *from);
         *work -= (slot == GS_INDEX_NONE ? gs_ledger_slots(ledger) : slot + rules_work) - *from;
-        if (slot == GS_INDEX_NONE || takes(service, waiter, ask, slot)) {
+        if (slot == GS_INDEX_NONE ||
+            (nominates ? gs_nominations_take(service, waiter, slot)
+                       : gs_eligible_perhaps(gs_node_facts_eligible(&service->cluster.facts, slot,
+                                                                    &waiter->pod)))) {
             *from = 0;
             return slot;
         }
@@ -168,9 +171,9 @@ static uint32_t find_for(const struct gs_service *service, const struct gs_waite
     gs_ask_of_pod(&ask, &waiter->pod);
     gs_ask_match(&ask, ledger, &match);
     if (waiter->slot != GS_INDEX_NONE && gs_fit_first(ledger, &ask, waiter->slot) == waiter->slot &&
-        gs_nominations_take(service, waiter, &ask, waiter->slot))
+        gs_nominations_take(service, waiter, waiter->slot))
         return waiter->slot;
-    return gs_nominations_find(service, waiter, &ask, gs_nominations_take, &from, &work);
+    return gs_nominations_find(service, waiter, &ask, true, &from, &work);
 }
 
 /* For preempt: whether nobody is to be named now. */

@@ -218,17 +218,15 @@ void gs_nominations_leave(struct gs_service *service, const char *uid,
 bool gs_nominations_wait(const struct gs_waiter *waiter); /* its next event decides */
 bool gs_nominations_may(const struct gs_service *service, const struct gs_waiter *waiter);
 bool gs_nominations_take(const struct gs_service *service, const struct gs_waiter *waiter,
-                         const struct gs_ask *ask, uint32_t slot);
+                         uint32_t slot);
 bool gs_nominations_decide(struct gs_service *service, struct gs_waiter *waiter, int64_t now_ns);
 
-/* The first node from *from on that has room and `takes` it; GS_INDEX_NONE: there is none, and
+/* The first node from *from on that has room and that it may be nominated to, or else that it may
+ * use; GS_INDEX_NONE: there is none, and
  * *from is 0, or *work is done, and it goes on there. A node costs 1 and the pod's rules. */
-typedef bool (*gs_nominations_takes_fn)(const struct gs_service *service,
-                                        const struct gs_waiter *waiter, const struct gs_ask *ask,
-                                        uint32_t slot);
 uint32_t gs_nominations_find(const struct gs_service *service, const struct gs_waiter *waiter,
-                             const struct gs_ask *ask, gs_nominations_takes_fn takes,
-                             uint32_t *from, int64_t *work);
+                             const struct gs_ask *ask, bool nominates, uint32_t *from,
+                             int64_t *work);
 int64_t gs_nominations_rules_work(const struct gs_pod *pod);
 
 /* Writes a nomination that was decided, in one patch with the annotations: that which requeues it,

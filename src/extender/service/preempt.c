@@ -139,7 +139,7 @@ static int preempt(struct gs_service *service, struct gs_preemption_args *args,
 }
 
 enum gs_answered gs_verb_preempt(struct gs_service *service, struct gs_request *request,
-                                 struct gs_buf *answer, bool *ret_refused, struct gs_error *err)
+                                 struct gs_buf *answer, struct gs_error *err)
 {
     struct gs_preemption_args args = {0};
     int result =

@@ -32,7 +32,7 @@ static void prioritize(struct gs_service *service, struct gs_scratch *scratch)
 }
 
 enum gs_answered gs_verb_prioritize(struct gs_service *service, struct gs_request *request,
-                                    struct gs_buf *answer, bool *ret_refused, struct gs_error *err)
+                                    struct gs_buf *answer, struct gs_error *err)
 {
     struct gs_scratch *scratch = gs_scratch_take(service, request, err);
     if (!scratch)

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <time.h>
-
 #include "service_internal.h"
 
 enum { WORK_PER_WAITER = 32, BREATH_NS = 50000 };
@@ -69,8 +67,7 @@ static void find_anywhere(struct round *round, struct gs_waiter *waiter, const s
         if (most <= 0)
             return; /* not looked at */
         waiter->slot =
-            gs_nominations_find(service, waiter, ask, nominates ? gs_nominations_take : fits_now,
-                                &waiter->search_from, &work);
+            gs_nominations_find(service, waiter, ask, nominates, &waiter->search_from, &work);
         round->work -= most - work;
         if (waiter->slot != GS_INDEX_NONE)
             waiter->searches = 0;
@@ -178,8 +175,7 @@ static bool is_passed_over(struct gs_service *service, const struct gs_waiter *w
 {
     const struct gs_pod *pod = &waiter->pod;
     return pod->gated || (waiter->named_ns && now_ns - waiter->named_ns < NAMED_NS) ||
-           !gs_scheduler_activity_knows(&service->schedulers, service->config.scheduler_name,
-                                        pod->scheduler_name);
+           !gs_scheduler_activity_knows(service, pod->scheduler_name);
 }
 
 static bool consider(void *ctx, struct gs_waiter *waiter)

@@ -28,11 +28,11 @@ static bool has(atomic_ullong *names, unsigned long long hash)
     return false;
 }
 
-bool gs_scheduler_activity_knows(struct gs_scheduler_activity *schedulers, const char *list,
-                                 const char *name)
+bool gs_scheduler_activity_knows(struct gs_service *service, const char *name)
 {
-    if (list)
-        return gs_scheduler_activity_lists(list, name);
+    struct gs_scheduler_activity *schedulers = &service->schedulers;
+    if (service->config.scheduler_name)
+        return gs_scheduler_activity_lists(service->config.scheduler_name, name);
     unsigned long long hash = hash_of(name);
     return !atomic_load(&schedulers->asked[0]) || has(schedulers->asked, hash) ||
            has(schedulers->bound, hash);

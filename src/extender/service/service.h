@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <stdbool.h>
-
 #include "election.h"
 #include "gpushare/base/buf.h"
 #include "gpushare/base/cleanup.h"
@@ -100,13 +98,15 @@ bool gs_service_leads(const struct gs_service *service);
  * if there are any, until the same request may sleep.
  */
 enum gs_verb { GS_VERB_FILTER, GS_VERB_PRIORITIZE, GS_VERB_BIND, GS_VERB_PREEMPT, GS_VERBS };
+const char *gs_verb_name(enum gs_verb verb); /* "filter" */
 enum gs_answered { GS_ANSWER_FAILED = -1, GS_ANSWERED, GS_WOULD_SLEEP };
 struct gs_request {
     const char *body;
     size_t len;
     const char *client; /* for the log; NULL: it did not show */
     bool may_sleep;
-    uint64_t ns; /* out: of a bind that would sleep, the hash of its pod's namespace */
+    uint64_t ns;  /* out: of a bind that would sleep, the hash of its pod's namespace */
+    bool refused; /* out: the answer is an error */
 };
 enum gs_answered gs_service_answer(struct gs_service *service, enum gs_verb verb,
                                    struct gs_request *request, struct gs_buf *answer,

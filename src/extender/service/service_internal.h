@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "gpushare/base/array.h"
 #include "gpushare/base/invariant.h"
@@ -58,9 +54,9 @@ struct gs_meter {
 
 void gs_meter_add(struct gs_meter *meter, int64_t took_ns, bool error);
 
-/* A verb, for gs_service_answer(). *ret_refused becomes true for an answer that is an error. */
+/* A verb, for gs_service_answer(). */
 typedef enum gs_answered gs_verb_fn(struct gs_service *service, struct gs_request *request,
-                                    struct gs_buf *answer, bool *ret_refused, struct gs_error *err);
+                                    struct gs_buf *answer, struct gs_error *err);
 gs_verb_fn gs_verb_filter, gs_verb_prioritize, gs_verb_bind, gs_verb_preempt;
 
 /*
@@ -77,9 +73,7 @@ struct gs_scheduler_activity {
 /* In one of the two lists. */
 void gs_scheduler_activity_note(atomic_ullong *names, const char *name);
 
-/* list: of --scheduler-name, NULL: not given. */
-bool gs_scheduler_activity_knows(struct gs_scheduler_activity *schedulers, const char *list,
-                                 const char *name);
+bool gs_scheduler_activity_knows(struct gs_service *service, const char *name);
 
 /* A comma list has this name. */
 bool gs_scheduler_activity_lists(const char *list, const char *name);
