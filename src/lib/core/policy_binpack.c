@@ -31,13 +31,3 @@ void gs_policy_binpack(const struct gs_node_view *view, const struct gs_ask *ask
     ret->loss = (int64_t)milli_of(left, view) * GS_LOSS_MILLI +
                 (int64_t)milli_of(view->sum_free_units, view);
 }
-
-/* The emptiest GPUs of the least used node: loss is the used share of the node's memory, a node
- * that is full once over counts as one card. */
-void gs_policy_spread(const struct gs_node_view *view, const struct gs_ask *ask,
-                      struct gs_choice *ret)
-{
-    ret->gpus = ask->units ? gs_pick_emptiest(view, ask) : 0;
-    unsigned __int128 used = (unsigned __int128)view->sum_used_units * 1000 * GS_LOSS_MILLI;
-    ret->loss = (int64_t)(used / view->sum_total_units);
-}
