@@ -26,8 +26,7 @@ static uint64_t count_units(const struct gs_gpu_set *set, enum gs_unit unit)
 /* Encoded size of one device in the worst case, from the encoder itself. */
 static size_t worst_device_bytes(void)
 {
-    const struct gs_dp_device worst = {.id = "00000000-0000000", .healthy = true};
-    return gs_dp_list_bytes(&worst, 1);
+    return gs_dp_list_bytes(&(const char *){"00000000-0000000"}, 1);
 }
 
 static bool fits_kubelet(uint64_t units)
@@ -66,17 +65,12 @@ int advertise_check(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_e
                    (unsigned long long)units, gs_unit_name(unit));
 }
 
-/* One id of ours. */
-struct own {
-    char id[ADVERTISE_ID_BYTES];
-    bool in_use, listed;
-};
-
 /* The list in the making. */
 struct plan {
+    const struct gs_gpu_set *set;
     const struct ids_in_use *in_use;
-    struct own *own;
-    size_t own_count;
+    uint32_t prefixes[GS_GPUS_MAX];
+    size_t own_count;  /* ids of ours: one per unit, and what pods hold above that */
     bool *ours;        /* per id in use */
     size_t own_in_use; /* ids in use that are ours */
     size_t foreign_bytes;
@@ -108,36 +102,34 @@ static void choose_prefixes(const struct gs_gpu_set *set, uint32_t prefixes[GS_G
     }
 }
 
-static void name_own(struct plan *plan, const struct gs_gpu_set *set)
+/* One of ours, GPU by GPU; those above all units count on at the first. */
+static void name_own(const struct plan *plan, size_t at, char ret[ADVERTISE_ID_BYTES])
 {
-    uint32_t prefixes[GS_GPUS_MAX];
-    size_t at = 0;
-    choose_prefixes(set, prefixes);
-    for (uint32_t g = 0; g < set->count; g++) {
-        for (uint32_t n = 0; n < set->gpus[g].mem_units && at < plan->own_count; n++)
-            snprintf(plan->own[at++].id, ADVERTISE_ID_BYTES, "%08x-%u", prefixes[g], n);
+    const struct gs_gpu *gpus = plan->set->gpus;
+    uint32_t g = 0;
+    while (g < plan->set->count && at >= gpus[g].mem_units)
+        at -= gpus[g++].mem_units;
+    if (g == plan->set->count) {
+        g = 0;
+        at += gpus[0].mem_units;
     }
-    for (uint32_t n = set->count ? set->gpus[0].mem_units : 0; set->count && at < plan->own_count;
-         n++)
-        snprintf(plan->own[at++].id, ADVERTISE_ID_BYTES, "%08x-%u", prefixes[0], n);
-    plan->own_count = at;
+    snprintf(ret, ADVERTISE_ID_BYTES, "%08x-%zu", plan->prefixes[g], at);
 }
 
 /* What pods hold: among ours, and beside them. */
 static void mark_in_use(struct plan *plan)
 {
+    char id[ADVERTISE_ID_BYTES];
     for (size_t i = 0; plan->in_use->count && i < plan->own_count; i++) {
-        struct own *own = &plan->own[i];
-        ptrdiff_t found = ids_in_use_find(plan->in_use, own->id);
+        name_own(plan, i, id);
+        ptrdiff_t found = ids_in_use_find(plan->in_use, id);
         if (found < 0)
             continue;
-        own->in_use = own->listed = plan->ours[found] = true;
+        plan->ours[found] = true;
         plan->own_in_use++;
     }
-    for (size_t i = 0; i < plan->in_use->count; i++) {
-        const struct gs_dp_device device = {.id = plan->in_use->ids[i], .healthy = true};
-        plan->foreign_bytes += plan->ours[i] ? 0 : gs_dp_list_bytes(&device, 1);
-    }
+    for (size_t i = 0; i < plan->in_use->count; i++)
+        plan->foreign_bytes += plan->ours[i] ? 0 : gs_dp_list_bytes(&plan->in_use->ids[i], 1);
 }
 
 /* Free units beside what is in use: as many as make the sum of all units, and fit the limit. */
@@ -153,36 +145,31 @@ static size_t free_slots(const struct plan *plan, size_t *ret_dropped)
     return slots - *ret_dropped;
 }
 
-static void choose_free(struct plan *plan, size_t slots)
-{
-    for (size_t i = 0; slots && i < plan->own_count; i++) {
-        slots -= !plan->own[i].in_use;
-        plan->own[i].listed = true;
-    }
-}
-
-/* The texts follow the devices in the same block. */
-static struct gs_dp_device *write_down(const struct plan *plan, size_t *ret_count)
+/* The texts follow the list in the same block. */
+static const char **write_down(const struct plan *plan, size_t slots, size_t *ret_count)
 {
     size_t most = plan->own_count + plan->in_use->count;
-    struct gs_dp_device *devices =
-        calloc(1, (most + 1) * sizeof(*devices) + (plan->own_count + 1) * ADVERTISE_ID_BYTES);
-    if (!devices)
+    const char **ids =
+        calloc(1, (most + 1) * sizeof(*ids) + (plan->own_count + 1) * ADVERTISE_ID_BYTES);
+    if (!ids)
         return NULL;
-    char *id = (char *)(devices + most + 1);
+    char *id = (char *)(ids + most + 1);
     size_t at = 0;
-    for (size_t i = 0; i < plan->own_count; i++, id += ADVERTISE_ID_BYTES) {
-        if (!plan->own[i].listed)
+    for (size_t i = 0; i < plan->own_count; i++) {
+        name_own(plan, i, id);
+        const bool in_use = ids_in_use_find(plan->in_use, id) >= 0;
+        if (!in_use && !slots)
             continue;
-        memcpy(id, plan->own[i].id, ADVERTISE_ID_BYTES);
-        devices[at++] = (struct gs_dp_device){.id = id, .healthy = true};
+        slots -= !in_use;
+        ids[at++] = id;
+        id += ADVERTISE_ID_BYTES;
     }
     for (size_t i = 0; i < plan->in_use->count; i++) {
         if (!plan->ours[i])
-            devices[at++] = (struct gs_dp_device){.id = plan->in_use->ids[i], .healthy = true};
+            ids[at++] = plan->in_use->ids[i];
     }
     *ret_count = at;
-    return devices;
+    return ids;
 }
 
 int advertise_devices(const struct gs_gpu_set *set, enum gs_unit unit,
@@ -191,21 +178,20 @@ int advertise_devices(const struct gs_gpu_set *set, enum gs_unit unit,
     static const struct ids_in_use nothing;
     if (advertise_check(set, unit, err) < 0)
         return -1;
-    struct plan plan = {.in_use = in_use ? in_use : &nothing, .own_count = count_units(set, unit)};
-    plan.own_count += plan.in_use->above;
-    _cleanup_free_ struct own *own = calloc(plan.own_count + 1, sizeof(*own));
+    struct plan plan = {.set = set, .in_use = in_use ? in_use : &nothing};
+    if (set->count)
+        plan.own_count = count_units(set, unit) + plan.in_use->above;
     _cleanup_free_ bool *ours = calloc(plan.in_use->count + 1, sizeof(*ours));
-    if (!own || !ours)
+    if (!ours)
         return gs_fail_nomem(err);
-    plan.own = own;
     plan.ours = ours;
     struct advertised made = {0};
-    name_own(&plan, set);
+    choose_prefixes(set, plan.prefixes);
     mark_in_use(&plan);
-    choose_free(&plan, free_slots(&plan, &made.dropped));
+    const size_t slots = free_slots(&plan, &made.dropped);
     made.foreign = plan.in_use->count - plan.own_in_use;
-    made.devices = write_down(&plan, &made.count);
-    if (!made.devices)
+    made.ids = write_down(&plan, slots, &made.count);
+    if (!made.ids)
         return gs_fail_nomem(err);
     *ret = made;
     return 0;

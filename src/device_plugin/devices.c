@@ -228,8 +228,8 @@ static int apply(struct plugin *plugin, struct unit_choice choice, struct gs_err
     if (advertise_devices(&set, choice.unit, &devices->in_use, &made, err) < 0)
         return -1;
     keep_record(plugin, &set, choice);
-    int result = gs_dp_set_devices(plugin->dp, made.devices, made.count, err);
-    free(made.devices);
+    int result = gs_dp_set_devices(plugin->dp, made.ids, made.count, err);
+    free((void *)made.ids);
     if (result < 0 || tell_allocator(plugin, &set, choice.state, err) < 0)
         return -1;
     devices->unit = choice.unit;

@@ -78,7 +78,7 @@ static void feed(int fd, const uint8_t *data, size_t size)
 
 static void run(struct world *world, struct gs_loop *loop, struct gs_dp *dp, int fd, uint8_t when)
 {
-    const struct gs_dp_device devices[2] = {{"a", true}, {"b", false}};
+    const char *const devices[2] = {"a", "b"};
     uint8_t sink[16384];
     for (int round = 0; round < ROUNDS; round++) {
         world->now_ns += 100 * GS_NS_PER_MS;

@@ -51,7 +51,7 @@ struct gs_dp_ops {
                      size_t count);
 
     /* Before every start of a container; the kubelet waits 30 s, and on error tries again after
-     * about 10 s. NULL: the kubelet is told not to call it. */
+     * about 10 s. */
     void (*pre_start)(void *ctx, struct gs_dp_call *call, const struct gs_dp_ids *ids);
 };
 
@@ -81,14 +81,6 @@ struct gs_dp_container {
     size_t cdi_device_count;
 };
 
-/* No topology is sent: the kubelet draws ids by it, and a unit's id says nothing about where the
- * GPU is that the extender chose. */
-struct gs_dp_device {
-    const char *id; /* at most 63 bytes */
-    bool healthy;   /* false takes the unit away from the node and endangers its pods at the next
-                       kubelet restart */
-};
-
 /* Largest ListAndWatchResponse a kubelet takes: its gRPC library's default, 4 MiB, the five bytes
  * of framing not counted. */
 #define GS_DP_LIST_MAX_BYTES ((size_t)4194304)
@@ -107,18 +99,17 @@ int gs_dp_adopt(struct gs_dp *dp, int fd, struct gs_error *err);
 /* Closes the socket and every connection. */
 void gs_dp_free(struct gs_dp *dp);
 
-/* What DevicePluginOptions say, here and in the Register request: whether ops has a pre_start. */
-bool gs_dp_pre_start_required(const struct gs_dp *dp);
-
-/* Replaces the list, *copied*, and sends it on every ListAndWatch stream. A slow reader gets the
+/* Replaces the list of ids, *copied*, of at most 63 bytes each, and sends it on every ListAndWatch
+ * stream. All are Healthy: an unhealthy one takes the unit away from the node and endangers its
+ * pods at the next kubelet restart. No topology is sent: the kubelet draws ids by it, and a unit's
+ * id says nothing about where the GPU is that the extender chose. A slow reader gets the
  * newest list, not every one; a list equal to the old one is not sent. Until the first call,
  * streams wait. GS_ETOOBIG above GS_DP_LIST_MAX_BYTES, GS_EINVAL (empty or overlong id), GS_ENOMEM:
  * the old list stays. */
-int gs_dp_set_devices(struct gs_dp *dp, const struct gs_dp_device *devices, size_t count,
-                      struct gs_error *err);
+int gs_dp_set_devices(struct gs_dp *dp, const char *const *ids, size_t count, struct gs_error *err);
 
 /* Exact encoded size in bytes of the ListAndWatchResponse for these devices. */
-size_t gs_dp_list_bytes(const struct gs_dp_device *devices, size_t count);
+size_t gs_dp_list_bytes(const char *const *ids, size_t count);
 
 /* ListAndWatch streams open now: 0 means that no kubelet listens to us. */
 size_t gs_dp_streams(const struct gs_dp *dp);

@@ -9,7 +9,6 @@
 
 #include "gpushare/base/num.h"
 #include "h2.h"
-#include "timeout.h"
 #include "unix_socket.h"
 
 #define MAX_TEXT_BYTES 1024
@@ -101,23 +100,6 @@ static void on_broken(void *ctx)
     fail(call, GS_GRPC_UNAVAILABLE, "the connection was closed before the answer came");
 }
 
-/* https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md, "Errors". */
-static enum gs_grpc_status status_from_h2(uint32_t error_code)
-{
-    switch (error_code) {
-    case NGHTTP2_REFUSED_STREAM:
-        return GS_GRPC_UNAVAILABLE;
-    case NGHTTP2_CANCEL:
-        return GS_GRPC_CANCELLED;
-    case NGHTTP2_ENHANCE_YOUR_CALM:
-        return GS_GRPC_RESOURCE_EXHAUSTED;
-    case NGHTTP2_INADEQUATE_SECURITY:
-        return GS_GRPC_PERMISSION_DENIED;
-    default:
-        return GS_GRPC_INTERNAL;
-    }
-}
-
 static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t error_code,
                            void *user_data)
 {
@@ -129,8 +111,7 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
     else if (call->http_status != 0 && call->http_status != 200)
         fail(call, GS_GRPC_UNAVAILABLE, "HTTP status %u", call->http_status);
     else if (!call->has_status)
-        fail(call, status_from_h2(error_code), "the call was reset: %s",
-             nghttp2_http2_strerror(error_code));
+        fail(call, GS_GRPC_INTERNAL, "the call was reset: %s", nghttp2_http2_strerror(error_code));
     else if (!call->is_grpc)
         fail(call, GS_GRPC_UNKNOWN, "the answer is not gRPC");
     else if (call->messages != 1 || !gs_frame_at_boundary(&call->reader))
@@ -161,7 +142,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
         call->status = gs_grpc_status_parse(text, len);
     } else if (gs_h2_is(name, name_len, "grpc-message")) {
         gs_buf_reset(&call->text);
-        gs_grpc_message_decode(&call->text, text, len);
+        gs_buf_append(&call->text, text, len < MAX_TEXT_BYTES ? len : MAX_TEXT_BYTES);
     }
     return 0;
 }
@@ -211,15 +192,12 @@ static ssize_t read_request(nghttp2_session *session, int32_t stream_id, uint8_t
 static int submit(struct gs_grpc_unary *call, nghttp2_session *session,
                   const struct gs_grpc_unary_options *options)
 {
-    char timeout[GS_GRPC_TIMEOUT_CHARS];
-    size_t timeout_len = gs_grpc_timeout_format(timeout, options->timeout_ns);
     const nghttp2_nv nv[] = {
         gs_h2_nv(":method", "POST", 4),
         gs_h2_nv(":scheme", "http", 4),
         gs_h2_nv(":path", options->method_path, strlen(options->method_path)),
         gs_h2_nv(":authority", "localhost", 9),
         gs_h2_nv("te", "trailers", 8),
-        gs_h2_nv("grpc-timeout", timeout, timeout_len),
         gs_h2_nv("content-type", "application/grpc", 16),
         gs_h2_nv("user-agent", "gpushare/" GS_VERSION, strlen("gpushare/" GS_VERSION)),
     };

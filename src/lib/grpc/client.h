@@ -19,7 +19,7 @@ struct gs_grpc_reply {
     enum gs_grpc_status status; /* ours too: UNAVAILABLE (the connection broke),
                                    DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED (answer above the ceiling),
                                    INTERNAL (not gRPC) */
-    const char *text;           /* why, when not OK; never NULL */
+    const char *text;           /* why, when not OK, as the peer encoded it; never NULL */
     const void *message;        /* when OK */
     size_t len;
 };
@@ -31,7 +31,7 @@ typedef void gs_grpc_unary_fn(void *ctx, const struct gs_grpc_reply *reply);
 struct gs_grpc_unary_options {
     const char *socket_path;
     const char *method_path; /* "/v1beta1.Registration/Register" */
-    int64_t timeout_ns;      /* for everything, connecting included; also sent as grpc-timeout */
+    int64_t timeout_ns;      /* for everything, connecting included */
     size_t max_reply_bytes;  /* ceiling for the answer's message */
     gs_grpc_unary_fn *done;
     void *ctx;

@@ -20,13 +20,12 @@ struct one_device {
     V1beta1__ListAndWatchResponse response;
 };
 
-static const ProtobufCMessage *fill(struct one_device *one, const struct gs_dp_device *device)
+static const ProtobufCMessage *fill(struct one_device *one, const char *id)
 {
     static char healthy[] = "Healthy";
-    static char unhealthy[] = "Unhealthy";
     v1beta1__device__init(&one->device);
-    one->device.id = (char *)device->id;
-    one->device.health = device->healthy ? healthy : unhealthy;
+    one->device.id = (char *)id;
+    one->device.health = healthy;
     one->devices[0] = &one->device;
     v1beta1__list_and_watch_response__init(&one->response);
     one->response.n_devices = 1;
@@ -37,50 +36,48 @@ static const ProtobufCMessage *fill(struct one_device *one, const struct gs_dp_d
 /* Encodings that follow each other are one message with both lists
  * (https://protobuf.dev/programming-guides/encoding/#last-one-wins): so the whole list is encoded
  * device by device, without a tree of 65,000 objects. */
-size_t gs_dp_list_bytes(const struct gs_dp_device *devices, size_t count)
+size_t gs_dp_list_bytes(const char *const *ids, size_t count)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < count; i++) {
         struct one_device one;
-        bytes += protobuf_c_message_get_packed_size(fill(&one, &devices[i]));
+        bytes += protobuf_c_message_get_packed_size(fill(&one, ids[i]));
     }
     return bytes;
 }
 
-static struct gs_grpc_message *encode_list(const struct gs_dp_device *devices, size_t count,
-                                           size_t bytes)
+static struct gs_grpc_message *encode_list(const char *const *ids, size_t count, size_t bytes)
 {
     uint8_t *out;
     struct gs_grpc_message *list = gs_grpc_message_new(bytes, &out);
     for (size_t i = 0; list && i < count; i++) {
         struct one_device one;
-        out += protobuf_c_message_pack(fill(&one, &devices[i]), out);
+        out += protobuf_c_message_pack(fill(&one, ids[i]), out);
     }
     return list;
 }
 
-static int check_ids(const struct gs_dp_device *devices, size_t count, struct gs_error *err)
+static int check_ids(const char *const *ids, size_t count, struct gs_error *err)
 {
     for (size_t i = 0; i < count; i++) {
-        size_t len = strlen(devices[i].id);
+        size_t len = strlen(ids[i]);
         if (len == 0 || len > MAX_ID_BYTES)
-            return gs_fail(err, GS_EINVAL, "device ID \"%.80s\" must have 1 to %d bytes",
-                           devices[i].id, MAX_ID_BYTES);
+            return gs_fail(err, GS_EINVAL, "device ID \"%.80s\" must have 1 to %d bytes", ids[i],
+                           MAX_ID_BYTES);
     }
     return 0;
 }
 
-int gs_dp_set_devices(struct gs_dp *dp, const struct gs_dp_device *devices, size_t count,
-                      struct gs_error *err)
+int gs_dp_set_devices(struct gs_dp *dp, const char *const *ids, size_t count, struct gs_error *err)
 {
-    if (check_ids(devices, count, err) < 0)
+    if (check_ids(ids, count, err) < 0)
         return -1;
-    size_t bytes = gs_dp_list_bytes(devices, count);
+    size_t bytes = gs_dp_list_bytes(ids, count);
     if (bytes > GS_DP_LIST_MAX_BYTES)
         return gs_fail(err, GS_ETOOBIG,
                        "a list of %zu devices has %zu bytes, and the kubelet accepts %zu", count,
                        bytes, GS_DP_LIST_MAX_BYTES);
-    struct gs_grpc_message *list = encode_list(devices, count, bytes);
+    struct gs_grpc_message *list = encode_list(ids, count, bytes);
     if (!list)
         return gs_fail_nomem(err);
     if (dp->list && gs_grpc_message_equal(dp->list, list)) {
@@ -131,15 +128,10 @@ size_t gs_dp_streams(const struct gs_dp *dp)
 
 /* ---- GetDevicePluginOptions ---- */
 
-bool gs_dp_pre_start_required(const struct gs_dp *dp)
-{
-    return dp->ops.pre_start != NULL;
-}
-
 static void start_options(struct gs_grpc_call *call, const void *bytes, size_t len, void *ctx)
 {
     V1beta1__DevicePluginOptions options = V1BETA1__DEVICE_PLUGIN_OPTIONS__INIT;
-    options.pre_start_required = gs_dp_pre_start_required(ctx);
+    options.pre_start_required = true;
     gs_grpc_call_reply(call, gs_pb_pack(&options.base));
 }
 

@@ -82,10 +82,6 @@ void gs_dp_start_pre_start(struct gs_grpc_call *call, const void *bytes, size_t 
 {
     struct gs_dp *dp = ctx;
     ProtobufCMessage *message = NULL;
-    if (!dp->ops.pre_start) {
-        gs_grpc_call_finish(call, GS_GRPC_UNIMPLEMENTED, "PreStartContainer is not supported");
-        return;
-    }
     struct gs_dp_call *dp_call =
         receive(call, &v1beta1__pre_start_container_request__descriptor, bytes, len, &message);
     if (!dp_call)

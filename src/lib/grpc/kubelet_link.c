@@ -57,7 +57,7 @@ static void on_registered(void *ctx, const struct gs_grpc_reply *reply)
     struct gs_error failure = {0};
     link->registering = NULL;
     if (reply->status != GS_GRPC_OK) {
-        gs_fail(&failure, GS_EIO, "%s (%s)", reply->text, gs_grpc_status_name(reply->status));
+        gs_fail(&failure, GS_EIO, "%s (gRPC status %d)", reply->text, reply->status);
         failed(link, &failure);
         return;
     }
@@ -73,7 +73,7 @@ static int try_once(struct gs_kubelet_link *link, struct gs_error *err)
     if (gs_dp_listen(link->dp, link->own_path, err) < 0)
         return -1;
     V1beta1__DevicePluginOptions options = V1BETA1__DEVICE_PLUGIN_OPTIONS__INIT;
-    options.pre_start_required = gs_dp_pre_start_required(link->dp);
+    options.pre_start_required = true;
     V1beta1__RegisterRequest request = V1BETA1__REGISTER_REQUEST__INIT;
     request.version = (char *)"v1beta1";
     request.endpoint = (char *)link->options.endpoint;

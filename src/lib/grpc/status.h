@@ -32,14 +32,12 @@ enum gs_grpc_status {
     GS_GRPC_UNAUTHENTICATED = 16,
 };
 
-/* "DEADLINE_EXCEEDED"; "UNKNOWN" for numbers that are none. Static. */
-const char *gs_grpc_status_name(enum gs_grpc_status status);
-
 /* The text of a grpc-status header: a decimal number. One that is none, or above 16, is
  * GS_GRPC_UNKNOWN, as the specification asks. */
 enum gs_grpc_status gs_grpc_status_parse(const char *text, size_t len);
 
-/* The status for an error code, for services that answer with an error. */
+/* The status for an error code, for services that answer with an error. The kubelet reads the text
+ * only. */
 enum gs_grpc_status gs_grpc_status_from_code(enum gs_code code);
 
 /* Appends text as grpc-message wants it: bytes outside ' '..'~', and '%', become %XX. Bytes that
@@ -47,8 +45,3 @@ enum gs_grpc_status gs_grpc_status_from_code(enum gs_code code);
  * UTF-8. What does not fit under the buffer's ceiling is cut off behind a whole character, which is
  * no failure. */
 void gs_grpc_message_encode(struct gs_buf *buf, const char *text, size_t len);
-
-/* Appends the text that was meant. A '%' without two hexadecimal digits stands for itself, as the
- * specification asks; what is not UTF-8 after decoding becomes U+FFFD, NUL becomes U+FFFD too.
- * Cut off at the ceiling like above. */
-void gs_grpc_message_decode(struct gs_buf *buf, const char *text, size_t len);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "timeout.h"
 
-#include <stdio.h>
-
-#include "gpushare/base/clock.h"
 #include "gpushare/base/num.h"
 
 struct unit {
@@ -18,7 +15,6 @@ static const struct unit units[] = {
 
 #define UNIT_COUNT (sizeof(units) / sizeof(units[0]))
 #define MAX_DIGITS 8
-#define MAX_VALUE  99999999
 
 bool gs_grpc_timeout_parse(const char *text, size_t len, int64_t *ret_ns)
 {
@@ -35,11 +31,4 @@ bool gs_grpc_timeout_parse(const char *text, size_t len, int64_t *ret_ns)
         return true;
     }
     return false;
-}
-
-size_t gs_grpc_timeout_format(char out[GS_GRPC_TIMEOUT_CHARS], int64_t timeout_ns)
-{
-    int64_t ms = timeout_ns > 0 ? (timeout_ns - 1) / GS_NS_PER_MS + 1 : 0;
-    return (size_t)snprintf(out, GS_GRPC_TIMEOUT_CHARS, "%um",
-                            (unsigned)(ms < MAX_VALUE ? ms : MAX_VALUE));
 }

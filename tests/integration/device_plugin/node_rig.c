@@ -188,14 +188,14 @@ size_t __wrap_gs_dp_streams(const struct gs_dp *dp)
     return here->linked;
 }
 
-int __wrap_gs_dp_set_devices(struct gs_dp *dp, const struct gs_dp_device *devices, size_t count,
+int __wrap_gs_dp_set_devices(struct gs_dp *dp, const char *const *ids, size_t count,
                              struct gs_error *err)
 {
     if (here->lists_fail)
         return gs_fail_nomem(err);
     assert_in_range(count, 0, GS_COUNT_OF(here->devices));
     for (size_t i = 0; i < count; i++)
-        snprintf(here->devices[i], sizeof(here->devices[0]), "%s", devices[i].id);
+        snprintf(here->devices[i], sizeof(here->devices[0]), "%s", ids[i]);
     here->device_count = count;
     return 0;
 }

@@ -63,22 +63,17 @@ static void on_pre_start(void *ctx, struct gs_dp_call *call, const struct gs_dp_
 
 static const struct gs_dp_ops ops = {on_allocate, on_pre_start};
 
-static int setup_with(void **state, const struct gs_dp_ops *chosen)
+static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
     f->now_ns = GS_NS_PER_S;
     f->clock = (struct gs_clock){read_clock, read_clock, &f->now_ns};
     f->answer_count = 1;
     assert_int_equal(gs_loop_new(&f->clock, &f->loop, NULL), 0);
-    assert_int_equal(gs_dp_new(f->loop, chosen, f, &f->dp, NULL), 0);
+    assert_int_equal(gs_dp_new(f->loop, &ops, f, &f->dp, NULL), 0);
     assert_int_equal(gs_dp_adopt(f->dp, peer_open(&f->peer, f->loop, false), NULL), 0);
     *state = f;
     return 0;
-}
-
-static int setup(void **state)
-{
-    return setup_with(state, &ops);
 }
 
 static int teardown(void **state)
@@ -112,23 +107,11 @@ static void expect_body(const char *row, const struct peer_stream *stream, const
 
 /* ---- options ---- */
 
-static void the_options_tell_whether_pre_start_is_wanted(void **state)
+static void the_options_want_pre_start(void **state)
 {
-    struct fixture *f = *state;
-    struct peer_stream *stream = ask(f, CALL("GetDevicePluginOptions"), EMPTY);
+    struct peer_stream *stream = ask(*state, CALL("GetDevicePluginOptions"), EMPTY);
     assert_string_equal(peer_header(stream, "grpc-status"), "0");
     expect_body("wanted", stream, "\0\0\0\0\2\x08\1", 7); /* pre_start_required = true */
-    assert_true(gs_dp_pre_start_required(f->dp));
-
-    struct fixture *g;
-    const struct gs_dp_ops without = {.allocate = on_allocate};
-    setup_with((void **)&g, &without);
-    stream = ask(g, CALL("GetDevicePluginOptions"), EMPTY);
-    expect_body("not wanted", stream, EMPTY);
-    assert_false(gs_dp_pre_start_required(g->dp));
-    stream = ask(g, CALL("PreStartContainer"), EMPTY);
-    assert_string_equal(peer_header(stream, "grpc-status"), "12");
-    teardown((void **)&g);
 }
 
 static void preferred_allocation_is_not_offered(void **state)
@@ -140,44 +123,26 @@ static void preferred_allocation_is_not_offered(void **state)
 
 /* ---- the list ---- */
 
-static const struct {
-    const char *row;
-    struct gs_dp_device device;
-    const char *bytes; /* of a ListAndWatchResponse with this device */
-    size_t len;
-} devices[] = {
-    {"healthy", {"a", true}, "\x0A\x0C\x0A\1a\x12\7Healthy", 14},
-    {"unhealthy", {"a", false}, "\x0A\x0E\x0A\1a\x12\x09Unhealthy", 16},
-};
-
 static void a_device_is_encoded_as_the_api_says(void **state)
 {
-    GS_FOR_EACH_ROW (r, devices) {
-        struct fixture *f;
-        setup((void **)&f);
-        row_equal(r->row, gs_dp_list_bytes(&r->device, 1), r->len);
-        row_equal(r->row, gs_dp_set_devices(f->dp, &r->device, 1, NULL), 0);
-        struct peer_stream *stream = ask(f, CALL("ListAndWatch"), EMPTY);
-        row_equal(r->row, stream->body_len, 5 + r->len);
-        row_true(r->row, memcmp(stream->body + 5, r->bytes, r->len) == 0);
-        row_equal(r->row, (uint8_t)stream->body[4], r->len);
-        row_true(r->row, !stream->ended);
-        teardown((void **)&f);
-    }
+    struct fixture *f = *state;
+    assert_int_equal(gs_dp_list_bytes(&(const char *){"a"}, 1), 14);
+    assert_int_equal(gs_dp_set_devices(f->dp, &(const char *){"a"}, 1, NULL), 0);
+    struct peer_stream *stream = ask(f, CALL("ListAndWatch"), EMPTY);
+    expect_body("the list", stream, "\0\0\0\0\x0E\x0A\x0C\x0A\1a\x12\7Healthy", 19);
+    assert_false(stream->ended);
 }
 
 /* Bytes per device and largest counts, as measured with a kubelet's own encoder and limit. */
 static const struct {
     const char *row;
     int id_chars;
-    bool healthy;
     size_t bytes_each;
     size_t largest_count;
 } sizes[] = {
-    {"8 characters", 8, true, 21, 199728},
-    {"20 characters", 20, true, 33, 127100},
-    {"20 characters, unhealthy", 20, false, 35, 119837},
-    {"45 characters", 45, true, 58, 72315},
+    {"8 characters", 8, 21, 199728},
+    {"20 characters", 20, 33, 127100},
+    {"45 characters", 45, 58, 72315},
 };
 
 static void sizes_are_what_a_kubelet_counts(void **state)
@@ -186,20 +151,19 @@ static void sizes_are_what_a_kubelet_counts(void **state)
         char id[64];
         memset(id, 'x', (size_t)r->id_chars);
         id[r->id_chars] = '\0';
-        struct gs_dp_device one = {id, r->healthy};
-        row_equal(r->row, gs_dp_list_bytes(&one, 1), r->bytes_each);
+        row_equal(r->row, gs_dp_list_bytes(&(const char *){id}, 1), r->bytes_each);
         row_equal(r->row, GS_DP_LIST_MAX_BYTES / r->bytes_each, r->largest_count);
     }
     assert_int_equal(gs_dp_list_bytes(NULL, 0), 0);
 }
 
-static struct gs_dp_device *many_devices(size_t count, char (**ret_ids)[32])
+static const char **many_devices(size_t count, char (**ret_ids)[32])
 {
-    struct gs_dp_device *list = calloc(count, sizeof(*list));
+    const char **list = calloc(count, sizeof(*list));
     char(*ids)[32] = calloc(count, sizeof(*ids));
     for (size_t i = 0; i < count; i++) {
         snprintf(ids[i], sizeof(ids[i]), "gpu-%07zu-abcdefgh", i % 10000000); /* 20 characters */
-        list[i] = (struct gs_dp_device){ids[i], true};
+        list[i] = ids[i];
     }
     *ret_ids = ids;
     return list;
@@ -209,7 +173,7 @@ static void the_largest_list_arrives_and_a_larger_one_is_refused(void **state)
 {
     struct fixture *f = *state;
     char(*ids)[32];
-    struct gs_dp_device *list = many_devices(127101, &ids);
+    const char **list = many_devices(127101, &ids);
     struct gs_error err = {0};
     assert_int_equal(gs_dp_set_devices(f->dp, list, 127100, NULL), 0);
     struct peer_stream *stream = ask(f, CALL("ListAndWatch"), EMPTY);
@@ -220,7 +184,7 @@ static void the_largest_list_arrives_and_a_larger_one_is_refused(void **state)
         err.msg, "a list of 127101 devices has 4194333 bytes, and the kubelet accepts 4194304");
     peer_run(&f->peer);
     assert_int_equal(stream->body_len, 5 + 127100 * 33);
-    free(list);
+    free((void *)list);
     free(ids);
 }
 
@@ -230,9 +194,7 @@ static void ids_that_the_api_forbids_are_refused(void **state)
     char id[65];
     memset(id, 'x', 64);
     id[64] = '\0';
-    const struct gs_dp_device overlong[] = {{"a", true}, {id, true}};
-    const struct gs_dp_device fits[] = {{id + 1, true}};
-    const struct gs_dp_device empty[] = {{"", true}};
+    const char *const overlong[] = {"a", id}, *const fits[] = {id + 1}, *const empty[] = {""};
     struct gs_error err = {0};
     assert_int_equal(gs_dp_set_devices(f->dp, overlong, 2, &err), -1);
     assert_int_equal(err.code, GS_EINVAL);
@@ -243,7 +205,7 @@ static void ids_that_the_api_forbids_are_refused(void **state)
 static void updates_go_to_every_stream(void **state)
 {
     struct fixture *f = *state;
-    const struct gs_dp_device a = {"a", true}, b = {"b", true};
+    const char *const a = "a", *const b = "b";
     struct peer second;
     assert_int_equal(gs_dp_adopt(f->dp, peer_open(&second, f->loop, false), NULL), 0);
     struct peer_stream *one = ask(f, CALL("ListAndWatch"), EMPTY);
@@ -279,7 +241,7 @@ static void updates_go_to_every_stream(void **state)
 static void an_equal_list_is_not_sent_again(void **state)
 {
     struct fixture *f = *state;
-    const struct gs_dp_device a = {"a", true};
+    const char *const a = "a";
     struct peer_stream *stream = ask(f, CALL("ListAndWatch"), EMPTY);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(gs_dp_set_devices(f->dp, &a, 1, NULL), 0);
@@ -387,12 +349,12 @@ static void text_that_is_not_utf8_never_leaves(void **state)
 static void a_failure_is_told_in_its_words(void **state)
 {
     struct fixture *f = *state;
-    gs_fail(&f->failure, GS_ECONFLICT, "no GPU has 100%% left");
+    gs_fail(&f->failure, GS_EBUSY, "no GPU has 100%% left");
     struct peer_stream *stream = ask(f, CALL("Allocate"), ONE_ID);
-    assert_string_equal(peer_header(stream, "grpc-status"), "9");
+    assert_string_equal(peer_header(stream, "grpc-status"), "14");
     assert_string_equal(peer_header(stream, "grpc-message"), "no GPU has 100%25 left");
     stream = ask(f, CALL("PreStartContainer"), "\0\0\0\0\3\x0A\1z", 8);
-    assert_string_equal(peer_header(stream, "grpc-status"), "9");
+    assert_string_equal(peer_header(stream, "grpc-status"), "14");
     assert_string_equal(f->seen, "z");
 }
 
@@ -480,9 +442,9 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_old_answers_environment_is_read),
-        TEST(the_options_tell_whether_pre_start_is_wanted),
+        TEST(the_options_want_pre_start),
         TEST(preferred_allocation_is_not_offered),
-        cmocka_unit_test(a_device_is_encoded_as_the_api_says),
+        TEST(a_device_is_encoded_as_the_api_says),
         cmocka_unit_test(sizes_are_what_a_kubelet_counts),
         TEST(the_largest_list_arrives_and_a_larger_one_is_refused),
         TEST(ids_that_the_api_forbids_are_refused),
