@@ -71,13 +71,14 @@ static bool is_on(const struct gs_pod *pod, const struct gs_node *node, uint32_t
 static const char *annotation(const struct demo *demo, size_t pod, const char *key)
 {
     const json_t *object = json_array_get(demo->world.pod_objects, pod);
-    return rest_text(rest_member(object, "metadata", "annotations", NULL), key);
+    return gs_sim_tree_str(
+        gs_sim_tree_object(gs_sim_tree_object(object, "metadata"), "annotations"), key);
 }
 
 static const char *message_of(const struct demo *demo, size_t pod)
 {
-    return rest_text(rest_condition(json_array_get(demo->world.pod_objects, pod), "PodScheduled"),
-                     "message");
+    return gs_sim_tree_str(
+        rest_condition(json_array_get(demo->world.pod_objects, pod), "PodScheduled"), "message");
 }
 
 /* "8", "30 on each of 2 GPUs" */
@@ -197,7 +198,7 @@ static uint64_t inspected(const struct demo *demo, const char *node, uint32_t id
     {
         json_array_foreach(json_object_get(entry, "devs"), k, dev)
         {
-            if (strcmp(rest_text(entry, "name"), node) == 0 &&
+            if (strcmp(gs_sim_tree_str(entry, "name"), node) == 0 &&
                 json_integer_value(json_object_get(dev, "id")) == (json_int_t)idx)
                 return (uint64_t)json_integer_value(json_object_get(dev, "usedGPU"));
         }

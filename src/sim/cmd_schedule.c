@@ -59,7 +59,7 @@ static int create_pod(void *ctx, const char *version, const char *kind, struct g
     if (strcmp(version, "v1") != 0 || strcmp(kind, "Pod") != 0)
         return gs_fail(err, GS_EINVAL, "only pods can be scheduled");
     json_auto_t *pod = json_loadb(json.at, json.len, 0, NULL);
-    const char *ns = rest_text(rest_member(pod, "metadata", NULL), "namespace");
+    const char *ns = gs_sim_tree_str(gs_sim_tree_object(pod, "metadata"), "namespace");
     snprintf(path, sizeof(path), "/api/v1/namespaces/%.253s/pods", ns[0] ? ns : "default");
     return rest_call(sched->api, "POST", path, NULL, pod, NULL, err);
 }
@@ -79,7 +79,8 @@ static void read_version(struct sched *sched, char ret[32])
 {
     json_auto_t *list = NULL;
     rest_call(sched->api, "GET", "/api/v1/pods?limit=1", NULL, NULL, &list, NULL);
-    snprintf(ret, 32, "%s", rest_text(rest_member(list, "metadata", NULL), "resourceVersion"));
+    snprintf(ret, 32, "%s",
+             gs_sim_tree_str(gs_sim_tree_object(list, "metadata"), "resourceVersion"));
 }
 
 /* Passes, as long as something happens; when following, until a signal. */

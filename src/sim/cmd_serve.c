@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/options.h"
 #include "common/process.h"
-#include "gpushare/base/clock.h"
+#include "gpushare/base/file.h"
 #include "gpushare/base/log.h"
 #include "sim/api_server.h"
 #include "sim/commands.h"
@@ -84,25 +79,18 @@ static int start_server(struct serve *serve, struct gs_error *err)
 static int write_kubeconfig(const struct serve *serve, struct gs_error *err)
 {
     const char *path = serve->set.kubeconfig_out, *token = serve->set.token;
-    char partial[1024];
+    _cleanup_(gs_buf_wipe) struct gs_buf text = GS_BUF(64 << 10);
     if (!path)
         return 0;
-    if (snprintf(partial, sizeof(partial), "%s.partial", path) >= (int)sizeof(partial))
-        return gs_fail(err, GS_EINVAL, "--kubeconfig-out: the name is too long");
-    unlink(partial); /* what is left of an earlier one may be readable to all */
-    int fd = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
-    if (!file)
-        return gs_fail_errno(err, GS_EIO, errno, "%.200s", partial);
-    fprintf(file,
-            "apiVersion: v1\nkind: Config\ncurrent-context: sim\n"
-            "clusters:\n- name: sim\n  cluster:\n    server: %s\n"
-            "contexts:\n- name: sim\n  context:\n    cluster: sim\n    user: sim\n"
-            "users:\n- name: sim\n  user: {%s%s%s}\n",
-            serve->url, token ? "token: \"" : "", token ? token : "", token ? "\"" : "");
-    if (fclose(file) != 0 || rename(partial, path) < 0)
-        return gs_fail_errno(err, GS_EIO, errno, "%.200s", path);
-    return 0;
+    gs_buf_printf(&text,
+                  "apiVersion: v1\nkind: Config\ncurrent-context: sim\n"
+                  "clusters:\n- name: sim\n  cluster:\n    server: %s\n"
+                  "contexts:\n- name: sim\n  context:\n    cluster: sim\n    user: sim\n"
+                  "users:\n- name: sim\n  user: {%s%s%s}\n",
+                  serve->url, token ? "token: \"" : "", token ? token : "", token ? "\"" : "");
+    if (gs_buf_failed(&text))
+        return gs_fail(err, GS_EINVAL, "--token is too long");
+    return gs_file_replace(path, text.data, text.len, 0600, false, err);
 }
 
 int cmd_serve(int argc, char **argv)

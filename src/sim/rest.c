@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/rest.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 #include "gpushare/kube/kubeconfig.h"
@@ -61,35 +60,14 @@ int rest_read_listed(const char *paths, gs_manifest_take *each, void *ctx, struc
     return 0;
 }
 
-const char *rest_text(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
-json_t *rest_member(const json_t *object, ...)
-{
-    va_list names;
-    va_start(names, object);
-    json_t *at = NULL;
-    const char *name;
-    while ((name = va_arg(names, const char *))) {
-        at = json_object_get(at ? at : object, name);
-        if (!at)
-            break;
-    }
-    va_end(names);
-    return json_is_object(at) ? at : NULL;
-}
-
 const json_t *rest_condition(const json_t *object, const char *type)
 {
     json_t *condition;
     size_t i;
-    json_array_foreach(json_object_get(rest_member(object, "status", NULL), "conditions"), i,
+    json_array_foreach(json_object_get(gs_sim_tree_object(object, "status"), "conditions"), i,
                        condition)
     {
-        if (strcmp(rest_text(condition, "type"), type) == 0)
+        if (strcmp(gs_sim_tree_str(condition, "type"), type) == 0)
             return condition;
     }
     return NULL;

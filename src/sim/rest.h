@@ -6,6 +6,7 @@
 #include "gpushare/base/error.h"
 #include "gpushare/codec/manifest.h"
 #include "gpushare/kube/client.h"
+#include "sim/apiserver/tree.h"
 
 /*
  * JSON over HTTP for the subcommands that play a client: whole answers as trees.
@@ -24,12 +25,6 @@ int rest_call(struct gs_kube_client *client, const char *method, const char *pat
 
 /* Each object of the files, apart by commas; none for NULL. */
 int rest_read_listed(const char *paths, gs_manifest_take *each, void *ctx, struct gs_error *err);
-
-/* "" unless the member is a string; borrowed. */
-const char *rest_text(const json_t *object, const char *key);
-
-/* The object's member that is an object, through several names ending in NULL; NULL when absent. */
-json_t *rest_member(const json_t *object, ...) __attribute__((sentinel));
 
 /* The object's status condition of this type, borrowed; NULL when absent. */
 const json_t *rest_condition(const json_t *object, const char *type);

@@ -101,7 +101,7 @@ static int ask(struct cycle *cycle, const char *verb, const json_t *args, json_t
     snprintf(path, sizeof(path), VERBS "%s", verb);
     if (rest_call(cycle->sched->extender, "POST", path, NULL, args, ret_answer, &cycle->err) < 0)
         return gs_error_prefix(&cycle->err, "extender %s", verb);
-    const char *error = rest_text(*ret_answer, "Error");
+    const char *error = gs_sim_tree_str(*ret_answer, "Error");
     return error[0] ? gs_fail(&cycle->err, GS_EIO, "extender %s: %.180s", verb, error) : 0;
 }
 
@@ -146,7 +146,7 @@ static json_t *ask_scores(struct cycle *cycle)
     size_t i;
     json_array_foreach(answer, i, entry)
     {
-        json_object_set(scores, rest_text(entry, "Host"), json_object_get(entry, "Score"));
+        json_object_set(scores, gs_sim_tree_str(entry, "Host"), json_object_get(entry, "Score"));
     }
     return scores;
 }
@@ -315,7 +315,7 @@ static enum outcome schedule_pod(struct sched *sched, size_t at)
 static json_int_t fingerprint(const json_t *object)
 {
     json_auto_t *copy = json_deep_copy(object);
-    json_t *meta = rest_member(copy, "metadata", NULL);
+    json_t *meta = gs_sim_tree_object(copy, "metadata");
     json_object_del(copy, "status");
     json_object_del(meta, "resourceVersion");
     json_object_del(meta, "managedFields");

@@ -75,15 +75,14 @@ static bool find_target(struct gs_sim_call *call, const struct gs_sim_path *path
     size_t at = core ? 2 : 3;
     if (!core && !group)
         return false;
-    struct gs_slice empty = {"", 0};
+    struct gs_slice version = path->segments[at - 1], api = {path->segments[1].at, 0};
+    api.len = (size_t)(version.at + version.len - api.at);
     if (gs_slice_eq(path->segments[at], GS_SLICE("namespaces")) && path->count > at + 2) {
         if (!copy_slice(path->segments[at + 1], call->ns, sizeof(call->ns)))
             return false;
         at += 2;
     }
-    struct gs_slice plural = path->segments[at];
-    call->kind = gs_sim_kind_of_plural(group ? path->segments[1] : empty,
-                                       path->segments[core ? 1 : 2], plural);
+    call->kind = gs_sim_kind_of_plural(api, path->segments[at]);
     if (call->kind == GS_SIM_KINDS)
         return false;
     if (call->ns[0] && !gs_sim_resource(call->kind)->namespaced)

@@ -52,9 +52,10 @@ static void reply_list(struct gs_sim_call *call, const struct gs_sim_list *list)
 {
     const struct gs_sim_resource *res = gs_sim_resource(call->kind);
     struct gs_buf *out = &call->ret->body;
-    gs_buf_printf(out, "{\"kind\":\"%sList\",\"apiVersion\":\"%s%s%s\",\"metadata\":{", res->kind,
-                  res->group, res->group[0] ? "/" : "", res->version);
-    gs_buf_printf(out, "\"resourceVersion\":\"%llu\"", (unsigned long long)list->version);
+    gs_buf_printf(
+        out,
+        "{\"kind\":\"%sList\",\"apiVersion\":\"%s\",\"metadata\":{\"resourceVersion\":\"%llu\"",
+        res->kind, res->api, (unsigned long long)list->version);
     if (list->next[0])
         gs_buf_printf(out, ",\"continue\":\"%s\",\"remainingItemCount\":%llu", list->next,
                       (unsigned long long)list->remaining);

@@ -27,14 +27,13 @@
  * What it keeps to (file names: k8s.io/apiserver or k8s.io/kubernetes 1.20 to 1.32):
  *   one counter gives every write its resourceVersion;
  *   a write to an object does not touch its status, one to its status does not touch its spec
- *   (pkg/registry/core/{pod,node}/strategy.go); a pod's spec is fixed but for the fields that
- *   ValidatePodUpdate lets pass; metadata.uid and resourceVersion are preconditions (409);
- *   a binding is refused with 409 for a pod that is bound or being deleted, copies its annotations
- *   in the same transaction, and never asks whether the node exists
- *   (pkg/registry/core/pod/storage/storage.go: BindingREST.assignPod);
- *   a list with limit is one snapshot over all its pages; a watch hands out every change after a
- *   version in order, or fails with GS_EGONE when the log does not reach back that far.
- * What it leaves out: admission, defaults except those named at gs_sim_create(), garbage
+ *   (pkg/registry/core/{pod,node}/strategy.go); of a pod's spec only tolerations and
+ * schedulingGates change; metadata.uid and resourceVersion are preconditions (409); a binding is
+ * refused with 409 for a pod that is bound or being deleted, copies its annotations in the same
+ * transaction, and never asks whether the node exists (pkg/registry/core/pod/storage/storage.go:
+ * BindingREST.assignPod); a list with limit is one snapshot over all its pages; a watch hands out
+ * every change after a version in order, or fails with GS_EGONE when the log does not reach back
+ * that far. What it leaves out: admission, defaults except those named at gs_sim_create(), garbage
  * collection, graceful deletion and finalizers (an object goes at once), generateName, Namespace
  * objects (every namespace is there).
  *

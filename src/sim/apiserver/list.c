@@ -26,16 +26,6 @@ static int by_key(const void *a, const void *b)
     return order ? order : strcmp(left->name, right->name);
 }
 
-static void sort(struct gs_sim_object **objects, size_t count)
-{
-    for (size_t i = 1; i < count; i++) {
-        if (by_key(&objects[i - 1], &objects[i]) > 0) {
-            qsort(objects, count, sizeof(struct gs_sim_object *), by_key);
-            return;
-        }
-    }
-}
-
 struct gs_sim_snapshot *gs_sim_snapshot_take(struct gs_sim_cluster *cluster, enum gs_sim_kind kind,
                                              const struct gs_sim_selector *selector)
 {
@@ -60,7 +50,7 @@ struct gs_sim_snapshot *gs_sim_snapshot_take(struct gs_sim_cluster *cluster, enu
         else
             gs_sim_object_unref(object);
     }
-    sort(snapshot->objects, snapshot->count);
+    qsort(snapshot->objects, snapshot->count, sizeof(snapshot->objects[0]), by_key);
     return snapshot;
 }
 

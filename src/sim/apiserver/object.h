@@ -26,13 +26,11 @@ enum gs_sim_kind {
 
 /* What is known of a kind; api_discovery.c has the rest. */
 struct gs_sim_resource {
-    const char *group; /* "" for the core group */
-    const char *version;
+    const char *api; /* apiVersion: "v1", "coordination.k8s.io/v1" */
     const char *plural;
     const char *kind;
     bool namespaced;
     bool has_status;       /* a /status subresource; a write to the object leaves status alone */
-    bool create_on_update; /* PUT of a name that does not exist creates it */
     bool needs_version;    /* PUT without metadata.resourceVersion is refused */
     const char *type_json; /* "\"kind\":\"Pod\",\"apiVersion\":\"v1\"" */
 };
@@ -40,13 +38,9 @@ struct gs_sim_resource {
 /* Static. */
 const struct gs_sim_resource *gs_sim_resource(enum gs_sim_kind kind);
 
-/* The kind of a group ("" for core), version and plural name; GS_SIM_KINDS when not served. */
-enum gs_sim_kind gs_sim_kind_of_plural(struct gs_slice group, struct gs_slice version,
-                                       struct gs_slice plural);
-
-/* The kind of an object's apiVersion ("v1", "coordination.k8s.io/v1") and kind; GS_SIM_KINDS when
- * not served. */
-enum gs_sim_kind gs_sim_kind_of_type(const char *api_version, const char *kind);
+/* The kind with that apiVersion and plural name, or kind; GS_SIM_KINDS when not served. */
+enum gs_sim_kind gs_sim_kind_of_plural(struct gs_slice api, struct gs_slice plural);
+enum gs_sim_kind gs_sim_kind_of_type(const char *api, const char *kind);
 
 /* Everything but refs is constant from the moment others see it. */
 struct gs_sim_object {

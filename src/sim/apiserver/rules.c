@@ -136,28 +136,10 @@ int gs_sim_pod_prepare(json_t *pod, const char *name, bool keep_status, struct g
 
 /* ---- updates ---- */
 
-/* Images may change; everything else of the containers must be as it was. */
-static void copy_images(const json_t *from, json_t *to)
-{
-    static const char *const lists[] = {"containers", "initContainers"};
-    for (size_t which = 0; which < 2; which++) {
-        json_t *list = json_object_get(to, lists[which]), *container;
-        size_t i;
-        json_array_foreach(list, i, container)
-        {
-            json_t *image =
-                json_object_get(json_array_get(json_object_get(from, lists[which]), i), "image");
-            if (image && json_is_object(container))
-                json_object_set(container, "image", image);
-        }
-    }
-}
-
 int gs_sim_pod_check_update(const json_t *before, json_t *after, const char *name,
                             struct gs_error *err)
 {
-    static const char *const free_fields[] = {"activeDeadlineSeconds", "tolerations",
-                                              "terminationGracePeriodSeconds", "schedulingGates"};
+    static const char *const free_fields[] = {"tolerations", "schedulingGates"};
     if (gs_sim_pod_prepare(after, name, true, err) < 0)
         return -1;
     const json_t *old = json_object_get(before, "spec");
@@ -171,12 +153,11 @@ int gs_sim_pod_check_update(const json_t *before, json_t *after, const char *nam
         else if (json_object_set(spec, free_fields[i], value) < 0)
             return gs_fail_nomem(err);
     }
-    copy_images(old, spec);
     if (!json_equal(old, spec))
         return gs_sim_fail_invalid(
             GS_SIM_PODS, name, "spec",
-            "Forbidden: pod updates may not change fields other than images, "
-            "activeDeadlineSeconds and tolerations",
+            "Forbidden: pod updates may not change fields other than tolerations and "
+            "schedulingGates",
             err);
     return 0;
 }

@@ -160,7 +160,8 @@ void gs_sim_draft_release(struct gs_sim_draft *draft)
 static void group_resource(enum gs_sim_kind kind, char *ret, size_t size)
 {
     const struct gs_sim_resource *res = gs_sim_resource(kind);
-    snprintf(ret, size, "%s%s%s", res->plural, res->group[0] ? "." : "", res->group);
+    const char *slash = strchr(res->api, '/');
+    snprintf(ret, size, slash ? "%s.%.*s" : "%s", res->plural, (int)(slash - res->api), res->api);
 }
 
 int gs_sim_fail_not_found(enum gs_sim_kind kind, const char *name, struct gs_error *err)

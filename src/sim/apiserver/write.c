@@ -257,10 +257,6 @@ int gs_sim_update(struct gs_sim_cluster *cluster, enum gs_sim_kind kind, enum gs
                   struct gs_sim_object **ret_object, struct gs_error *err)
 {
     json_auto_t *root = NULL;
-    struct gs_sim_object *there = gs_sim_store_get(cluster, kind, ns, name);
-    gs_sim_object_unref(there);
-    if (!there && gs_sim_resource(kind)->create_on_update && part == GS_SIM_MAIN)
-        return gs_sim_create(cluster, kind, ns, body, ret_object, err);
     if (parse(kind, body, &root, err) < 0)
         return -1;
     const struct request request = {.once = update_once, .part = part, .body = root};

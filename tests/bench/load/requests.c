@@ -183,8 +183,8 @@ static int make_creates(const struct load_settings *set, struct load_set *to, st
 static void put_binding(struct load_set *to, bool direct, const json_t *meta, uint32_t node,
                         struct gs_buf *body)
 {
-    const char *name = rest_text(meta, "name"), *ns = rest_text(meta, "namespace");
-    const char *uid = rest_text(meta, "uid");
+    const char *name = gs_sim_tree_str(meta, "name"), *ns = gs_sim_tree_str(meta, "namespace");
+    const char *uid = gs_sim_tree_str(meta, "uid");
     char path[600];
     if (!direct) {
         gs_buf_printf(body,
@@ -213,7 +213,7 @@ static void put_event(struct load_set *to, const json_t *meta, size_t value, str
 {
     char path[600];
     snprintf(path, sizeof(path), "/api/v1/namespaces/%.253s/pods/%.253s",
-             rest_text(meta, "namespace"), rest_text(meta, "name"));
+             gs_sim_tree_str(meta, "namespace"), gs_sim_tree_str(meta, "name"));
     gs_buf_printf(body, "{\"metadata\":{\"annotations\":{\"load\":\"%zu\"}}}", value);
     put_request(to, "PATCH", path, "application/merge-patch+json", body);
 }
@@ -238,7 +238,7 @@ static int list_pods(const struct load_settings *set, enum load_verb verb, json_
 /* The same pod in every run, other pods elsewhere: runs do not all fill the first nodes. */
 static uint32_t node_of(const json_t *meta, uint32_t nodes)
 {
-    const char *uid = rest_text(meta, "uid");
+    const char *uid = gs_sim_tree_str(meta, "uid");
     return (uint32_t)(gs_hash_lasting(uid, strlen(uid)) % nodes);
 }
 

@@ -109,7 +109,6 @@ static void a_pods_spec_is_fixed_but_for_a_few_fields(void **state)
          "{\"aliyun.com/gpu-mem\":\"9\"}}}]}}",
          GS_EINVAL},
         {"no containers", "{\"spec\":{\"containers\":null}}", GS_EINVAL},
-        {"a deadline", "{\"spec\":{\"activeDeadlineSeconds\":5}}", GS_OK},
         {"tolerations", "{\"spec\":{\"tolerations\":[{\"operator\":\"Exists\"}]}}", GS_OK},
         {"status through the pod", "{\"status\":{\"phase\":\"Failed\"}}", GS_OK},
     };
