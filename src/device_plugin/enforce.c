@@ -89,7 +89,7 @@ static void look_when_due(struct plugin *plugin)
         look(plugin);
 }
 
-enum gs_enforced enforce_word(const struct plugin *plugin, const struct gs_gpu *gpu)
+enum gs_enforced enforce_word(const struct plugin *plugin, const struct gs_gpu *gpu, uint32_t pods)
 {
     const struct gs_keeper *keeper = plugin->enforce.keeper;
     if (gs_gpu_is_instance(gpu))

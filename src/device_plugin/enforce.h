@@ -40,7 +40,7 @@ void enforce_round(struct plugin *plugin);
 void enforce_allocated(struct plugin *plugin);
 
 /* What the kernel does for a GPU. */
-enum gs_enforced enforce_word(const struct plugin *plugin, const struct gs_gpu *gpu);
+enum gs_enforced enforce_word(const struct plugin *plugin, const struct gs_gpu *gpu, uint32_t pods);
 
 /* Before a container starts. False: it has to wait, see err. */
 bool enforce_may_start(struct plugin *plugin, const struct gs_start_request *request,

@@ -5,35 +5,15 @@
 #include "gpushare/base/log.h"
 
 /* The hardware limits a pod to its instance; nothing separates two pods in one. */
-static bool mig_is_on(const struct plugin *plugin, const struct gs_gpu *gpu, uint32_t pods)
+static enum gs_enforced mig_word(const struct plugin *plugin, const struct gs_gpu *gpu,
+                                 uint32_t pods)
 {
-    return gs_gpu_is_instance(gpu) && pods <= 1;
-}
-
-static enum gs_enforced mig_word(const struct plugin *plugin, const struct gs_gpu *gpu)
-{
-    return GS_ENFORCED_MIG;
-}
-
-static bool mps_is_on(const struct plugin *plugin, const struct gs_gpu *gpu, uint32_t pods)
-{
-    return plugin->settings.mps_root != NULL;
-}
-
-static bool hook_is_on(const struct plugin *plugin, const struct gs_gpu *gpu, uint32_t pods)
-{
-    return plugin->settings.hook_library != NULL;
-}
-
-static bool kernel_is_on(const struct plugin *plugin, const struct gs_gpu *gpu, uint32_t pods)
-{
-    return true;
+    return gs_gpu_is_instance(gpu) && pods <= 1 ? GS_ENFORCED_MIG : GS_ENFORCED_UNKNOWN;
 }
 
 static const struct guard {
-    /* A GPU with so many pods; its word is that of the first row for which this holds. */
-    bool (*is_on)(const struct plugin *plugin, const struct gs_gpu *gpu, uint32_t pods);
-    enum gs_enforced (*word)(const struct plugin *plugin, const struct gs_gpu *gpu);
+    /* What it does for a GPU with so many pods; GS_ENFORCED_UNKNOWN: the next row says it. */
+    enum gs_enforced (*word)(const struct plugin *plugin, const struct gs_gpu *gpu, uint32_t pods);
     /* NULL: it holds no start back, or adds nothing to a container. */
     bool (*may_start)(struct plugin *plugin, const struct gs_start_request *request,
                       const struct gs_placed *pod, struct gs_error *err);
@@ -41,10 +21,10 @@ static const struct guard {
                const struct gs_dp_ids *ids, struct gs_arena *arena,
                struct gs_dp_container *container, struct gs_error *err);
 } guards[] = {
-    {mps_is_on, mps_word, mps_may_start, mps_add},
-    {mig_is_on, mig_word, NULL, NULL},
-    {hook_is_on, hook_word, hook_may_start, hook_add},
-    {kernel_is_on, enforce_word, enforce_may_start, NULL},
+    {mps_word, mps_may_start, mps_add},
+    {mig_word, NULL, NULL},
+    {hook_word, hook_may_start, hook_add},
+    {enforce_word, enforce_may_start, NULL},
 };
 enum { GUARDS = sizeof(guards) / sizeof(guards[0]) };
 
@@ -77,10 +57,10 @@ bool guards_may_start(struct plugin *plugin, const struct gs_start_request *requ
 static enum gs_enforced word_of(const struct plugin *plugin, const struct gs_gpu *gpu,
                                 uint32_t pods)
 {
-    const struct guard *guard = guards;
-    while (!guard->is_on(plugin, gpu, pods))
-        guard++;
-    return guard->word(plugin, gpu);
+    enum gs_enforced word = GS_ENFORCED_UNKNOWN;
+    for (size_t i = 0; i < GUARDS && word == GS_ENFORCED_UNKNOWN; i++)
+        word = guards[i].word(plugin, gpu, pods);
+    return word;
 }
 
 static void log_word(const struct gs_gpu *gpu)

@@ -56,6 +56,11 @@ static const char *wrong_about(const struct stat *st)
     return st->st_size > LIBRARY_BYTES_MAX ? "it is larger than 16 MiB" : NULL;
 }
 
+static void path_of(const struct settings *settings, const char *leaf, char ret[HOOK_PATH_BYTES])
+{
+    snprintf(ret, HOOK_PATH_BYTES, "%.300s/%.200s", settings->hook_root, leaf);
+}
+
 static bool make_folder(const char *path, mode_t mode)
 {
     return (mkdir(path, mode) == 0 || errno == EEXIST) && chmod(path, mode) == 0;
@@ -88,23 +93,16 @@ static const char *take_library(const struct settings *settings, int fd)
         return "it cannot be read";
     if (!has_sha256(bytes, len, settings->hook_sha256))
         return "its SHA-256 is not --hook-sha256";
-    snprintf(path, sizeof(path), "%.300s/libvgpu.so", settings->hook_root);
+    path_of(settings, "libvgpu.so", path);
     return make_folder(settings->hook_root, 0755) && write_file(path, bytes, len)
                ? NULL
                : "it cannot be copied to --hook-root";
 }
 
-/* Owner, mode and content do not change without the time of the change. */
-static bool same(const struct stat *a, const struct stat *b)
-{
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-           a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
-}
-
 static bool has_copy(const struct settings *settings)
 {
     char path[HOOK_PATH_BYTES];
-    snprintf(path, sizeof(path), "%.300s/libvgpu.so", settings->hook_root);
+    path_of(settings, "libvgpu.so", path);
     return access(path, F_OK) == 0;
 }
 
@@ -117,28 +115,24 @@ static void look(struct plugin *plugin)
     _cleanup_close_ int fd =
         open(settings->hook_library, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     bool there = fd >= 0 && fstat(fd, &st) == 0;
-    if (hook->looked && same(&st, &hook->seen) && (!hook->ready || has_copy(settings)))
+    const struct gs_file_mark seen = gs_file_mark_of(&st);
+    if (hook->looked && gs_file_mark_eq(&seen, &hook->seen) && (!hook->ready || has_copy(settings)))
         return;
     const char *wrong = there ? wrong_about(&st) : "it cannot be opened";
     if (!wrong)
         wrong = take_library(settings, fd);
     hook->looked = true;
-    hook->seen = st;
+    hook->seen = seen;
     hook->ready = !wrong;
     gs_log(wrong ? GS_LOG_ERROR : GS_LOG_INFO,
            wrong ? "hook library not loaded" : "hook library loaded",
            GS_STR("library", settings->hook_library), GS_STR("reason", wrong ? wrong : ""));
 }
 
-static void trash_path(const struct plugin *plugin, char ret[HOOK_PATH_BYTES])
-{
-    snprintf(ret, HOOK_PATH_BYTES, "%.300s/.trash", plugin->settings.hook_root);
-}
-
 static bool empty_trash(struct plugin *plugin)
 {
     char path[HOOK_PATH_BYTES];
-    trash_path(plugin, path);
+    path_of(&plugin->settings, ".trash", path);
     return trash_empty(&plugin->hook.trash, path);
 }
 
@@ -162,8 +156,10 @@ void hook_release(struct plugin *plugin)
     trash_release(&plugin->hook.trash);
 }
 
-enum gs_enforced hook_word(const struct plugin *plugin, const struct gs_gpu *gpu)
+enum gs_enforced hook_word(const struct plugin *plugin, const struct gs_gpu *gpu, uint32_t pods)
 {
+    if (!plugin->settings.hook_library)
+        return GS_ENFORCED_UNKNOWN;
     return plugin->hook.ready ? GS_ENFORCED_HOOK : GS_ENFORCED_HOOK_AWAY;
 }
 
@@ -237,11 +233,10 @@ int hook_add(const struct plugin *plugin, const struct gs_allocate_answer *answe
  * of a folder that it did not see. */
 static bool make_own(const struct plugin *plugin, const char *id)
 {
-    const char *root = plugin->settings.hook_root;
-    char own[HOOK_PATH_BYTES], cache[HOOK_PATH_BYTES], trash[HOOK_PATH_BYTES];
-    trash_path(plugin, trash);
-    snprintf(own, sizeof(own), "%.300s/%s", root, id);
-    snprintf(cache, sizeof(cache), "%.300s/%s/cache", root, id);
+    char own[HOOK_PATH_BYTES], cache[HOOK_PATH_BYTES + 8], trash[HOOK_PATH_BYTES];
+    path_of(&plugin->settings, ".trash", trash);
+    path_of(&plugin->settings, id, own);
+    snprintf(cache, sizeof(cache), "%s/cache", own);
     return make_folder(trash, 0700) && (trash_take(trash, AT_FDCWD, own) || errno == ENOENT) &&
            make_folder(own, 0755) && make_folder(cache, 0777);
 }
@@ -250,18 +245,19 @@ static bool make_own(const struct plugin *plugin, const char *id)
 static int prepare(const struct plugin *plugin, const char *id, struct gs_error *err)
 {
     static const char preload[] = LIBRARY "\n";
-    const char *root = plugin->settings.hook_root;
-    char file[HOOK_PATH_BYTES], lock[HOOK_PATH_BYTES], library[HOOK_PATH_BYTES];
-    snprintf(file, sizeof(file), "%.300s/%s/ld.so.preload", root, id);
-    snprintf(lock, sizeof(lock), "%.300s/lock", root);
-    snprintf(library, sizeof(library), "%.300s/libvgpu.so", root);
-    bool made = make_folder(root, 0755) && make_folder(lock, 01777) && make_own(plugin, id) &&
-                (has_copy(&plugin->settings) || write_file(library, "", 0)) &&
-                write_file(file, preload, plugin->hook.ready ? strlen(preload) : 0);
+    const struct settings *settings = &plugin->settings;
+    char own[HOOK_PATH_BYTES], file[HOOK_PATH_BYTES + 16], path[HOOK_PATH_BYTES];
+    path_of(settings, id, own);
+    snprintf(file, sizeof(file), "%s/ld.so.preload", own);
+    path_of(settings, "lock", path);
+    bool made =
+        make_folder(settings->hook_root, 0755) && make_folder(path, 01777) && make_own(plugin, id);
+    path_of(settings, "libvgpu.so", path);
+    made = made && (has_copy(settings) || write_file(path, "", 0)) &&
+           write_file(file, preload, plugin->hook.ready ? strlen(preload) : 0);
     return made ? 0
                 : gs_fail_errno(err, GS_EBUSY, errno,
-                                "start blocked: cannot create the hook's folder %.160s/%.100s",
-                                root, id);
+                                "start blocked: cannot create the hook's folder %.260s", own);
 }
 
 bool hook_may_start(struct plugin *plugin, const struct gs_start_request *request,

@@ -4,11 +4,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/stat.h>
 
 #include "common/trash.h"
 #include "device_plugin/allocate/allocator.h"
 #include "gpushare/base/arena.h"
+#include "gpushare/base/file.h"
 #include "gpushare/grpc/device_plugin.h"
 #include "gpushare/model/enforced.h"
 
@@ -31,7 +31,7 @@ struct plugin;
  */
 struct hook {
     int64_t look_ns; /* when the library is looked at again */
-    struct stat seen;
+    struct gs_file_mark seen;
     bool looked;      /* it was, and seen is what it was then */
     bool ready;       /* it is what was pinned */
     int64_t empty_ns; /* when some of the trash is removed */
@@ -49,7 +49,7 @@ void hook_round(struct plugin *plugin);
 void hook_release(struct plugin *plugin);
 
 /* The word of every GPU. */
-enum gs_enforced hook_word(const struct plugin *plugin, const struct gs_gpu *gpu);
+enum gs_enforced hook_word(const struct plugin *plugin, const struct gs_gpu *gpu, uint32_t pods);
 
 /* Adds environment and mounts to an answer, all in the arena: the same whatever becomes of the
  * library until the container starts. GS_EINVAL: ids that name no folder; GS_ENOMEM. */

@@ -54,17 +54,19 @@ int mps_choose(struct plugin *plugin, struct gs_error *err)
 
 /* ---- the daemons ---- */
 
-static bool differs(const struct plugin *plugin, const struct gs_gpu *gpu, uint32_t i)
+static void look(struct plugin *plugin, const struct gs_gpu *gpu)
 {
-    const struct gs_gpu *seen = &plugin->mps.seen[i];
+    struct mps *mps = &plugin->mps;
+    const gs_gpu_mask bit = GS_GPU_BIT(gpu->idx);
     const struct mps_state state = state_of(plugin, gpu);
-    if (i < plugin->mps.seen_count && seen->healthy == state.ready &&
-        strcmp(seen->uuid, gpu->uuid) == 0)
-        return false;
+    if ((mps->looked & bit) && !(mps->ready & bit) == !state.ready)
+        return;
+    mps->looked |= bit;
+    mps->ready = state.ready ? mps->ready | bit : mps->ready & ~bit;
+    plugin->devices.due = plugin->node.due = true;
     gs_log(state.ready ? GS_LOG_INFO : GS_LOG_WARN,
            state.ready ? "MPS daemon ready" : "MPS daemon not ready", GS_STR("uuid", gpu->uuid),
            GS_STR("reason", state.why));
-    return true;
 }
 
 void mps_round(struct plugin *plugin)
@@ -74,15 +76,9 @@ void mps_round(struct plugin *plugin)
     int64_t now_ns = plugin_now_ns(plugin);
     if (!plugin->settings.mps_root)
         return;
-    for (uint32_t i = 0; now_ns >= mps->look_ns && i < found->count; i++) {
-        if (!differs(plugin, &found->gpus[i], i))
-            continue;
-        mps->seen[i] = found->gpus[i];
-        mps->seen[i].healthy = state_of(plugin, &found->gpus[i]).ready;
-        plugin->devices.due = plugin->node.due = true;
-    }
     if (now_ns >= mps->look_ns) {
-        mps->seen_count = found->count;
+        for (uint32_t i = 0; i < found->count; i++)
+            look(plugin, &found->gpus[i]);
         mps->look_ns = now_ns + LOOK_NS;
     }
     plugin_wake_at(plugin, mps->look_ns);
@@ -101,8 +97,10 @@ void mps_mark(const struct plugin *plugin, struct gs_gpu_set *set)
     }
 }
 
-enum gs_enforced mps_word(const struct plugin *plugin, const struct gs_gpu *gpu)
+enum gs_enforced mps_word(const struct plugin *plugin, const struct gs_gpu *gpu, uint32_t pods)
 {
+    if (!plugin->settings.mps_root)
+        return GS_ENFORCED_UNKNOWN;
     return state_of(plugin, gpu).ready ? GS_ENFORCED_MPS : GS_ENFORCED_MPS_AWAY;
 }
 

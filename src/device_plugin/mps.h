@@ -17,9 +17,8 @@ struct plugin;
  * (docs/limits.md). Without that option nothing here does anything.
  */
 struct mps {
-    int64_t look_ns;                 /* when the daemons are looked at again */
-    struct gs_gpu seen[GS_GPUS_MAX]; /* of the source's, as last looked at: uuid and healthy */
-    uint32_t seen_count;
+    int64_t look_ns;           /* when the daemons are looked at again */
+    gs_gpu_mask looked, ready; /* by the source's indices, as last looked at */
 };
 
 /* At the start, before anything is told to anybody: with --mps-by-label the node's object says
@@ -35,7 +34,7 @@ void mps_round(struct plugin *plugin);
 void mps_mark(const struct plugin *plugin, struct gs_gpu_set *set);
 
 /* The GPU's word. */
-enum gs_enforced mps_word(const struct plugin *plugin, const struct gs_gpu *gpu);
+enum gs_enforced mps_word(const struct plugin *plugin, const struct gs_gpu *gpu, uint32_t pods);
 
 /* Adds environment and mounts of a client to an answer, all in the arena. GS_EINVAL: it has several
  * GPUs, whose daemons one process cannot have; GS_ENOMEM. */

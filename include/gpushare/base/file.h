@@ -27,12 +27,13 @@ struct gs_file_mark {
     dev_t dev;
     ino_t ino;
     off_t size;
-    struct timespec mtime;
+    struct timespec changed; /* owner, mode or content */
 };
 
 /* The file's state now; false when it cannot be had. Follows links: mounted secrets are replaced by
  * turning a link. */
 bool gs_file_mark(const char *path, struct gs_file_mark *ret);
+struct gs_file_mark gs_file_mark_of(const struct stat *st);
 bool gs_file_mark_eq(const struct gs_file_mark *a, const struct gs_file_mark *b);
 
 /* free() after overwriting; NULL is fine. */

@@ -235,10 +235,10 @@ static void warn_of_override(struct gs_allocator *alloc, const struct claimant *
                  "a container of this pod sets %s itself and may use GPUs that are not allocated "
                  "to the pod: remove the variable from env",
                  pod->overrides);
-        gs_write_event(alloc, claimant, 0, true, "GpuEnvironmentOverridden", words);
+        gs_write_event(alloc, claimant, true, "GpuEnvironmentOverridden", words);
     }
     if (alloc->config.mps && pod->sets_mps)
-        gs_write_event(alloc, claimant, 0, true, "GpuEnvironmentOverridden",
+        gs_write_event(alloc, claimant, true, "GpuEnvironmentOverridden",
                        "a container of this pod sets CUDA_MPS_ variables itself, and MPS may not "
                        "limit its memory: remove them from env");
 }

@@ -209,8 +209,7 @@ bool gs_allocator_next_write(struct gs_allocator *alloc, bool events_only,
 /* sent: it is done, or can never be (404, UID differs). Otherwise it is offered again after a pause
  * of its own, that doubles with every failure: what one pod is refused delays no other's. */
 void gs_allocator_write_done(struct gs_allocator *alloc, uint64_t number, bool sent);
-/* When the next of the writes that are put off may be sent; INT64_MAX: there is none. One whose
- * time has come and that waits for another write is not put off any more. */
+/* When the next of the writes that are put off may be sent; INT64_MAX: there is none. */
 int64_t gs_allocator_write_due_ns(const struct gs_allocator *alloc);
 
 struct gs_allocator_stats {

@@ -68,7 +68,6 @@ enum write_kind { WRITE_RECORD, WRITE_ASSIGNED, WRITE_EVENT };
 struct queued_write {
     struct queued_write *next;
     uint64_t number;
-    uint64_t after; /* not before this one is done; 0: none */
     enum write_kind kind;
     bool under_way;
     uint32_t failures;     /* in a row */
@@ -178,11 +177,10 @@ void gs_claimant_follow_environment(struct gs_allocator *alloc, struct claimant 
 void gs_claimant_set_done(struct gs_allocator *alloc, struct claimant *claimant, uint32_t done);
 
 /* writes.c */
-/* Returns the write's number, 0 when out of memory. */
-uint64_t gs_write_record(struct gs_allocator *alloc, struct claimant *claimant);
+void gs_write_record(struct gs_allocator *alloc, struct claimant *claimant);
 void gs_write_assigned(struct gs_allocator *alloc, const struct claimant *claimant);
-void gs_write_event(struct gs_allocator *alloc, const struct claimant *claimant, uint64_t after,
-                    bool warning, const char *reason, const char *message);
+void gs_write_event(struct gs_allocator *alloc, const struct claimant *claimant, bool warning,
+                    const char *reason, const char *message);
 /* About the pod's controller, if it has one: a static pod's, its node, is none. */
 void gs_write_owner_event(struct gs_allocator *alloc, const struct claimant *claimant, bool warning,
                           const char *reason, const char *message);

@@ -85,7 +85,7 @@ void gs_allocator_tell(struct gs_allocator *alloc, const char *uid, bool warning
 {
     const struct claimant *claimant = gs_claimant_of_cgroup(alloc, uid);
     if (claimant)
-        gs_write_event(alloc, claimant, 0, warning, reason, message);
+        gs_write_event(alloc, claimant, warning, reason, message);
 }
 
 void gs_allocator_tell_owner_too(struct gs_allocator *alloc, const char *uid, bool warning,
@@ -94,6 +94,6 @@ void gs_allocator_tell_owner_too(struct gs_allocator *alloc, const char *uid, bo
     const struct claimant *claimant = gs_claimant_of_cgroup(alloc, uid);
     if (!claimant || gs_event_is_queued(alloc, claimant->pod.uid, reason))
         return;
-    gs_write_event(alloc, claimant, 0, warning, reason, message);
+    gs_write_event(alloc, claimant, warning, reason, message);
     gs_write_owner_event(alloc, claimant, warning, reason, message);
 }

@@ -49,7 +49,8 @@ static void exchange_calls(struct gs_allocator *alloc, struct claimant *owner,
 
 static void tell_exchange(struct gs_allocator *alloc, struct claimant *claimant)
 {
-    gs_write_event(alloc, claimant, gs_write_record(alloc, claimant), false, "GpuAllocationSwapped",
+    gs_write_record(alloc, claimant);
+    gs_write_event(alloc, claimant, false, "GpuAllocationSwapped",
                    "the kubelet started this pod on the GPU of an equal pod: the GPU allocations "
                    "of the two pods were swapped");
 }
@@ -354,7 +355,7 @@ static enum gs_start_result hold_back(struct gs_allocator *alloc, struct claiman
     const char *why = gs_claimant_is_torn(alloc, owner) ? torn : full;
     alloc->stats.held++;
     if (!owner->held_said)
-        gs_write_event(alloc, owner, 0, true, "GpuStartBlocked", why);
+        gs_write_event(alloc, owner, true, "GpuStartBlocked", why);
     owner->held_said = true;
     gs_fail(err, GS_EBUSY, "%s", why);
     return GS_START_HELD;

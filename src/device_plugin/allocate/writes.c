@@ -86,24 +86,17 @@ static struct queued_write *find_write(const struct gs_allocator *alloc, const c
     return at;
 }
 
-/* Its number. */
-static uint64_t queue(struct gs_allocator *alloc, const struct claimant *claimant,
-                      enum write_kind kind)
+static void queue(struct gs_allocator *alloc, const struct claimant *claimant, enum write_kind kind)
 {
     struct queued_write *write = find_write(alloc, claimant->pod.uid, kind, false);
-    if (!write) {
-        write = new_write(alloc, &claimant->pod, kind);
-        if (!write)
-            return 0;
+    if (!write && (write = new_write(alloc, &claimant->pod, kind)))
         append(alloc, write);
-    }
-    return write->number;
 }
 
-uint64_t gs_write_record(struct gs_allocator *alloc, struct claimant *claimant)
+void gs_write_record(struct gs_allocator *alloc, struct claimant *claimant)
 {
     claimant->record_ns = gs_allocator_now_ns(alloc);
-    return queue(alloc, claimant, WRITE_RECORD);
+    queue(alloc, claimant, WRITE_RECORD);
 }
 
 bool gs_record_is_queued(const struct gs_allocator *alloc, const char *uid)
@@ -128,13 +121,12 @@ static int keep_about(struct queued_write *write, const struct gs_event_object *
 }
 
 static void write_event(struct gs_allocator *alloc, const struct gs_pod *of,
-                        const struct gs_event_object *about, uint64_t after, bool warning,
-                        const char *reason, const char *message)
+                        const struct gs_event_object *about, bool warning, const char *reason,
+                        const char *message)
 {
     struct queued_write *write = new_write(alloc, of, WRITE_EVENT);
     if (!write)
         return;
-    write->after = after;
     write->warning = warning;
     write->reason = reason;
     write->message = strdup(message);
@@ -144,11 +136,11 @@ static void write_event(struct gs_allocator *alloc, const struct gs_pod *of,
         free_write(write);
 }
 
-void gs_write_event(struct gs_allocator *alloc, const struct claimant *claimant, uint64_t after,
-                    bool warning, const char *reason, const char *message)
+void gs_write_event(struct gs_allocator *alloc, const struct claimant *claimant, bool warning,
+                    const char *reason, const char *message)
 {
     const struct gs_event_object pod = {"v1", "Pod", claimant->pod.name, claimant->pod.uid};
-    write_event(alloc, &claimant->pod, &pod, after, warning, reason, message);
+    write_event(alloc, &claimant->pod, &pod, warning, reason, message);
 }
 
 void gs_write_owner_event(struct gs_allocator *alloc, const struct claimant *claimant, bool warning,
@@ -161,7 +153,7 @@ void gs_write_owner_event(struct gs_allocator *alloc, const struct claimant *cla
     if (!pod->owner_uid[0] || !pod->owner_name[0] || pod->static_uid[0])
         return;
     snprintf(words, sizeof(words), "pod %s %s", pod->name, message);
-    write_event(alloc, pod, &owner, 0, warning, reason, words);
+    write_event(alloc, pod, &owner, warning, reason, words);
 }
 
 /* `kubectl describe node` looks for events whose UID is the node's name, as the kubelet's are. */
@@ -171,7 +163,7 @@ void gs_allocator_tell_node(struct gs_allocator *alloc, bool warning, const char
     const char *name = alloc->config.node;
     const struct gs_pod node = {.ns = "", .name = name, .uid = name};
     const struct gs_event_object about = {"v1", "Node", name, name};
-    write_event(alloc, &node, &about, 0, warning, reason, message);
+    write_event(alloc, &node, &about, warning, reason, message);
 }
 
 bool gs_event_is_queued(const struct gs_allocator *alloc, const char *uid, const char *reason)
@@ -221,15 +213,6 @@ static int compose(struct gs_allocator *alloc, struct queued_write *write,
     return 0;
 }
 
-static bool still_waits(const struct gs_allocator *alloc, uint64_t number)
-{
-    for (const struct queued_write *at = alloc->writes; number && at; at = at->next) {
-        if (at->number == number)
-            return true;
-    }
-    return false;
-}
-
 static void unlink_write(struct gs_allocator *alloc, const struct queued_write *write)
 {
     struct queued_write **at = &alloc->writes;
@@ -249,7 +232,7 @@ static bool comes_too_early(const struct gs_allocator *alloc, const struct queue
                             const struct claimant *claimant, bool events_only)
 {
     return (events_only && write->kind != WRITE_EVENT) ||
-           write->not_before_ns > gs_allocator_now_ns(alloc) || still_waits(alloc, write->after) ||
+           write->not_before_ns > gs_allocator_now_ns(alloc) ||
            (write->kind == WRITE_RECORD && !gs_claimant_move_is_written(alloc, claimant));
 }
 

@@ -60,7 +60,7 @@ int gs_file_replace(const char *path, const void *bytes, size_t len, mode_t mode
     FILE *file = fopen(draft, "we");
     if (!file)
         return gs_fail_errno(err, GS_EIO, errno, "%.160s", draft);
-    bool written = fwrite(bytes, 1, len, file) == len && fchmod(fileno(file), mode) == 0 &&
+    bool written = fchmod(fileno(file), mode) == 0 && fwrite(bytes, 1, len, file) == len &&
                    fflush(file) == 0 && (!lasting || fsync(fileno(file)) == 0);
     bool closed = fclose(file) == 0;
     if (!written || !closed || rename(draft, path) < 0)
@@ -73,15 +73,19 @@ bool gs_file_mark(const char *path, struct gs_file_mark *ret)
     struct stat st;
     if (stat(path, &st) < 0)
         return false;
-    *ret = (struct gs_file_mark){
-        .dev = st.st_dev, .ino = st.st_ino, .size = st.st_size, .mtime = st.st_mtim};
+    *ret = gs_file_mark_of(&st);
     return true;
+}
+
+struct gs_file_mark gs_file_mark_of(const struct stat *st)
+{
+    return (struct gs_file_mark){st->st_dev, st->st_ino, st->st_size, st->st_ctim};
 }
 
 bool gs_file_mark_eq(const struct gs_file_mark *a, const struct gs_file_mark *b)
 {
     return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
-           a->mtime.tv_sec == b->mtime.tv_sec && a->mtime.tv_nsec == b->mtime.tv_nsec;
+           a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
 }
 
 void gs_secret_free(char *text, size_t len)

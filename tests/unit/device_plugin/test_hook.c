@@ -138,7 +138,7 @@ static void only_what_was_pinned_is_preloaded(void **state)
         rig->plugin.hook.look_ns = 0;
         rig->plugin.round.wake_ns = INT64_MAX;
         hook_round(&rig->plugin);
-        row_equal(r->row, hook_word(&rig->plugin, NULL),
+        row_equal(r->row, hook_word(&rig->plugin, NULL, 0),
                   r->ready ? GS_ENFORCED_HOOK : GS_ENFORCED_HOOK_AWAY);
         row_true(r->row, rig->plugin.round.wake_ns != INT64_MAX);
         if (r->ready)

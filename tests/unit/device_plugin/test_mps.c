@@ -138,8 +138,8 @@ static void gpus_without_a_daemon_take_nobody(void **state)
     assert_false(set.gpus[1].healthy);
     assert_int_equal(set.gpus[0].max_pods, 60);
     assert_int_equal(set.gpus[1].max_pods, 48);
-    assert_int_equal(mps_word(&rig->plugin, &set.gpus[0]), GS_ENFORCED_MPS);
-    assert_int_equal(mps_word(&rig->plugin, &set.gpus[1]), GS_ENFORCED_MPS_AWAY);
+    assert_int_equal(mps_word(&rig->plugin, &set.gpus[0], 1), GS_ENFORCED_MPS);
+    assert_int_equal(mps_word(&rig->plugin, &set.gpus[1], 1), GS_ENFORCED_MPS_AWAY);
     rig->plugin.settings.mps_root = NULL;
     set.gpus[1].healthy = true;
     mps_mark(&rig->plugin, &set);
