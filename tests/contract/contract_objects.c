@@ -287,19 +287,13 @@ static void patch_node_sets_an_annotation(void **state)
     gs_node_release(&node);
 }
 
-static void node_status_takes_resources_and_a_condition(void **state)
+static void node_status_takes_resources(void **state)
 {
     struct gs_kube_fixture *f = *state;
     struct gs_error err = {0};
     make_node(f, "n1", 16, 1);
     struct gs_kv capacity = {f->names->gpu_count, "4"};
-    struct gs_node_status_patch patch = {.node = "n1",
-                                         .capacity = &capacity,
-                                         .capacity_count = 1,
-                                         .condition_type = "GPUShareReady",
-                                         .condition_status = "True",
-                                         .condition_reason = "Registered",
-                                         .condition_message = "the plugin is registered"};
+    struct gs_node_status_patch patch = {.node = "n1", .capacity = &capacity, .capacity_count = 1};
     expect_ok(OPS(f)->patch_node_status(CTX(f), &patch, &err), &err);
     struct gs_node node = {0};
     expect_ok(OPS(f)->get_node(CTX(f), "n1", &node, &err), &err);
@@ -307,16 +301,12 @@ static void node_status_takes_resources_and_a_condition(void **state)
     assert_int_equal(node.capacity_units, 16); /* the others stay */
     assert_true(node.ready);
     gs_node_release(&node);
-    assert_true(node_says(f, "n1", "\"type\":\"GPUShareReady\""));
-    assert_true(node_says(f, "n1", "\"reason\":\"Registered\""));
 
     capacity.value = NULL;
-    patch.condition_type = NULL;
     expect_ok(OPS(f)->patch_node_status(CTX(f), &patch, &err), &err);
     expect_ok(OPS(f)->get_node(CTX(f), "n1", &node, &err), &err);
     assert_int_equal(node.capacity_count, 0);
     gs_node_release(&node);
-    assert_true(node_says(f, "n1", "\"type\":\"GPUShareReady\""));
 }
 
 static void events_can_be_read_back(void **state)
@@ -403,7 +393,7 @@ const struct CMUnitTest contract_object_tests[] = {
     CONTRACT_TEST(patches_keep_their_preconditions),
     CONTRACT_TEST(a_nomination_comes_with_an_annotation_and_goes),
     CONTRACT_TEST(patch_node_sets_an_annotation),
-    CONTRACT_TEST(node_status_takes_resources_and_a_condition),
+    CONTRACT_TEST(node_status_takes_resources),
     CONTRACT_TEST(events_can_be_read_back),
     CONTRACT_TEST(a_lease_is_created_once_and_replaced_under_its_version),
 };

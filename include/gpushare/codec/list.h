@@ -13,7 +13,6 @@ enum { GS_RV_BYTES = 128, GS_CONTINUE_BYTES = 4096, GS_OBJECT_NAME_BYTES = 320 }
 struct gs_list_meta {
     char resource_version[GS_RV_BYTES];     /* "" when absent */
     char continue_token[GS_CONTINUE_BYTES]; /* not yet percent-encoded; "": the last page */
-    int64_t remaining;                      /* items on later pages; -1 when absent */
 };
 
 /*

@@ -18,11 +18,6 @@ void gs_codec_binding(struct gs_buf *out, const struct gs_binding *binding);
  * 409 when the object has others. */
 void gs_codec_meta_patch(struct gs_buf *out, const struct gs_meta_patch *patch);
 
-/*
- * {"status":{"capacity":{…},"allocatable":{…},"conditions":[…]}}, PATCH nodes/NAME/status as
- * GS_TYPE_STRATEGIC_PATCH: a plain merge patch would replace the kubelet's own conditions, the
- * strategic one merges by type. Both times of the condition are now_ns, so send a condition only
- * when its status changed.
- */
-void gs_codec_node_status_patch(struct gs_buf *out, const struct gs_node_status_patch *patch,
-                                int64_t now_ns);
+/* {"status":{"capacity":{…},"allocatable":{…}}}, PATCH nodes/NAME/status as
+ * GS_TYPE_STRATEGIC_PATCH: a plain merge patch would replace the kubelet's conditions. */
+void gs_codec_node_status_patch(struct gs_buf *out, const struct gs_node_status_patch *patch);

@@ -12,10 +12,9 @@
  * event (apimachinery/pkg/apis/meta/v1/types.go). Pure.
  */
 struct gs_api_status {
-    int32_t code;          /* 404, …; 0 when absent */
-    int32_t retry_after_s; /* details.retryAfterSeconds, 0 when absent */
-    char reason[64];       /* "NotFound", …; "" when absent or longer than any */
-    char message[512];     /* cut when longer, at a character's end */
+    int32_t code;      /* 404, …; 0 when absent */
+    char reason[64];   /* "NotFound", …; "" when absent or longer than any */
+    char message[512]; /* cut when longer, at a character's end */
 };
 
 /* GS_EPROTO: no JSON object, or one whose kind is something else than "Status". */

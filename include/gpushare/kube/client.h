@@ -113,18 +113,16 @@ int gs_kube_fail_status(int status, const char *body, size_t len, struct gs_erro
 
 /* Counters since the client was made; for metrics. */
 struct gs_kube_stats {
-    uint64_t requests;     /* HTTP answers of any kind, watches included */
-    uint64_t failed;       /* attempts without an answer */
-    uint64_t retries;      /* attempts after the first */
-    uint64_t throttled;    /* 429 */
-    uint64_t unauthorized; /* 401 */
-    uint64_t lists;        /* full lists by watches, completed */
-    uint64_t list_ns;      /* time that these took together */
-    uint64_t relists;      /* of these, not the first of their watch */
-    uint64_t pages;
+    uint64_t requests;      /* HTTP answers of any kind, watches included */
+    uint64_t failed;        /* attempts without an answer */
+    uint64_t retries;       /* attempts after the first */
+    uint64_t throttled;     /* 429 */
+    uint64_t unauthorized;  /* 401 */
+    uint64_t lists;         /* full lists by watches, completed */
+    uint64_t list_ns;       /* time that these took together */
+    uint64_t relists;       /* of these, not the first of their watch */
     uint64_t watch_starts;  /* watch requests answered 200 */
     uint64_t watch_cuts;    /* ended by error, cut or stall: not at their time */
-    uint64_t watch_stalls;  /* of these, stalled */
     uint64_t watch_expired; /* 410 */
     uint64_t events_added;
     uint64_t events_modified;

@@ -29,7 +29,6 @@ struct gs_pages {
      * that is GS_EGONE then. */
     int (*begin)(void *ctx, struct gs_error *err);
     int (*item)(void *ctx, struct gs_scan *scan, struct gs_error *err); /* takes the item */
-    void (*page)(void *ctx, const struct gs_list_meta *meta);           /* was read; or NULL */
     /* An object is passed over, and why, with its name. NULL: GS_ETOOBIG ends the list. */
     void (*passed_over)(void *ctx, const struct gs_error *why);
     void *ctx;

@@ -49,10 +49,6 @@ struct gs_node_status_patch {
     const char *node;
     const struct gs_kv *capacity; /* value: a quantity; NULL removes */
     size_t capacity_count;
-    const char *condition_type; /* NULL: no condition; else its status "True" or "False" … */
-    const char *condition_status;
-    const char *condition_reason;
-    const char *condition_message;
 };
 
 /* core/v1 Event about a pod or a node. */

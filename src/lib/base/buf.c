@@ -126,25 +126,12 @@ void gs_buf_printf(struct gs_buf *buf, const char *fmt, ...)
 
 static void escape_byte(struct gs_buf *buf, unsigned char c)
 {
-    switch (c) {
-    case '"':
-        gs_buf_append(buf, "\\\"", 2);
-        return;
-    case '\\':
-        gs_buf_append(buf, "\\\\", 2);
-        return;
-    case '\n':
-        gs_buf_append(buf, "\\n", 2);
-        return;
-    case '\r':
-        gs_buf_append(buf, "\\r", 2);
-        return;
-    case '\t':
-        gs_buf_append(buf, "\\t", 2);
-        return;
-    default:
+    static const char plain[] = "\"\\\n\r\t", letters[] = "\"\\nrt";
+    const char *known = memchr(plain, c, sizeof(plain) - 1);
+    if (known)
+        gs_buf_printf(buf, "\\%c", letters[known - plain]);
+    else
         gs_buf_printf(buf, "\\u%04x", c);
-    }
 }
 
 /* Beyond U+FFFF as the two halves of a pair. */

@@ -20,7 +20,6 @@ struct list_reader {
 static const struct gs_member metadata_members[] = {
     MEMBER("resourceVersion", meta.resource_version),
     MEMBER("continue", meta.continue_token),
-    MEMBER("remainingItemCount", meta.remaining),
     {0},
 };
 
@@ -40,7 +39,7 @@ static const struct gs_member list_members[] = {
 int gs_codec_list_items(struct gs_slice json, int (*each)(void *ctx, struct gs_scan *scan),
                         void *ctx, struct gs_list_meta *ret, struct gs_error *err)
 {
-    struct list_reader lr = {.each = each, .ctx = ctx, .meta.remaining = -1};
+    struct list_reader lr = {.each = each, .ctx = ctx};
     gs_scan_init(&lr.reader.scan, json);
     lr.reader.scan.trusting = true;
     gs_read_entry(&lr.reader, "list", list_members, &lr);
@@ -74,7 +73,7 @@ static const struct gs_member head_members[] = {
 bool gs_codec_list_head(struct gs_slice json, struct gs_list_meta *ret,
                         char first_name[GS_OBJECT_NAME_BYTES])
 {
-    struct list_reader lr = {.named = first_name, .meta.remaining = -1};
+    struct list_reader lr = {.named = first_name};
     gs_read_document(&lr.reader, json, "list", head_members, &lr, NULL);
     if (!lr.head)
         return false;

@@ -181,17 +181,6 @@ static void apply_cordon_word(struct gs_node *node, struct gs_slice word)
     node->cordon_unknown += word.len && !known;
 }
 
-static void apply_cordon(struct gs_node *node, struct gs_slice text)
-{
-    const char *at = text.at, *end = text.at + text.len;
-    for (const char *word = at; at <= end; at++) {
-        if (at == end || *at == ',') {
-            apply_cordon_word(node, (struct gs_slice){word, (size_t)(at - word)});
-            word = at + 1;
-        }
-    }
-}
-
 static int apply_annotations(struct node_reader *nr, struct gs_error *err)
 {
     struct gs_node *node = &nr->node;
@@ -209,7 +198,9 @@ static int apply_annotations(struct node_reader *nr, struct gs_error *err)
         return -1;
     if (!node->inventory && gs_node_divide_capacity(node) < 0)
         return gs_fail_nomem(err);
-    apply_cordon(node, cordon);
+    do
+        apply_cordon_word(node, gs_slice_cut(&cordon, ','));
+    while (cordon.at);
     return 0;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/codec/patch.h"
 
-#include "gpushare/codec/rfc3339.h"
 #include "json_writer.h"
 
 void gs_codec_binding(struct gs_buf *out, const struct gs_binding *binding)
@@ -33,29 +32,10 @@ void gs_codec_meta_patch(struct gs_buf *out, const struct gs_meta_patch *patch)
     gs_buf_putc(out, '}');
 }
 
-static void write_condition(struct gs_buf *out, const struct gs_node_status_patch *patch,
-                            int64_t now_ns)
-{
-    char now[GS_RFC3339_BYTES];
-    gs_rfc3339_format(now_ns, 0, now);
-    gs_write_key(out, "conditions");
-    gs_buf_puts(out, "[{");
-    gs_write_string(out, "type", patch->condition_type);
-    gs_write_string(out, "status", patch->condition_status);
-    gs_write_optional(out, "reason", patch->condition_reason);
-    gs_write_optional(out, "message", patch->condition_message);
-    gs_write_string(out, "lastHeartbeatTime", now);
-    gs_write_string(out, "lastTransitionTime", now);
-    gs_buf_puts(out, "}]");
-}
-
-void gs_codec_node_status_patch(struct gs_buf *out, const struct gs_node_status_patch *patch,
-                                int64_t now_ns)
+void gs_codec_node_status_patch(struct gs_buf *out, const struct gs_node_status_patch *patch)
 {
     gs_buf_puts(out, "{\"status\":{");
     gs_write_map(out, "capacity", patch->capacity, patch->capacity_count);
     gs_write_map(out, "allocatable", patch->capacity, patch->capacity_count);
-    if (patch->condition_type)
-        write_condition(out, patch, now_ns);
     gs_buf_puts(out, "}}");
 }

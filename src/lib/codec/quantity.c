@@ -120,45 +120,12 @@ static bool evaluate(const struct parts *parts, uint64_t *ret, bool *ret_rest)
     return !__builtin_add_overflow(value, carry, ret);
 }
 
-/* Fast path for the usual quantities: up to nine digits, with no suffix, "m", Ki, Mi or Gi. False:
- * use the general path. */
-static bool convert_short(struct gs_slice text, int exp10, int64_t *ret)
-{
-    enum { QUICK_DIGITS = 9 };
-    int64_t value = 0;
-    size_t i = 0;
-    for (; i < text.len && i < QUICK_DIGITS && gs_is_digit(text.at[i]); i++)
-        value = value * 10 + (text.at[i] - '0');
-    const char *suffix = text.at + i;
-    const size_t left = text.len - i;
-    if (i == 0 || left > 2)
-        return false;
-    if (left == 0) {
-        *ret = exp10 == 3 ? value * 1000 : value;
-        return true;
-    }
-    if (left == 1) {
-        *ret = value;
-        return suffix[0] == 'm' && exp10 == 3;
-    }
-    if (suffix[1] != 'i' || exp10 != 0)
-        return false;
-    const int exp2 = suffix[0] == 'K' ? 10 : suffix[0] == 'M' ? 20 : suffix[0] == 'G' ? 30 : 0;
-    *ret = value << exp2;
-    return exp2 != 0;
-}
-
 enum gs_quantity gs_quantity_read(struct gs_slice text, enum gs_quantity_as as, int64_t *ret)
 {
     const int exp10 = as == GS_QUANTITY_MILLI ? 3 : 0;
     struct parts parts;
     uint64_t value;
-    int64_t whole;
     bool rest;
-    if (convert_short(text, exp10, &whole)) {
-        *ret = whole;
-        return GS_QUANTITY_OK;
-    }
     if (!parse_quantity(text, &parts))
         return GS_QUANTITY_MALFORMED;
     parts.exp10 += exp10;

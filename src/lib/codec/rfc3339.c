@@ -7,10 +7,6 @@
 #include "gpushare/base/clock.h"
 #include "gpushare/base/num.h"
 
-struct date_time {
-    int year, month, day, hour, minute, second;
-};
-
 static void advance(struct gs_slice *text, size_t len)
 {
     text->at += len;
@@ -39,15 +35,6 @@ static bool take_form(struct gs_slice *text, const char *form, int *numbers)
     return true;
 }
 
-static bool is_valid(const struct date_time *time)
-{
-    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    const bool leap = time->year % 4 == 0 && (time->year % 100 != 0 || time->year % 400 == 0);
-    return time->month >= 1 && time->month <= 12 && time->day >= 1 &&
-           time->day <= days[time->month - 1] + (leap && time->month == 2) && time->hour <= 23 &&
-           time->minute <= 59 && time->second <= 60;
-}
-
 static bool take_fraction(struct gs_slice *text, int64_t *ret_ns)
 {
     *ret_ns = 0;
@@ -73,29 +60,22 @@ static bool take_zone(struct gs_slice *text, int *ret_minutes)
     return offset[0] <= 23 && offset[1] <= 59;
 }
 
-/* timegm() without its lock and the time zone: lists contain hundreds of thousands of times. March
- * is the first month, so that the leap day is a year's last. */
-static int64_t seconds_of(const struct date_time *time)
+/* timegm() makes another one of a day that the month does not have. */
+static bool seconds_of(const int numbers[6], int64_t *ret)
 {
-    enum { DAYS_TO_1970 = 719468 };
-    int64_t month = time->month >= 3 ? time->month - 3 : time->month + 9;
-    int64_t year = time->year - (time->month < 3);
-    int64_t days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 +
-                   time->day - 1 - DAYS_TO_1970;
-    return ((days * 24 + time->hour) * 60 + time->minute) * 60 + time->second;
+    struct tm day = {.tm_year = numbers[0] - 1900, .tm_mon = numbers[1] - 1, .tm_mday = numbers[2]};
+    *ret = timegm(&day) + (numbers[3] * 60 + numbers[4]) * 60 + numbers[5];
+    return day.tm_mon == numbers[1] - 1 && day.tm_mday == numbers[2] && numbers[3] <= 23 &&
+           numbers[4] <= 59 && numbers[5] <= 60;
 }
 
 bool gs_rfc3339_parse(struct gs_slice text, int64_t *ret_ns)
 {
-    struct date_time time;
     int numbers[6], zone_minutes;
-    int64_t fraction_ns, ns;
+    int64_t fraction_ns, seconds, ns;
     if (!take_form(&text, "4-2-2T2:2:2", numbers) || !take_fraction(&text, &fraction_ns) ||
-        !take_zone(&text, &zone_minutes) || text.len != 0)
-        return false;
-    memcpy(&time, numbers, sizeof(time));
-    int64_t seconds = seconds_of(&time) - (int64_t)zone_minutes * 60;
-    if (!is_valid(&time) || __builtin_mul_overflow(seconds, GS_NS_PER_S, &ns) ||
+        !take_zone(&text, &zone_minutes) || text.len != 0 || !seconds_of(numbers, &seconds) ||
+        __builtin_mul_overflow(seconds - zone_minutes * 60, GS_NS_PER_S, &ns) ||
         __builtin_add_overflow(ns, fraction_ns, &ns))
         return false;
     *ret_ns = ns;

@@ -90,18 +90,6 @@ static inline const char *plain_run(const char *at, const char *end)
         if (mask)
             return at + __builtin_ctz((unsigned)mask);
     }
-#else
-    /* eight bytes in a word: the high bit of a byte is set when it is to stop at, or possibly in
-     * bytes after such a one, which the loop below sorts out */
-    const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
-    for (; end - at >= 8; at += 8) {
-        uint64_t word;
-        memcpy(&word, at, 8);
-        uint64_t quote = word ^ ones * '"', backslash = word ^ ones * '\\';
-        uint64_t stop = word | (word - ones * ' ') | (quote - ones) | (backslash - ones);
-        if (stop & high)
-            break;
-    }
 #endif
     /* signed, as above: plain char is unsigned on arm64 */
     while (at < end && (signed char)*at >= ' ' && *at != '"' && *at != '\\')

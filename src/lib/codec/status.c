@@ -16,7 +16,6 @@ static const struct gs_member status_members[] = {
     MEMBER("code", status.code),
     MEMBER("reason", reason),
     MEMBER("message", message),
-    GS_OBJECT("details", GS_MEMBERS(MEMBER("retryAfterSeconds", status.retry_after_s))),
     {0},
 };
 
@@ -43,11 +42,6 @@ void gs_codec_status_encode(struct gs_buf *out, const struct gs_api_status *stat
                      "\"status\":\"Failure\"");
     gs_write_string(out, "message", status->message);
     gs_write_string(out, "reason", status->reason);
-    if (status->retry_after_s > 0) {
-        gs_buf_puts(out, ",\"details\":{");
-        gs_write_number(out, "retryAfterSeconds", status->retry_after_s);
-        gs_buf_putc(out, '}');
-    }
     gs_write_number(out, "code", status->code);
     gs_buf_putc(out, '}');
 }

@@ -116,8 +116,7 @@ struct gs_exchange {
     bool unsent;            /* no connection: a retry is safe */
     bool sent;              /* the request may have been sent */
     bool headed;            /* the answer's head is complete */
-    bool stalled;
-    uint64_t shown; /* for gs_auth_show() */
+    uint64_t shown;         /* for gs_auth_show() */
     /* While it runs: */
     struct gs_kube_client *client;
     CURL *easy;

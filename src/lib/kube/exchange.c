@@ -219,7 +219,6 @@ static CURLcode perform_on(const struct gs_runner *runner, struct gs_exchange *e
         } else if (gs_runner_list_wanted(runner)) {
             gs_fail(&exchange->error, GS_ECANCELED, "a list is wanted");
         } else if (limit_ns > 0 && quiet_ns >= limit_ns) {
-            exchange->stalled = true;
             gs_fail(&exchange->error, GS_ETIMEOUT, "nothing received for %lld s",
                     (long long)(quiet_ns / GS_NS_PER_S));
         }
@@ -310,7 +309,7 @@ int gs_exchange_run(struct gs_kube_client *client, struct gs_runner *runner,
     exchange->client = client;
     exchange->status = 0;
     exchange->retry_after_ns = -1;
-    exchange->sent = exchange->unsent = exchange->headed = exchange->stalled = false;
+    exchange->sent = exchange->unsent = exchange->headed = false;
     exchange->bytes = 0;
     exchange->enough = false;
     gs_error_clear(&exchange->error);

@@ -10,11 +10,6 @@ static int ask(void *ctx, const struct gs_kube_request *request, int *ret_status
                    ret_status, body, err);
 }
 
-static void count_page(void *ctx, const struct gs_list_meta *meta)
-{
-    GS_COUNT(((struct gs_watcher *)ctx)->client, pages, 1);
-}
-
 static void count_passed_over(void *ctx, const struct gs_error *why)
 {
     gs_client_broken(((struct gs_watcher *)ctx)->client, why);
@@ -70,7 +65,6 @@ int gs_watcher_list(struct gs_watcher *watcher, int (*begin)(void *ctx, struct g
         .ahead = watcher->runner.multi != NULL,
         .begin = begin,
         .item = gs_watcher_item,
-        .page = count_page,
         .passed_over = count_passed_over,
         .ctx = watcher,
     };

@@ -172,8 +172,6 @@ static int read_page(struct pages *pages, struct page *page)
     if (pages->weight > LIST_MAX || (next[0] && strcmp(next, page->token) == 0))
         return gs_fail(pages->err, GS_ETOOBIG, "the API server's list does not end");
     choose_limit(pages, page->body.len);
-    if (pages->of->page)
-        pages->of->page(pages->of->ctx, &pages->meta);
     pages->turn ^= pages->ahead;
     if (page->body.len > PAGE_BYTES)
         gs_buf_release(&page->body);

@@ -192,29 +192,24 @@ static int op_patch_node(void *ctx, const struct gs_meta_patch *meta, struct gs_
     return patch_meta(ctx, &nodes, meta, err);
 }
 
-static int64_t wall_ns(const struct object_call *call)
-{
-    const struct gs_clock *clock = call->client->options.clock;
-    return clock->wall_ns(clock->ctx);
-}
-
 static int op_patch_node_status(void *ctx, const struct gs_node_status_patch *status,
                                 struct gs_error *err)
 {
     _cleanup_(release_call) struct object_call call = make_call(ctx);
     if (build_path(&call, &nodes, NULL, status->node, "status", err) < 0)
         return -1;
-    gs_codec_node_status_patch(&call.body, status, wall_ns(&call));
+    gs_codec_node_status_patch(&call.body, status);
     return send_call(&call, "PATCH", GS_TYPE_STRATEGIC_PATCH, 0, err);
 }
 
 static int op_create_event(void *ctx, const struct gs_event *event, struct gs_error *err)
 {
     _cleanup_(release_call) struct object_call call = make_call(ctx);
+    const struct gs_clock *clock = call.client->options.clock;
     struct gs_error why = {0};
     if (build_collection(&call, &events, gs_event_namespace(event), err) < 0)
         return -1;
-    gs_codec_event(&call.body, event, wall_ns(&call));
+    gs_codec_event(&call.body, event, clock->wall_ns(clock->ctx));
     if (send_call(&call, "POST", GS_TYPE_JSON, 0, &why) == 0)
         return 0;
     /* An Event's name contains the nanosecond, so an existing one is this Event, sent twice. */

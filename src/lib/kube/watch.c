@@ -118,8 +118,6 @@ static void judge_failure(struct gs_watcher *watcher, const struct gs_exchange *
     } else {
         GS_COUNT(client, watch_cuts, 1);
     }
-    if (exchange->stalled)
-        GS_COUNT(client, watch_stalls, 1);
     if (watcher->must_list || why->code == GS_ETOOBIG)
         watcher->rv[0] = '\0';
     /* Our resourceVersion is newer than this server's (apiserver, storage/errors.go): it lags

@@ -232,7 +232,6 @@ static void every_fault_is_survived(void **state)
         struct gs_kube_stats stats;
         gs_kube_client_stats(f.client, &stats);
         row_equal(r->row, stats.watch_cuts, r->cuts);
-        row_equal(r->row, stats.watch_stalls, r->stalls);
         row_equal(r->row, stats.watch_expired, r->expired);
         row_equal(r->row, stats.broken_objects, r->broken);
         row_equal(r->row, stats.last_broken[0] != '\0', r->broken > 0);

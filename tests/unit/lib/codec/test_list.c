@@ -37,22 +37,21 @@ static void lists_are_handed_out_item_by_item(void **state)
         const char *json;
         const char *items;
         const char *version, *next;
-        int64_t remaining;
     } rows[] = {
         {"usual",
          "{'kind':'PodList','metadata':{'resourceVersion':'9','continue':'abc=','"
          "remainingItemCount':3},'items':[{},{'a':[1]} , 7]}",
-         "{}|{'a':[1]}|7|", "9", "abc=", 3},
-        {"items first", "{'items':[1],'metadata':{'resourceVersion':'9'}}", "1|", "9", "", -1},
-        {"no items", "{'metadata':{'resourceVersion':'9'},'items':[]}", "", "9", "", -1},
-        {"items null", "{'items':null}", "", "", "", -1},
-        {"items absent", "{}", "", "", "", -1},
+         "{}|{'a':[1]}|7|", "9", "abc="},
+        {"items first", "{'items':[1],'metadata':{'resourceVersion':'9'}}", "1|", "9", ""},
+        {"no items", "{'metadata':{'resourceVersion':'9'},'items':[]}", "", "9", ""},
+        {"items null", "{'items':null}", "", "", ""},
+        {"items absent", "{}", "", "", ""},
         {"nulls", "{'metadata':{'resourceVersion':null,'continue':null,'remainingItemCount':null}}",
-         "", "", "", -1},
-        {"metadata null", "{'metadata':null,'items':[1]}", "1|", "", "", -1},
+         "", "", ""},
+        {"metadata null", "{'metadata':null,'items':[1]}", "1|", "", ""},
         {"last page", "{'metadata':{'continue':'','remainingItemCount':0},'items':[1]}", "1|", "",
-         "", 0},
-        {"escaped token", "{'metadata':{'continue':'a\\u003d'}}", "", "", "a=", -1},
+         ""},
+        {"escaped token", "{'metadata':{'continue':'a\\u003d'}}", "", "", "a="},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct seen seen = {0};
@@ -62,7 +61,6 @@ static void lists_are_handed_out_item_by_item(void **state)
         row_text(r->row, seen.items, items);
         row_text(r->row, meta.resource_version, r->version);
         row_text(r->row, meta.continue_token, r->next);
-        row_equal(r->row, meta.remaining, r->remaining);
     }
 }
 
@@ -85,13 +83,13 @@ static void what_is_told_before_the_items_is_read_alone(void **state)
         {"nothing", "", NULL},
     };
     GS_FOR_EACH_ROW (r, rows) {
-        struct gs_list_meta meta = {.remaining = 77};
+        struct gs_list_meta meta = {.continue_token = "old"};
         _cleanup_free_ char *text = quoted(r->json);
         row_equal(r->row, gs_codec_list_head(gs_slice_of(text), &meta, NULL), r->next != NULL);
         if (r->next)
             row_text(r->row, meta.continue_token, r->next);
         else
-            row_equal(r->row, meta.remaining, 77);
+            row_text(r->row, meta.continue_token, "old");
     }
 }
 
