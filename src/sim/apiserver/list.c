@@ -50,7 +50,7 @@ struct gs_sim_snapshot *gs_sim_snapshot_take(struct gs_sim_cluster *cluster, enu
         else
             gs_sim_object_unref(object);
     }
-    qsort(snapshot->objects, snapshot->count, sizeof(snapshot->objects[0]), by_key);
+    qsort(snapshot->objects, snapshot->count, sizeof(struct gs_sim_object *), by_key);
     return snapshot;
 }
 
