@@ -38,12 +38,14 @@ Writes DIR (default: build/release, emptied first):
   inspect-gpushare.yaml                               krew's manifest of it
   gpushare-chart-VERSION.tgz                          the Helm chart
   sbom.spdx.json, PROGRAM.spdx.json                   of the programs, and of the image of each
-  NOTES.md, PUBLISH.txt, SHA256SUMS                   the second has one command for each step that is left
+  gpushare-dashboard.json                             the dashboard as grafana.com takes it
+  publish.sh                                          pushes images and chart, and signs them
+  NOTES.md, PUBLISH.txt, SHA256SUMS                   the second has the three commands that are left
 
 --platform linux/amd64,linux/arm64: images, packages and archive of both (on amd64 scripts/cross.sh makes
            arm64's: it needs root and minutes)
 --url      where the files will lie, in ADDRESS/vVERSION/; krew's manifest names it
---registry where the commands put images and chart
+--registry where publish.sh puts images and chart, and the chart finds its images
 --draft    also from a changed tree, without a date in CHANGELOG.md, and where Debian has corrections
            of what is linked and bundled that this machine lacks
 
@@ -98,10 +100,12 @@ source_archive() {
     pack "$tmp" "$name" | gzip -9n >"$out/$name.tar.gz"
 }
 
-# As "helm package" does: the chart's folder under its name, links followed.
+# As "helm package" does: the chart's folder under its name, links followed; its images are those of the registry.
 chart_archive() {
     mkdir "$tmp/chart"
     cp -rL "$root/manifests/chart" "$tmp/chart/gpushare"
+    sed -i "s|repository: gpushare.invalid$|repository: $registry|" "$tmp/chart/gpushare/values.yaml"
+    sed -i "s|image: gpushare.invalid/|image: $registry/|" "$tmp/chart/gpushare/Chart.yaml"
     chmod -R u=rwX,go=rX "$tmp/chart"
     pack "$tmp/chart" gpushare | gzip -9n >"$out/gpushare-chart-$version.tgz"
 }
@@ -122,6 +126,8 @@ spec:
   description: |
     For clusters that share GPUs by memory with gpushare: tables of nodes, GPUs and pods, the reason
     why a pod is not placed, what would fit, and a check of the installation.
+  caveats: |
+    Installed by krew, it is called "kubectl inspect-gpushare".
   platforms:
 YAML
     for archive in "$out/$cli-$version"-linux-*.tar.gz; do
@@ -162,16 +168,30 @@ image_to_copy() {
     [[ -f $out/$joined ]] && echo "$joined" || echo "gpushare-$image-$version-$arch.tar"
 }
 
-publishing() {
+# Each image by its archive and its name, and the chart.
+publish_script() {
     local image program
     cat <<EOF
-# in this folder, in this order
-gpg --detach-sign --armor SHA256SUMS
-git -C SOURCE tag -s v$version $revision
+#!/bin/sh
+# Pushes the images and the chart to $registry, and signs them where COSIGN_KEY names a key.
+#   ./publish.sh [--plain-http]     of a registry without TLS
+set -eu
+cd "\$(dirname "\$0")"
+copies= pushes= signs=
+[ "\${1:-}" != --plain-http ] ||
+    { copies=--dest-tls-verify=false pushes=--plain-http signs=--allow-http-registry; }
+sign() {
+    [ -z "\${COSIGN_KEY:-}" ] || cosign sign --yes --key "\$COSIGN_KEY" \$signs "$registry/\$1@\$2"
+}
+push() {
+    digest=\$(mktemp)
+    skopeo copy --all \$copies --digestfile "\$digest" "oci-archive:\$1" "docker://$registry/\$2:$version"
+    sign "\$2" "\$(cat "\$digest")"
+    rm "\$digest"
+}
 EOF
     while read -r image program; do
-        echo "skopeo copy --all oci-archive:$(image_to_copy "$image")" \
-            "docker://$registry/$program:$version"
+        echo "push $(image_to_copy "$image") $program"
     done <<'EOF'
 extender gpushare-extender
 device-plugin gpushare-device-plugin
@@ -179,11 +199,30 @@ mps gpushare-mps
 inspect kubectl-inspect-gpushare
 EOF
     cat <<EOF
-helm push gpushare-chart-$version.tgz oci://$registry/charts
-git -C SOURCE push origin v$version
-gh release create v$version --verify-tag --notes-file NOTES.md *     # or: these files to $url/v$version/
-cp inspect-gpushare.yaml KREW_INDEX/plugins/                         # and a pull request there
+pushed=\$(helm push gpushare-chart-$version.tgz oci://$registry/charts \$pushes 2>&1) || { echo "\$pushed" >&2; exit 1; }
+echo "\$pushed"
+sign charts/gpushare "\$(echo "\$pushed" | sed -n 's/^Digest: //p')"
 EOF
+}
+
+publishing() {
+    cat <<EOF
+# in this folder, in this order; the files may also lie in $url/v$version/ without GitHub
+./publish.sh                                                # COSIGN_KEY=FILE before it signs, too
+gpg --detach-sign --armor SHA256SUMS && git -C SOURCE tag -s v$version $revision && git -C SOURCE push origin v$version
+gh release create v$version --verify-tag --notes-file NOTES.md *
+# then, by a pull request: inspect-gpushare.yaml to krew-index's plugins/; by upload: gpushare-dashboard.json to grafana.com
+EOF
+}
+
+# As grafana.com wants it: whoever imports it is asked for the data source.
+dashboard() {
+    jq '{__inputs: [{name: "DS_PROMETHEUS", label: "Prometheus", type: "datasource", pluginId: "prometheus",
+                     pluginName: "Prometheus"}],
+         __requires: [{type: "grafana", id: "grafana", name: "Grafana", version: "9.0.0"},
+                      {type: "datasource", id: "prometheus", name: "Prometheus", version: "1.0.0"}],
+         id: null} + . | .templating.list |= map(select(.name != "datasource"))' \
+        "$root/manifests/monitoring/dashboard.json" | sed "s/\${datasource}/\${DS_PROMETHEUS}/g"
 }
 
 parse() {
@@ -235,6 +274,9 @@ main() {
     sboms
     notes >"$out/NOTES.md"
     krew_manifest >"$out/inspect-gpushare.yaml"
+    dashboard >"$out/gpushare-dashboard.json"
+    publish_script >"$out/publish.sh"
+    chmod +x "$out/publish.sh"
     publishing >"$out/PUBLISH.txt"
     checksums
     echo "$(wc -l <"$out/SHA256SUMS") files of $version in ${out#"$PWD"/}; nothing is published yet:"

@@ -145,13 +145,16 @@ release_is_whole() {
 commands_publish_all() {
     local file
     for file in "$packages"/gpushare-*-"$version"-*.tar "$packages"/*.tgz; do
-        [[ $(grep -cF "${file##*/} " "$packages/PUBLISH.txt") == 1 ]] ||
-            say_wrong "PUBLISH.txt does not publish ${file##*/} once"
+        [[ $(grep -cF "${file##*/} " "$packages/publish.sh") == 1 ]] ||
+            say_wrong "publish.sh does not publish ${file##*/} once"
     done
     for file in "$packages"/gpushare-*-"$version"-*.tar; do
-        tar -xOf "$file" index.json | grep -qF "$(sed -nE "s|.*:${file##*/} docker://[^/]*/([^:]*:.*)|/\1|p" \
-            "$packages/PUBLISH.txt")" || say_wrong "PUBLISH.txt gives ${file##*/} another name"
+        tar -xOf "$file" index.json | grep -qF "/$(sed -n "s|^push ${file##*/} ||p" "$packages/publish.sh"):$version" ||
+            say_wrong "publish.sh gives ${file##*/} another name"
     done
+    [[ $(grep -c '^[^#]' "$packages/PUBLISH.txt") == 3 ]] || say_wrong "PUBLISH.txt has not three commands"
+    jq -e '.__inputs[0].name == "DS_PROMETHEUS" and ([.. | .uid? // empty] | all(. != "${datasource}"))' \
+        "$packages/gpushare-dashboard.json" >/dev/null || say_wrong "the dashboard asks for no data source"
 }
 
 # A clone without a date in CHANGELOG.md, with an untracked file, and an older chart.

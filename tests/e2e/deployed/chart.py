@@ -50,8 +50,8 @@ class Helm:
         return said
 
 
-def install(cluster, helm):
-    """By the README's own command, told what images this cluster has."""
+def install(cluster, helm, *changes):
+    """By the README's own command, told what images this cluster has; changes: of it, too."""
     layout = SecondScheduler(cluster)
     image = os.path.join(cluster.run_dir, "kubectl.tar")
     write_image(image, f"{KUBECTL_IMAGE}:test", kube_program("kubectl"), ())
@@ -67,7 +67,7 @@ def install(cluster, helm):
     operator.run(by_helm, [
         layout.readme_changes()[0], ("helm install", f"{helm.program} install --wait --timeout=120s"),
         ("--set layout=secondScheduler", "--set layout=secondScheduler,kubectl.tag=test,"
-         f"kubeScheduler.tag={scheduler},devicePlugin.extraArgs='{{--fake-gpus=2x16GiB}}'")])
+         f"kubeScheduler.tag={scheduler},devicePlugin.extraArgs='{{--fake-gpus=2x16GiB}}'"), *changes])
     cluster.plugin = DeployedPlugin(cluster)
     cluster.start_plugin()
     said = helm.must("test")
