@@ -262,8 +262,9 @@ class Bench:
         return {name: float(number) for name, number in found.items()}
 
     def cluster(self):
-        share = self.on_cluster("e2e_rate", "ours / (?:noop|none)", "--least", 0)
+        share = self.on_cluster("e2e_rate", "(?:ours|one) / (?:noop|none)", "--least", 0)
         self.row("scheduling rate / no-op extender", share["ours / noop"], 0.95, least=True)
+        self.row("scheduling rate, filter names one / no extender", share["one / none"], 0.9, least=True)
         share = self.on_cluster("e2e_start", "ready / curl")
         self.row("start to ready / curl, real API server", share["ready / curl"], 1.3)
 
