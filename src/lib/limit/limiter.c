@@ -475,17 +475,16 @@ void gs_limiter_show(struct gs_limiter *limiter, const char *uid, const struct g
         each_container(at.paths[0], show_leaf, &leaves);
 }
 
-/* Where no limit was set nothing is counted. */
+/* Where no limit was ever set the driver counts nothing; the kernel does. */
 static enum gs_limit_outcome add_by_driver(struct gs_limiter *limiter, const char *path,
                                            const char *const *regions, size_t count, uint64_t *sums)
 {
+    const struct gs_memory_limits *driver = &limiter->driver;
     uint64_t bytes, used;
     for (size_t i = 0; i < count; i++) {
-        int error = get_by_driver(limiter, regions[i], path, &bytes, &used);
+        int error = driver->get(driver->ctx, regions[i], path, &bytes, &used);
         if (error)
-            return outcome_of(error);
-        if (bytes == GS_DMEM_NO_LIMIT)
-            return GS_LIMIT_NO_FILES;
+            return error == EOPNOTSUPP ? GS_LIMIT_NO_FILES : outcome_of(error);
         sums[i] = gs_sat_add_u64(sums[i], used);
     }
     return GS_LIMIT_HELD;

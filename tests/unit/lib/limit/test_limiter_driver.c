@@ -169,7 +169,7 @@ static void a_containers_own_limit_is_no_way_around_the_pods(void **state)
     }
 }
 
-static void use_is_known_from_the_first_limit_on(void **state)
+static void use_is_known_where_the_driver_counts(void **state)
 {
     static const char *const gpus[] = {"GPU-a", "GPU-c"};
     struct gs_limit_result results[2];
@@ -183,6 +183,11 @@ static void use_is_known_from_the_first_limit_on(void **state)
     gs_limiter_hold(f.limiter, UID_A, two, 2, results);
     assert_int_equal(gs_limiter_use(f.limiter, UID_A, gpus, 2, used), GS_LIMIT_HELD);
     assert_int_equal(used[1], 5);
+    GS_EACH_OF (one, f.driver.all, f.driver.count)
+        one->bytes = UINT64_MAX; /* where the kernel counts, it does without a limit */
+    used[0] = 7;
+    assert_int_equal(gs_limiter_use(f.limiter, UID_A, gpus, 2, used), GS_LIMIT_HELD);
+    assert_int_equal(used[0], 5);
     assert_int_equal(gs_limiter_peak(f.limiter, UID_A, gpus, 2, used), GS_LIMIT_NO_FILES);
     f.driver.get_error = EIO;
     assert_int_equal(gs_limiter_use(f.limiter, UID_A, gpus, 2, used), GS_LIMIT_FAILED);
@@ -209,7 +214,7 @@ int main(void)
         cmocka_unit_test(a_limit_is_set_read_back_and_repaired),
         cmocka_unit_test(a_limit_that_cannot_be_set_has_its_reason),
         cmocka_unit_test(a_containers_own_limit_is_no_way_around_the_pods),
-        cmocka_unit_test(use_is_known_from_the_first_limit_on),
+        cmocka_unit_test(use_is_known_where_the_driver_counts),
         cmocka_unit_test(the_kernels_files_are_used_after_a_look_at_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
