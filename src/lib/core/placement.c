@@ -38,15 +38,17 @@ static struct tally tally_of(const struct gs_node_view *view, const struct gs_as
         const struct gs_gpu_state *gpu = &view->gpus[i];
         if (!(allowed & GS_GPU_BIT(gpu->idx)))
             continue;
-        bool roomy = gpu->free_units >= ask->units;
         tally.allowed++;
         tally.large += gpu->total_units >= ask->units;
-        tally.roomy += roomy;
-        tally.usable_roomy += roomy && gpu->usable;
-        tally.fitting += roomy && gpu->usable && gpu->free_cores_pct >= ask->cores_pct;
-        tally.crowded += gpu->max_pods && gs_gpu_is_crowded(gpu, gpu->pods) &&
-                         gpu->used_units + ask->units <= gpu->total_units;
         tally.free_sum += gpu->usable ? gpu->free_units : 0;
+        if (gpu->free_units < ask->units) {
+            tally.crowded += gpu->max_pods && gs_gpu_is_crowded(gpu, gpu->pods) &&
+                             gpu->used_units + ask->units <= gpu->total_units;
+            continue;
+        }
+        tally.roomy++;
+        tally.usable_roomy += gpu->usable;
+        tally.fitting += gpu->usable && gpu->free_cores_pct >= ask->cores_pct;
     }
     return tally;
 }
