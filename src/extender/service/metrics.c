@@ -47,6 +47,18 @@ static void print_durations(struct gs_meter *meter, const char *name, const char
     gs_buf_printf(out, "%s_count{verb=\"%s\"} %llu\n", name, verb, count);
 }
 
+/* Also the end of its path. */
+const char *gs_verb_name(enum gs_verb verb)
+{
+    static const char *const names[GS_VERBS] = {
+        [GS_VERB_FILTER] = "filter",
+        [GS_VERB_PRIORITIZE] = "prioritize",
+        [GS_VERB_BIND] = "bind",
+        [GS_VERB_PREEMPT] = "preempt",
+    };
+    return names[verb];
+}
+
 static const char *const bind_results[GS_BIND_RESULTS] = {
     [GS_BIND_DONE] = "bound",    [GS_BIND_REFUSED] = "rejected",   [GS_BIND_CONFLICT] = "conflict",
     [GS_BIND_FAILED] = "failed", [GS_BIND_UNRESOLVED] = "unknown",
