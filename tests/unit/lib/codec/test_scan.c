@@ -13,71 +13,25 @@ static char *exact(const char *text, size_t len)
     return copy;
 }
 
-static void json_is_accepted_by_its_grammar_only(void **state)
+/* Which texts are JSON is compared with jansson (tests/fuzz/codec_scan.c). */
+static void what_is_no_json_is_told_with_its_place(void **state)
 {
     static const struct {
         const char *row;
         const char *text;
         const char *why; /* NULL: accepted */
     } rows[] = {
-        {"empty", "", "JSON: unexpected end of input at byte 0"},
         {"only spaces", " \t\r\n", "JSON: unexpected end of input at byte 4"},
-        {"empty object", "{}", NULL},
-        {"empty array", " [ ] ", NULL},
         {"nested", "{\"a\":[1,{\"b\":null}],\"c\":\"d\"}", NULL},
-        {"words", "[true,false,null]", NULL},
         {"word cut", "[tru]", "JSON: invalid literal at byte 1"},
-        {"word misspelt", "nul1", "JSON: invalid literal at byte 0"},
-        {"word grown", "nullx", "JSON: unexpected data after the value at byte 4"},
         {"two values", "1 2", "JSON: unexpected data after the value at byte 2"},
         {"open object", "{\"a\":1", "JSON: unexpected end of input at byte 6"},
-        {"open array", "[1", "JSON: unexpected end of input at byte 2"},
-        {"open array after a comma", "[1,", "JSON: unexpected end of input at byte 3"},
         {"wrong bracket", "[1}", "JSON: invalid syntax at byte 2"},
-        {"wrong brace", "{\"a\":1]", "JSON: invalid syntax at byte 6"},
-        {"comma before the end of an array", "[1,]", "JSON: invalid syntax at byte 3"},
-        {"comma before the end of an object", "{\"a\":1,}", "JSON: invalid syntax at byte 7"},
-        {"comma first", "[,1]", "JSON: invalid syntax at byte 1"},
-        {"two commas", "[1,,1]", "JSON: invalid syntax at byte 3"},
-        {"no comma", "[1 1]", "JSON: invalid syntax at byte 3"},
-        {"no colon", "{\"a\" 1}", "JSON: invalid syntax at byte 5"},
-        {"no value", "{\"a\":}", "JSON: invalid syntax at byte 5"},
-        {"key is no string", "{1:1}", "JSON: invalid syntax at byte 1"},
-        {"byte order mark", "\xEF\xBB\xBF{}", "JSON: invalid syntax at byte 0"},
-        {"comment", "/**/1", "JSON: invalid syntax at byte 0"},
-        {"single quotes", "'a'", "JSON: invalid syntax at byte 0"},
-        {"minus", "-", "JSON: invalid number at byte 0"},
-        {"plus", "+1", "JSON: invalid syntax at byte 0"},
         {"leading zero", "01", "JSON: invalid number at byte 0"},
-        {"zero", "-0", NULL},
-        {"point without digits", "1.", "JSON: invalid number at byte 0"},
-        {"point first", ".5", "JSON: invalid syntax at byte 0"},
-        {"exponent without digits", "1e+", "JSON: invalid number at byte 0"},
-        {"all of a number", "-12.034E-56", NULL},
         {"longer than any type", "123456789012345678901234567890", NULL},
         {"open string", "\"abc", "JSON: unexpected end of input at byte 4"},
-        {"open escape", "\"a\\", "JSON: invalid character in a string at byte 2"},
         {"unknown escape", "\"\\x\"", "JSON: invalid character in a string at byte 1"},
-        {"all escapes", "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\"", NULL},
-        {"short unicode escape", "\"\\u00e\"", "JSON: invalid character in a string at byte 1"},
-        {"unicode escape with g", "\"\\u00eg\"", "JSON: invalid character in a string at byte 1"},
-        {"pair", "\"\\ud83d\\ude00\"", NULL},
-        {"high surrogate alone", "\"\\ud83d\"", "JSON: invalid character in a string at byte 1"},
-        {"low surrogate alone", "\"\\ude00\"", "JSON: invalid character in a string at byte 1"},
-        {"high surrogate and a letter", "\"\\ud83dabcdef\"",
-         "JSON: invalid character in a string at byte 1"},
-        {"high surrogate and another escape", "\"\\ud83d\\nde00\"",
-         "JSON: invalid character in a string at byte 1"},
-        {"two high surrogates", "\"\\ud83d\\ud83d\"",
-         "JSON: invalid character in a string at byte 1"},
-        {"control character", "\"a\x1f\"", "JSON: invalid character in a string at byte 2"},
         {"newline in a string", "\"a\n\"", "JSON: invalid character in a string at byte 2"},
-        {"delete is no control character here", "\"\x7f\"", NULL},
-        {"UTF-8", "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\"", NULL},
-        {"UTF-8 cut", "\"\xE2\x82\"", "JSON: invalid character in a string at byte 1"},
-        {"overlong UTF-8", "\"\xC0\xAF\"", "JSON: invalid character in a string at byte 1"},
-        {"surrogate in UTF-8", "\"\xED\xA0\x80\"", "JSON: invalid character in a string at byte 1"},
-        {"Latin-1", "\"\xE9\"", "JSON: invalid character in a string at byte 1"},
     };
     GS_FOR_EACH_ROW (r, rows) {
         size_t len = strlen(r->text);
@@ -352,7 +306,7 @@ static void strings_taken_together_are_those_taken_singly(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(json_is_accepted_by_its_grammar_only),
+        cmocka_unit_test(what_is_no_json_is_told_with_its_place),
         cmocka_unit_test(nesting_ends_at_its_ceiling),
         cmocka_unit_test(only_managed_fields_may_be_deeper),
         cmocka_unit_test(strings_end_wherever_they_stand),
