@@ -49,8 +49,9 @@ static char *read_text(const char *folder, const char *name)
 
 static json_t *read_answers(const char *folder)
 {
-    char *rest = read_text(folder, "answers");
-    json_t *all = rest ? json_object() : NULL;
+    _cleanup_free_ char *text = read_text(folder, "answers");
+    json_t *all = text ? json_object() : NULL;
+    char *rest = text;
     for (const char *name; (name = strsep(&rest, "\n"));) {
         char path[4096];
         snprintf(path, sizeof(path), ANSWERS "/%s.json", name);
