@@ -283,7 +283,9 @@ class World:
         uuids = {gpu["uuid"]: gpu["idx"] for gpu in inventory.get("gpus", [])}
         for pod in self.pods.values():
             if pod.env:
-                places, units = [uuids.get(uuid) for uuid in pod.cards()], -(-(pod.promise() >> 20) // unit)
+                # Whose start is refused, as its containers were given different cards, is charged on those, too.
+                places = {*map(uuids.get, pod.cards()), *moved.get(pod.uid, ())}
+                units = -(-(pod.promise() >> 20) // unit)
             else:
                 places, units = moved.get(pod.uid, pod.bound), pod.units() // max(1, len(pod.bound))
             for place in places:
