@@ -106,29 +106,34 @@ static uint32_t count_verdicts(struct gs_service *service, const struct gs_scrat
     return by_reason[GS_FITS];
 }
 
-/* Reservations are for pods that exist, with the priority that the API server gave them. */
-static bool is_shown(struct gs_service *service, struct gs_pod *pod)
+/* Reservations are for pods that exist, with the priority that the API server gave them, and the
+ * size. */
+static bool is_shown(struct gs_service *service, const struct gs_ask *ask, struct gs_pod *pod)
 {
     struct gs_pod shown = {0};
+    struct gs_ask known;
     gs_service_read(service); /* no bind meanwhile */
     const bool waits = gs_pending_get(service->pending, pod->uid, &shown, NULL) == 0;
-    const bool known = waits || own_node(service->ledger, pod->uid);
+    bool fine = waits || own_node(service->ledger, pod->uid);
     gs_service_unlock(service);
-    if (waits)
+    if (waits) {
+        gs_ask_of_pod(&known, &shown);
         pod->priority = shown.priority;
+        fine = known.units == ask->units && known.gpu_count == ask->gpu_count;
+    }
     gs_pod_release(&shown);
-    return known;
+    return fine;
 }
 
 /* kube-scheduler's watch may be ahead of ours. It stands still meanwhile: in vain for a namespace
  * only now and then, which may have more pods than are kept. */
-static enum gs_answered await_shown(struct gs_service *service, struct gs_pod *pod, bool may_sleep,
-                                    bool *ret_shown)
+static enum gs_answered await_shown(struct gs_service *service, const struct gs_ask *ask,
+                                    struct gs_pod *pod, bool may_sleep, bool *ret_shown)
 {
     atomic_llong *rest_until_ns = &service->unshown[gs_hash_text(pod->ns) % GS_UNSHOWN];
     const bool rests = gs_service_now(service) < atomic_load(rest_until_ns);
     int tries = rests || !may_sleep ? 0 : SHOWN_TRIES;
-    while (!(*ret_shown = is_shown(service, pod)) && tries--)
+    while (!(*ret_shown = is_shown(service, ask, pod)) && tries--)
         nanosleep(&(const struct timespec){.tv_nsec = SHOWN_PAUSE_NS}, NULL);
     if (!*ret_shown && !rests && !may_sleep)
         return GS_WOULD_SLEEP;
@@ -163,12 +168,16 @@ static uint32_t reserve_best(struct gs_service *service, const struct gs_ask *as
 static int judge_locked(struct gs_service *service, struct gs_ask *ask, struct gs_scratch *scratch,
                         struct gs_error *err)
 {
-    if (scratch->reserves) {
+    if (scratch->reserves) { /* no longer than for each node once: a client may repeat names */
         gs_service_write(service);
-        gs_gang_reservations_asked(service, &scratch->args.pod);
-    } else {
-        gs_service_read(service);
+        scratch->reserves = scratch->args.name_count <= gs_ledger_slots(service->ledger);
+        if (!scratch->reserves)
+            gs_service_unlock(service);
     }
+    if (scratch->reserves)
+        gs_gang_reservations_asked(service, &scratch->args.pod);
+    else
+        gs_service_read(service);
     scratch->epoch = service->gains.frees;
     gs_ask_match(ask, service->ledger, &scratch->match);
     int result = judge_all(service, ask, scratch, err);
@@ -255,10 +264,10 @@ static enum gs_answered filter(struct gs_service *service, struct gs_scratch *sc
     gs_ask_of_pod(&ask, pod);
     scratch->reserves = ask.units && scratch->args.has_names;
     if (scratch->reserves && gs_gang_reservations_concern(pod))
-        result = await_shown(service, pod, may_sleep, &shown);
+        result = await_shown(service, &ask, pod, may_sleep, &shown);
     else if (scratch->reserves)
         scratch->reserves =
-            service->config.names_one && !pod->has_preferences && is_shown(service, pod);
+            service->config.names_one && !pod->has_preferences && is_shown(service, &ask, pod);
     ask.priority = pod->priority;
     if (!ask.units)
         memset(scratch->verdicts, (int)ask.broken, gs_filter_args_count(&scratch->args));

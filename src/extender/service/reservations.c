@@ -47,13 +47,16 @@ int gs_reservations_set(struct gs_service *service, const struct gs_pod *pod, co
     const struct gs_hold *hold = gs_ledger_find_hold(ledger, pod->uid);
     if (!gpus && hold && hold->gpus)
         return 0; /* a gang's comes first */
-    const uint32_t before = hold ? hold->slot : GS_INDEX_NONE;
+    const struct gs_hold before = hold ? *hold : (struct gs_hold){.slot = GS_INDEX_NONE};
+    const uint64_t asked = gs_ask_hash(&before.ask);
     gs_ask_of_pod(&wanted.ask, pod);
     if (gs_ledger_hold(ledger, &wanted, err) < 0)
         return -1;
     hold = gs_ledger_find_hold(ledger, pod->uid);
-    if (before != GS_INDEX_NONE && (!hold || hold->slot != before))
-        gs_service_freed(service, before, gs_hash_text(pod->uid));
+    const bool same = hold && hold->slot == before.slot && hold->gpus == before.gpus &&
+                      gs_ask_hash(&hold->ask) == asked;
+    if (before.slot != GS_INDEX_NONE && !same) /* also for other GPUs of its node */
+        gs_service_freed(service, before.slot, gs_hash_text(pod->uid));
     return 0;
 }
 

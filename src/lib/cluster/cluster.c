@@ -36,13 +36,18 @@ static void freed(struct gs_cluster *cluster, uint32_t slot)
 
 int gs_cluster_claim(struct gs_cluster *cluster, const struct gs_claim *claim, struct gs_error *err)
 {
+    struct gs_claim before;
+    const bool is_new = !gs_ledger_find_claim(cluster->ledger, claim->uid, &before);
     const struct gs_hold *hold = gs_ledger_find_hold(cluster->ledger, claim->uid);
     const uint32_t held = hold ? hold->slot : GS_INDEX_NONE;
+    const bool same = hold && hold->gpus == claim->gpus;
     if (gs_ledger_set_claim(cluster->ledger, claim, err) < 0)
         return -1;
     const struct gs_node_view *view = gs_ledger_view(cluster->ledger, claim->node);
-    if (held != GS_INDEX_NONE && (!view || view->slot != held))
+    if (held != GS_INDEX_NONE && (!same || !view || view->slot != held))
         freed(cluster, held);
+    if (is_new && view && view->nominated) /* who is nominated there may count on other GPUs now */
+        freed(cluster, view->slot);
     return 0;
 }
 

@@ -285,7 +285,8 @@ def rows_of(programs, query=""):
 
 def shut(node, of=None):
     """Takes no new pod (or not that one), whatever its GPUs have."""
-    cordoned = node["spec"].get("unschedulable") and (not of or "node.kubernetes.io/unschedulable" not in str(of["spec"].get("tolerations")))
+    tolerated = [one.get("key", "any") for one in of["spec"].get("tolerations", [])] if of else []
+    cordoned = node["spec"].get("unschedulable") and not {"any", "node.kubernetes.io/unschedulable"} & {*tolerated}
     return bool(cordoned or node["status"]["conditions"][0]["status"] != "True"
                 or node["status"]["allocatable"][D + "gpu-mem"] == "0")
 
