@@ -19,6 +19,7 @@
  *   limits CODE BYTES               nvmlDeviceSetMemoryLimits_v1 works (CODE 0), as that of 615
  * without the kernel's controller; so much is in use of each cgroup
  *   dmem                            and with it: limits and use are those of the cgroup's files
+ *   anew N                          it answers once all have shut it down and init came after that
  */
 #include <errno.h>
 #include <poll.h>
@@ -34,6 +35,7 @@ enum {
     OK = 0,
     UNKNOWN = 999,
     STUCK = -1, /* it does not answer in time */
+    SLOW = -2,  /* it works, in 0.6 s a call */
     INVALID = 2,
     UNSUPPORTED = 3,
     NOT_FOUND = 6,
@@ -54,7 +56,7 @@ struct state {
     struct card cards[CARDS * (1 + INSTANCES)]; /* cards, then the instances of each */
     unsigned instances[CARDS];
     unsigned count;
-    int init, wait, cuda, capability, limits, dmem;
+    int init, wait, cuda, capability, limits, dmem, anew;
     unsigned long long in_use;
     struct {
         unsigned idx;
@@ -77,6 +79,7 @@ static int refused[CARDS * (1 + INSTANCES)][LISTS];
 
 static struct card *handles[CARDS * (1 + INSTANCES)]; /* a handle is an address of one of these */
 static unsigned events_seen;
+static int users, met; /* of nvmlInit; what `anew` was at the first */
 
 static unsigned list_of(const char *word)
 {
@@ -146,6 +149,9 @@ static void read_line(struct state *state, FILE *in, const char *word)
         processes_count -= kill((pid_t)processes[processes_count - 1].pid, 0) < 0 && errno == ESRCH;
     } else if (strcmp(word, "refuse") == 0) {
         read_refusal(in);
+    } else if (strcmp(word, "anew") == 0) {
+        if (fscanf(in, "%d", &state->anew) != 1)
+            abort();
     } else if (strcmp(word, "dmem") == 0) {
         state->dmem = 1;
     } else if (strcmp(word, "limits") == 0) {
@@ -188,12 +194,16 @@ static unsigned index_of(struct card **handle)
 EXPORT int nvmlInit_v2(void);
 EXPORT int nvmlInit_v2(void)
 {
-    return look().init;
+    const struct state state = look();
+    if (!state.init && users++ == 0)
+        met = state.anew;
+    return state.init;
 }
 
 EXPORT int nvmlShutdown(void);
 EXPORT int nvmlShutdown(void)
 {
+    users--;
     return OK;
 }
 
@@ -206,8 +216,9 @@ EXPORT const char *nvmlErrorString(int code)
 EXPORT int nvmlDeviceGetCount_v2(unsigned *ret);
 EXPORT int nvmlDeviceGetCount_v2(unsigned *ret)
 {
-    *ret = look().count;
-    return OK;
+    const struct state state = look();
+    *ret = state.count;
+    return state.anew == met ? OK : UNKNOWN;
 }
 
 EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned idx, struct card ***ret);
@@ -370,7 +381,7 @@ EXPORT int nvmlDeviceGetHandleByUUID(const char *uuid, struct card ***ret)
         if (strcmp(state.cards[i].uuid, uuid) != 0)
             continue;
         *ret = &handles[i];
-        return OK;
+        return state.anew == met ? OK : UNKNOWN;
     }
     return NOT_FOUND;
 }
@@ -435,6 +446,10 @@ EXPORT int nvmlDeviceSetMemoryLimits_v1(struct card **device, struct set_limits 
     struct limit *limit = limit_of(device, to->cgroup);
     if (state.limits == STUCK)
         sleep(4);
+    if (state.limits == SLOW) {
+        usleep(600000);
+        state.limits = OK;
+    }
     if (state.limits || index_of(device) >= CARDS)
         return state.limits ? state.limits : UNSUPPORTED;
     if (access(to->cgroup, F_OK) < 0)

@@ -13,7 +13,8 @@ struct gs_memory_limits {
     /* gpu: its UUID; cgroup: path of its folder, as opened here; bytes: UINT64_MAX takes the limit
      * off. 0 or an errno. EOPNOTSUPP: this driver or GPU has none; EPERM: CAP_SYS_ADMIN is missing;
      * ENOENT: no such cgroup, or the kernel's controller is off in it; EINVAL: more is in use;
-     * ETIMEDOUT: no answer within two seconds, or to an earlier call; EIO. */
+     * ETIMEDOUT: no answer within two seconds, or to an earlier call, or calls took more than a
+     * second of the last ten; EIO. */
     int (*set)(void *ctx, const char *gpu, const char *cgroup, uint64_t bytes);
     /* Likewise; EOPNOTSUPP or ENOENT also where no limit was ever set. */
     int (*get)(void *ctx, const char *gpu, const char *cgroup, uint64_t *ret_bytes,

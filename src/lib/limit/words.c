@@ -17,8 +17,8 @@ static const char *const outcomes[GS_LIMIT_OUTCOME_COUNT] = {
                           "on to it",
     [GS_LIMIT_READ_ONLY] = "the host's cgroup file system is mounted read-only",
     [GS_LIMIT_DENIED] = "writing to the pod's cgroup is not permitted",
-    [GS_LIMIT_FAILED] = "the pod's cgroup cannot be read or written, or the driver does not "
-                        "answer",
+    [GS_LIMIT_FAILED] = "the pod's cgroup cannot be read or written, or the driver did not "
+                        "take the limit",
 };
 
 const char *gs_limit_outcome_reason(enum gs_limit_outcome outcome)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/nvml/limits.h"
+#include "gpushare/base/clock.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -12,6 +13,9 @@
 #include "library.h"
 
 enum { CALL_S = 2, CGROUP_BYTES = 1024 };
+/* Of these ten seconds it may have one: the caller has other work. */
+#define SPAN_NS  (10 * GS_NS_PER_S)
+#define SPENT_NS (1 * GS_NS_PER_S)
 
 enum what { SET, GET, UNLOAD };
 
@@ -31,6 +35,7 @@ struct gs_nvml_limits {
     /* guarded: */
     struct call call;
     bool started, asked, ends;
+    int64_t span_ns, spent_ns; /* when it began, and what calls took since */
 };
 
 static int error_of(int code)
@@ -76,6 +81,8 @@ static int ask_driver(struct gs_nvml_limits *limits, struct call *call)
     if (!error)
         error = error_of(call->what == SET ? limits->nvml.set_limits(device, &found.limits)
                                            : limits->nvml.get_limits(device, &found));
+    if (error == EIO) /* it may answer once everybody has shut it down */
+        nvml_close(&limits->nvml);
     call->bytes = found.limits.hard_bytes;
     call->used = found.used_bytes;
     return error;
@@ -132,12 +139,22 @@ static bool await(struct gs_nvml_limits *limits)
     return !limits->asked;
 }
 
-/* ETIMEDOUT: the driver does not answer this call, or an earlier one. */
+static bool has_time(struct gs_nvml_limits *limits, int64_t now_ns)
+{
+    if (now_ns - limits->span_ns >= SPAN_NS) {
+        limits->span_ns = now_ns;
+        limits->spent_ns = 0;
+    }
+    return limits->spent_ns < SPENT_NS;
+}
+
+/* ETIMEDOUT: the driver does not answer this call, or an earlier one, or is too slow. */
 static int ask(struct gs_nvml_limits *limits, struct call *call)
 {
+    const int64_t begun_ns = gs_clock_now_ns(gs_clock_system());
     int error = ETIMEDOUT;
     pthread_mutex_lock(&limits->lock);
-    if (!limits->asked && start(limits)) {
+    if (!limits->asked && has_time(limits, begun_ns) && start(limits)) {
         limits->call = *call;
         limits->asked = true;
         pthread_cond_broadcast(&limits->news);
@@ -145,6 +162,7 @@ static int ask(struct gs_nvml_limits *limits, struct call *call)
             *call = limits->call;
             error = call->error;
         }
+        limits->spent_ns += gs_clock_now_ns(gs_clock_system()) - begun_ns;
     }
     pthread_mutex_unlock(&limits->lock);
     return error;

@@ -41,6 +41,7 @@ static int get_node(void *ctx, const char *name, struct gs_node *ret, struct gs_
     gs_buf_puts(&text, "{\"metadata\":{\"name\":\"n1\",\"labels\":{");
     put_key(&text, plugin.names.enforced, here->label, &first);
     put_key(&text, plugin.names.mps, here->mps ? "true" : "", &first);
+    put_key(&text, plugin.names.driver_upgrade, here->upgrading ? "true" : "", &first);
     gs_buf_puts(&text, "},\"annotations\":{");
     first = true;
     put_key(&text, plugin.names.inventory, here->inventory, &first);
@@ -347,6 +348,8 @@ static int set_by_driver(void *ctx, const char *gpu, const char *cgroup, uint64_
     struct node *node = ctx;
     char path[600], text[GS_DMEM_WRITE_BYTES];
     const bool tried = strstr(cgroup, "gpushare-limit-test") != NULL;
+    if (node->driver_error)
+        return node->driver_error;
     snprintf(path, sizeof(path), "%s/dmem.max", cgroup);
     if (tried && bytes != GS_DMEM_NO_LIMIT)
         put_text(path, REGION_0 " max\n" REGION_1 " max\n");

@@ -47,6 +47,8 @@ struct node {
     const char *others; /* capacity of NVIDIA's plugin, as ,"NAME":"N"; NULL: none */
     bool mps;           /* the label */
     bool by_driver;     /* NVIDIA's driver limits, which writes the kernel's files itself */
+    int driver_error;   /* of its calls; 0: none */
+    bool upgrading;     /* the label: it is replaced */
     uint32_t counts[2]; /* capacity: GPUs, cores */
     char events[NODE_EVENT_TEXTS][600];
     uint32_t event_count;

@@ -660,6 +660,27 @@ static void limits_are_the_drivers_own(void **state)
     }
 }
 
+/* The driver shuts down with the last that asks it. */
+static void a_driver_that_failed_is_opened_anew_by_all(void **state)
+{
+    struct rig rig;
+    struct gs_gpu_set set;
+    uint64_t bytes, used;
+    rig_up(&rig, FAKE_NVML, TWO);
+    struct gs_nvml_limits *limits = gs_nvml_limits_new(FAKE_NVML);
+    const struct gs_memory_limits port = gs_nvml_limits_port(limits);
+    bool read = false;
+    for (int look = 0; look < 6; look++) {
+        read = rig.source.ops->read(rig.source.ctx, &set, NULL) == 0;
+        port.get(port.ctx, "GPU-a", "/tmp", &bytes, &used);
+        show(&rig, TWO "anew 1");
+    }
+    gs_nvml_limits_unload(limits);
+    gs_nvml_limits_free(limits);
+    assert_true(read);
+    rig_down(&rig);
+}
+
 static void a_driver_that_does_not_answer_is_not_waited_for(void **state)
 {
     struct rig rig;
@@ -669,6 +690,20 @@ static void a_driver_that_does_not_answer_is_not_waited_for(void **state)
     const struct gs_memory_limits port = gs_nvml_limits_port(limits);
     assert_int_equal(port.set(port.ctx, "GPU-a", "/tmp", 8), ETIMEDOUT);
     assert_int_equal(port.get(port.ctx, "GPU-b", "/tmp", &bytes, &used), ETIMEDOUT);
+    gs_nvml_limits_free(limits);
+    rig_down(&rig);
+}
+
+static void a_driver_that_is_slow_is_not_asked_all_the_time(void **state)
+{
+    struct rig rig;
+    uint64_t bytes, used;
+    rig_up(&rig, FAKE_NVML, TWO "limits -2 0");
+    struct gs_nvml_limits *limits = gs_nvml_limits_new(FAKE_NVML);
+    const struct gs_memory_limits port = gs_nvml_limits_port(limits);
+    assert_int_equal(port.set(port.ctx, "GPU-a", "/tmp", 8), 0);
+    assert_int_equal(port.set(port.ctx, "GPU-a", "/tmp", 9), 0);
+    assert_int_equal(port.get(port.ctx, "GPU-a", "/tmp", &bytes, &used), ETIMEDOUT);
     gs_nvml_limits_free(limits);
     rig_down(&rig);
 }
@@ -691,6 +726,7 @@ int main(void)
         cmocka_unit_test(a_driver_without_events_is_only_read),
         cmocka_unit_test(events_that_broke_off_are_heard_again),
         cmocka_unit_test(a_reloaded_driver_has_reset_its_gpus),
+        cmocka_unit_test(a_driver_that_failed_is_opened_anew_by_all),
         cmocka_unit_test(a_library_that_is_not_the_drivers_is_told_apart),
         cmocka_unit_test(one_bad_answer_is_not_a_lost_card),
         cmocka_unit_test(processes_are_listed_once),
@@ -698,6 +734,7 @@ int main(void)
         cmocka_unit_test(processes_have_a_ceiling),
         cmocka_unit_test(limits_are_the_drivers_own),
         cmocka_unit_test(a_driver_that_does_not_answer_is_not_waited_for),
+        cmocka_unit_test(a_driver_that_is_slow_is_not_asked_all_the_time),
     };
     return GS_RUN(tests);
 }

@@ -828,6 +828,37 @@ static void a_pod_that_was_not_shown_keeps_its_unit(void **state)
     node_free(&node);
 }
 
+static void a_driver_that_was_replaced_is_tried_anew(void **state)
+{
+    struct node node;
+    node_make(&node);
+    node.by_driver = true;
+    node_start(&node);
+    node_run(&node, 5);
+    assert_string_equal(node.label, "driver");
+    for (int replaced = 0; replaced < 2; replaced++) {
+        node.upgrading = !replaced;
+        node.driver_error = EOPNOTSUPP; /* 580; the kernel can */
+        node_run(&node, 150);
+    }
+    assert_string_equal(node.label, "dmem");
+    node_free(&node);
+}
+
+static void a_pod_without_any_limit_takes_the_label_off(void **state)
+{
+    struct node node;
+    node_make(&node);
+    node.by_driver = true;
+    node_start(&node);
+    node.driver_error = EINVAL; /* not only for what is in use */
+    struct node_pod *pod = node_pod(&node, "p", 8, 0);
+    node_run(&node, 60);
+    assert_int_equal(node_limit(&node, pod, REGION_0), UINT64_MAX);
+    assert_string_equal(node.label, "");
+    node_free(&node);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -855,6 +886,8 @@ int main(void)
         cmocka_unit_test(what_containers_were_told_numbers_the_cards),
         cmocka_unit_test(of_two_that_are_equal_the_one_that_starts_is_limited),
         cmocka_unit_test(slices_that_come_late_are_seen_soon),
+        cmocka_unit_test(a_driver_that_was_replaced_is_tried_anew),
+        cmocka_unit_test(a_pod_without_any_limit_takes_the_label_off),
         cmocka_unit_test(what_slices_named_is_not_offered_before_they_answer),
     };
     return GS_RUN(tests);

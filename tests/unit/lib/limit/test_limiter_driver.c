@@ -117,19 +117,23 @@ static void a_limit_that_cannot_be_set_has_its_reason(void **state)
     static const struct {
         const char *row;
         int set_error;
-        uint64_t used;
+        uint64_t old, used; /* old: 0: none */
         enum gs_limit_outcome outcome;
     } rows[] = {
-        {"more is in use", 0, 3 * GIB, GS_LIMIT_OTHER},
-        {"no capability", EPERM, 0, GS_LIMIT_DENIED},
-        {"the controller is off there", ENOENT, 0, GS_LIMIT_NO_FILES},
-        {"else", EIO, 0, GS_LIMIT_FAILED},
+        {"more is in use", 0, 4 * GIB, 3 * GIB, GS_LIMIT_OTHER},
+        {"more is in use, without a limit", 0, 0, 3 * GIB, GS_LIMIT_FAILED},
+        {"no capability", EPERM, 0, 0, GS_LIMIT_DENIED},
+        {"the controller is off there", ENOENT, 0, 0, GS_LIMIT_NO_FILES},
+        {"else", EIO, 0, 0, GS_LIMIT_FAILED},
     };
     GS_FOR_EACH_ROW (r, rows) {
+        const struct gs_limit old[] = {{"GPU-a", r->old}, {"GPU-c", r->old}};
         struct gs_limit_result results[2];
         struct fixture f;
         open_fixture(&f);
         look(&f);
+        if (r->old)
+            gs_limiter_hold(f.limiter, UID_A, old, 2, results);
         f.driver.set_error = r->set_error;
         f.driver.used = r->used;
         row_equal(r->row, gs_limiter_hold(f.limiter, UID_A, two, 2, results), r->outcome);
@@ -165,6 +169,8 @@ static void a_containers_own_limit_is_no_way_around_the_pods(void **state)
         row_equal(r->row, gs_limiter_hold(f.limiter, UID_A, two, 1, &result), r->first);
         row_equal(r->row, limit_at(&f, "GPU-a", APP), r->left);
         row_equal(r->row, gs_limiter_hold(f.limiter, UID_A, two, 1, &result), GS_LIMIT_HELD);
+        gs_limiter_show(f.limiter, UID_A, two, 1); /* several containers would have more together */
+        row_true(r->row, limit_at(&f, "GPU-a", APP) <= r->left);
         close_fixture(&f);
     }
 }
