@@ -11,9 +11,9 @@ e2e=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=scripts/lib/apt.sh
 . "$e2e/../../scripts/lib/apt.sh"
 
-missing=$(apt_missing docker-registry skopeo)
-if [[ -n $missing && ${1:-} == --cached ]]; then
-    echo "not installed: ${missing//$'\n'/, }"
+absent=$(apt_missing docker-registry skopeo)
+if [[ -n $absent && ${1:-} == --cached ]]; then
+    echo "not installed: ${absent//$'\n'/, }"
     exit 1
 fi
 apt_need docker-registry skopeo >&2
