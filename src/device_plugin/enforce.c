@@ -61,7 +61,8 @@ static enum gs_enforced look_at_host(struct enforce *enforce, enum enforce_by by
     enum gs_enforced host =
         enforce->driver ? gs_limiter_look_at_driver(enforce->limiter, uuids, count, enforce->gpus)
                         : GS_ENFORCED_NO_DRIVER;
-    if (gs_enforced_holds(host) || by == ENFORCE_BY_DRIVER)
+    /* with observe the driver is not asked: the kernel may count */
+    if (gs_enforced_holds(host) || (by == ENFORCE_BY_DRIVER && enforce->driver))
         return host;
     enum gs_enforced kernel = gs_limiter_look(enforce->limiter, addresses, count, enforce->gpus);
     return kernel == GS_ENFORCED_NO_CONTROLLER && host == GS_ENFORCED_NO_ADMIN ? host : kernel;

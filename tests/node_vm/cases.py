@@ -404,18 +404,6 @@ def mps(cluster):
     check(text.endswith(" max"), "and the kernel has no limit of it", text)
 
 
-def facts(cluster):
-    """What this node is."""
-    machine = cluster.machine
-    for command in ("uname -r", "stat -fc %T /sys/fs/cgroup", "systemctl --version | head -n 1",
-                    "containerd --version", "runc --version | head -n 1", "crun --version | head -n 1",
-                    "cat /sys/fs/cgroup/kubepods.slice/cgroup.controllers",
-                    "cat /sys/fs/cgroup/dmem.capacity 2>&1"):
-        print(f"# {command}: {machine.ask(command).stdout.strip()}")
-    info = cluster.node_object()["status"]["nodeInfo"]
-    print(f"# kubelet {info['kubeletVersion']}, {info['containerRuntimeVersion']}", flush=True)
-
-
 if __name__ == "__main__":
     for name, function in (CASES | STOCK).items():
         print(f"{name:18} {'--stock' if name in STOCK else '':8} {function.__doc__.splitlines()[0]}")

@@ -57,7 +57,6 @@ def body(options):
     limits = "limits" if options.driver else False
     with VmCluster(options.kernel, options.disk, options.snapshot, driver, runtime, limits) as cluster:
         print(f"the cluster stands after {time.monotonic() - started:.0f} s", flush=True)
-        cases.facts(cluster)
         known = cases.STOCK if cluster.stock else cases.CASES
         names = options.only or (cases.TEN if options.ten else [
             name for name in known if not options.driver or name not in cases.NO_LIMIT])

@@ -127,6 +127,16 @@ static void the_driver_limits_where_it_can_else_the_kernel(void **state)
     }
 }
 
+static void observe_asks_the_kernel_whoever_limits(void **state)
+{
+    struct fixture f;
+    open_fixture(&f, GS_ENFORCE_OBSERVE);
+    plugin.settings.enforce_by = ENFORCE_BY_DRIVER;
+    look();
+    assert_int_equal(plugin.devices.set.gpus[0].enforced, GS_ENFORCED_NOT_ON);
+    close_fixture(&f);
+}
+
 static void an_instance_has_its_word_from_who_is_in_it(void **state)
 {
     static const struct {
@@ -444,6 +454,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_gpu_has_the_word_that_is_true),
         cmocka_unit_test(the_driver_limits_where_it_can_else_the_kernel),
+        cmocka_unit_test(observe_asks_the_kernel_whoever_limits),
         cmocka_unit_test(an_instance_has_its_word_from_who_is_in_it),
         cmocka_unit_test(one_present_gpu_has_an_address),
         cmocka_unit_test(the_pods_folders_are_read_with_and_without_gpus),
