@@ -79,7 +79,7 @@ static int refused[CARDS * (1 + INSTANCES)][LISTS];
 
 static struct card *handles[CARDS * (1 + INSTANCES)]; /* a handle is an address of one of these */
 static unsigned events_seen;
-static int users, met; /* of nvmlInit; what `anew` was at the first */
+static _Atomic int users, met; /* of nvmlInit; what `anew` was at the first */
 
 static unsigned list_of(const char *word)
 {
