@@ -35,7 +35,7 @@ struct gs_ledger;
 enum __attribute__((packed)) gs_claim_state { GS_CLAIM_CONFIRMED, GS_CLAIM_RESERVED };
 
 /* What the ledger keeps of a claim beside its names. total_units is of all its GPUs, to be divided
- * anew when it is told where it is. */
+ * again when it is told where it is. */
 #define GS_CLAIM_BODY                                                                              \
     const struct gs_labels *labels; /* gs_pod.labels */                                            \
     gs_gpu_mask gpus;               /* as recorded; 0: none that can be */                         \

@@ -323,8 +323,8 @@ static void write_one(struct gs_limiter *limiter, const char *path, const struct
                      ? set_by_driver(limiter, limit->region, path, limit->bytes)
                      : limiter->host->put(limiter->host->ctx, file, text, strlen(text));
     result->written = *ret_error == 0;
-    if (limiter->by_driver &&
-        *ret_error == EINVAL) /* more is in use: the old one, if any, stands */
+    /* more is in use: the old one, if any, stands */
+    if (limiter->by_driver && *ret_error == EINVAL)
         *ret_error = result->found_bytes == GS_DMEM_NO_LIMIT ? EIO : 0;
 }
 
@@ -410,23 +410,26 @@ static void each_container(const char *pod, void (*each)(struct leaves *leaves, 
         closedir(dir);
 }
 
-/* Where limits do not nest a container has its pod's as long as it has none of its own. */
-static void show_leaf(struct leaves *leaves, const char *path)
+/* The kernel's limits do, and the driver's do not. */
+static bool nests(const char *path)
 {
     char file[GS_CGROUP_PATH_BYTES + 16];
     snprintf(file, sizeof(file), "%s/dmem.max", path);
-    if (leaves->limiter->by_driver && access(file, F_OK) < 0)
+    return access(file, F_OK) == 0;
+}
+
+/* Where limits do not nest a container has its pod's as long as it has none of its own. */
+static void show_leaf(struct leaves *leaves, const char *path)
+{
+    if (leaves->limiter->by_driver && !nests(path))
         return;
     work_at(leaves->limiter, path, leaves->limits, leaves->count, leaves->results, true);
 }
 
-/* The kernel's limits nest, and the driver's do not. */
 static void lower_leaf(struct leaves *leaves, const char *path)
 {
-    char file[GS_CGROUP_PATH_BYTES + 16];
     uint64_t bytes, used;
-    snprintf(file, sizeof(file), "%s/dmem.max", path);
-    if (access(path, F_OK) < 0 || access(file, F_OK) == 0)
+    if (access(path, F_OK) < 0 || nests(path))
         return;
     for (size_t i = 0; i < leaves->count; i++) {
         const struct gs_limit *limit = &leaves->limits[i];
