@@ -10,7 +10,7 @@ import subprocess
 from harness import release
 from harness.case import check, run
 from harness.cluster import Cluster
-from harness.control_plane import EXTENDER_NAMESPACE, ROOT
+from harness.control_plane import EXTENDER_NAMESPACE, ROOT, chart_program
 
 KUBE = ">=1.20"
 
@@ -54,8 +54,7 @@ def body():
     if subprocess.run([FETCH, "--possible"], check=False).returncode:
         print("note: not run, this machine cannot have helm")
         return
-    folder = subprocess.run([FETCH], check=True, capture_output=True, text=True).stdout.strip()
-    helm = os.path.join(folder, "helm")
+    helm = chart_program("helm")
     with Cluster(scheduler=None, extender=False) as cluster:
         cluster.control_plane.apply("base/namespace/namespace.yaml")
         # a dry run of the pod of "helm test" wants its account

@@ -13,7 +13,7 @@ import urllib.request
 from harness import seclusion
 from harness.case import check, run
 from harness.containers import write_image
-from harness.control_plane import ROOT, kube_program
+from harness.control_plane import ROOT, chart_program, kube_program
 from harness.deployed import DeployedCluster
 from harness.documents import Operator, commands
 from harness.install import SYSTEM, DeployedPlugin, SecondScheduler
@@ -32,8 +32,7 @@ RIGHTS = (("list", "nodes", True), ("watch", "pods", True), ("get", "secrets", F
 
 class Helm:
     def __init__(self, cluster):
-        folder = subprocess.run([FETCH], check=True, capture_output=True, text=True).stdout.strip()
-        self.program = os.path.join(folder, "helm")
+        self.program = chart_program("helm")
         self.homes = {f"HELM_{kind}_HOME": cluster.run_dir for kind in ("CACHE", "CONFIG", "DATA")}
         self.environment = {**os.environ, **self.homes, "KUBECONFIG": cluster.control_plane.kubeconfig("admin")}
 

@@ -21,6 +21,8 @@ from harness.node import DEVICE_PLUGINS, IMAGE, NODE, real_pod
 from harness.objects import GPU_MEM
 from harness.processes import wait_for
 
+KUBE = ">=1.21"  # kubectl reads our overlays
+
 # Made anew all the time, by programs that are not ours.
 PASSING = ("events", "events.events.k8s.io", "endpointslices.discovery.k8s.io", "pods",
            "leases.coordination.k8s.io")

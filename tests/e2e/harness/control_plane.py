@@ -50,6 +50,11 @@ def built_by(script):
                           text=True).stdout.strip()
 
 
+def chart_program(name):
+    """helm or kustomize, which are made when they are missing."""
+    return os.path.join(built_by("../charts/helm_fetch.sh"), name)
+
+
 def kube_program(name):
     """A program of the Kubernetes under test; scripts/e2e.sh sets the folder."""
     return os.path.join(os.environ["KUBE_BIN_DIR"], name)
@@ -153,8 +158,14 @@ class ControlPlane:
         return self.kubeconfig(name, answer["status"]["token"])
 
     def kubectl(self, *args):
+        rendered = None
+        if release.KUBECTL_NEEDS_KUSTOMIZE and "-k" in args:
+            at = args.index("-k")
+            rendered = subprocess.run([chart_program("kustomize"), "build", args[at + 1]], check=True,
+                                      capture_output=True, text=True).stdout
+            args = (*args[:at], "-f", "-", *args[at + 2:])
         done = subprocess.run([self.kubectl_program, f"--kubeconfig={self.kubeconfig('admin')}",
-                               *args], capture_output=True, text=True, check=False)
+                               *args], input=rendered, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"kubectl {' '.join(args)}: {done.stderr.strip()}")
         return done.stdout

@@ -90,7 +90,7 @@ def place_profile():
 
 
 def patch(folder, target, *operations):
-    """An entry of patchesJson6902, its operations in a file beside."""
+    """A patch of one object, its operations in a file beside."""
     path = os.path.join(folder, f"{target['name']}.json")
     with open(path, "w", encoding="ascii") as out:
         json.dump(operations, out)
@@ -100,7 +100,7 @@ def patch(folder, target, *operations):
 def kustomization(path, folders, tag, gpus, local_profile=False):
     """An operator's own folder on top of ours: other tags, and the one thing that a machine without
     GPUs needs on top of what is shipped. local_profile: the extender is a Deployment, and runs under
-    the shipped seccomp profile. In words that kubectl 1.20 knows as well as today's; JSON is YAML."""
+    the shipped seccomp profile. JSON is YAML."""
     os.makedirs(path, exist_ok=True)
     patches = [patch(path, {"kind": "DaemonSet", "name": "gpushare-device-plugin"},
                      {**FAKE_GPUS, "value": f"--fake-gpus={gpus}"})]
@@ -110,9 +110,9 @@ def kustomization(path, folders, tag, gpus, local_profile=False):
     images = [{"name": name, "newTag": tag} for name in IMAGES]
     with open(os.path.join(path, "kustomization.yaml"), "w", encoding="ascii") as out:
         json.dump({"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
-                   "bases": [os.path.relpath(os.path.join(ROOT, "manifests", folder), path)
-                             for folder in folders],
-                   "images": images, "patchesJson6902": patches}, out)
+                   "resources": [os.path.relpath(os.path.join(ROOT, "manifests", folder), path)
+                                 for folder in folders],
+                   "images": images, "patches": patches}, out)
 
 
 class DeployedPlugin(Plugin):

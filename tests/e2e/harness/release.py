@@ -20,6 +20,9 @@ PREEMPTS_WHEN_THE_SUM_FITS = MINOR <= 20 or MINOR >= 38
 PREEMPTING_SCHEDULER = ("kube-scheduler-preempt" if os.environ["KUBE_VERSION"] == "1.20.2" else
                         "kube-scheduler")
 
+# kubectl 1.20 has a kustomize that takes folders as "bases" alone, a word that is on its way out.
+KUBECTL_NEEDS_KUSTOMIZE = MINOR <= 20
+
 SCHEDULER_CONFIG = ("kube-scheduler-config-v1.yaml" if MINOR >= 25 else
                     "kube-scheduler-config-v1beta1.yaml")
 
