@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "extender/budget_watch.h"
 
+#include "common/list_watch.h"
+#include "common/process.h"
 #include "gpushare/base/log.h"
 #include "gpushare/codec/budgets.h"
+
+struct budget_watch {
+    struct gs_service *service;
+    struct list_watch list;
+    bool told;       /* that they are not counted */
+    uint32_t excess; /* of the last list */
+};
 
 /* A list in progress. */
 struct reading {
@@ -56,22 +65,20 @@ static void log_change(struct budget_watch *watch, int result, const struct gs_e
     watch->told = result < 0;
 }
 
-int64_t budget_watch_next(struct budget_watch *watch)
-{
-    struct gs_error err = {0};
-    int result = read_all(watch, &err);
-    log_change(watch, result, &err);
-    return list_watch_pause_ns(&watch->list);
-}
-
-void budget_watch_init(struct budget_watch *watch, struct gs_service *service,
-                       struct gs_kube_client *client)
+void budget_watch_run(struct gs_service *service, struct gs_kube_client *client, atomic_bool *stop)
 {
     static const char *const paths[] = {"/apis/policy/v1/poddisruptionbudgets", NULL};
-    *watch = (struct budget_watch){.service = service,
-                                   .list = {.ask = list_watch_ask,
-                                            .ctx = client,
-                                            .paths = paths,
-                                            .begin = begin,
-                                            .item = take_item}};
+    struct budget_watch watch = {.service = service,
+                                 .list = {.ask = list_watch_ask,
+                                          .ctx = client,
+                                          .paths = paths,
+                                          .begin = begin,
+                                          .item = take_item}};
+    int64_t pause_ns = 0;
+    while (process_sleep_until(gs_clock_now_ns(gs_clock_system()) + pause_ns, stop)) {
+        struct gs_error err = {0};
+        int result = read_all(&watch, &err);
+        log_change(&watch, result, &err);
+        pause_ns = list_watch_pause_ns(&watch.list);
+    }
 }

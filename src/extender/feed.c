@@ -57,11 +57,7 @@ static void ask_whether_to_nominate(struct feed *feed)
 static void *watch_budgets(void *arg)
 {
     struct feed *feed = arg;
-    struct budget_watch watch;
-    int64_t pause_ns = 0;
-    budget_watch_init(&watch, feed->service, feed->client);
-    while (process_sleep_until(gs_clock_now_ns(gs_clock_system()) + pause_ns, &feed->stop))
-        pause_ns = budget_watch_next(&watch);
+    budget_watch_run(feed->service, feed->client, &feed->stop);
     return NULL;
 }
 

@@ -9,20 +9,14 @@
 
 enum { ANSWER_BYTES_MAX = 1 << 16 };
 
-/* Of {"major":"1","minor":"36+"}; 0: it does not say. */
-static uint32_t minor_of(const json_t *version)
-{
-    const char *minor = json_string_value(json_object_get(version, "minor"));
-    uint32_t number = 0;
-    if (minor)
-        gs_parse_u32(minor, strspn(minor, "0123456789"), &number);
-    return number;
-}
-
+/* {"major":"1","minor":"36+"} */
 bool nominating_may(struct gs_slice version)
 {
     json_auto_t *release = json_loadb(version.at, version.len, 0, NULL);
-    return minor_of(release) >= GS_NOMINATES_SINCE_MINOR;
+    const char *minor = json_string_value(json_object_get(release, "minor"));
+    uint32_t number;
+    return minor && gs_parse_u32(minor, strspn(minor, "0123456789"), &number) &&
+           number >= GS_NOMINATES_SINCE_MINOR;
 }
 
 int nominating_ask(struct gs_kube_client *client, bool *ret_may, struct gs_error *err)

@@ -37,8 +37,7 @@ static void on_verb(void *ctx, const struct gs_http_request *req, struct gs_http
 {
     struct routes_ctx *app = ctx;
     struct gs_error err = {0};
-    struct gs_request request = {.body = req->body,
-                                 .len = req->body_len,
+    struct gs_request request = {.body = {req->body, req->body_len},
                                  .client = req->client_name,
                                  .may_sleep = req->may_block};
     enum gs_verb verb = GS_VERB_FILTER;

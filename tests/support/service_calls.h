@@ -16,7 +16,7 @@ static inline void service_tick(struct gs_service *service)
                                                       const char *body, size_t len,                \
                                                       struct gs_buf *answer, struct gs_error *err) \
     {                                                                                              \
-        struct gs_request request = {.body = body, .len = len, .may_sleep = true};                 \
+        struct gs_request request = {.body = {body, len}, .may_sleep = true};                      \
         return (int)gs_service_answer(service, verb, &request, answer, err);                       \
     }
 SERVICE_VERB(gs_service_filter, GS_VERB_FILTER)
@@ -28,6 +28,6 @@ SERVICE_VERB(service_bind, GS_VERB_BIND)
 static inline enum gs_answered service_try(struct gs_service *service, enum gs_verb verb,
                                            const char *body, size_t len, struct gs_buf *answer)
 {
-    struct gs_request request = {.body = body, .len = len};
+    struct gs_request request = {.body = {body, len}};
     return gs_service_answer(service, verb, &request, answer, NULL);
 }

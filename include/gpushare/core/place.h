@@ -58,13 +58,6 @@ enum gs_obstacle gs_place_judge(const struct gs_place *place, const struct gs_as
 bool gs_place_choose(const struct gs_place *place, const struct gs_ask *ask, bool *refused,
                      uint32_t *ret_slot, gs_gpu_mask *ret_gpus);
 
-/* The policy that counts for an ask. */
-static inline enum gs_placement gs_place_policy(const struct gs_place *place,
-                                                const struct gs_ask *ask)
-{
-    return ask->placement == GS_PLACEMENT_DEFAULT ? place->policy : ask->placement;
-}
-
 /* The GPUs of one node, without any question about the node. What the pod is promised there, else
  * what the policy likes best, which advises, and may remember; gs_fit_chosen() has the last word.
  * 0: *ret_reason says why. */

@@ -61,7 +61,7 @@ void gs_policies_free(struct gs_policies *policies);
 GS_DEFINE_CLEANUP(struct gs_policies *, gs_policies_free)
 
 /* One ask before many nodes: what does not depend on the node is worked out once. policies and ask
- * are borrowed; placement is a real policy, not DEFAULT or BROKEN. */
+ * are borrowed; placement, of an ask that names none, is a real policy, not DEFAULT or BROKEN. */
 struct gs_chooser {
     struct gs_policies *policies;
     const struct gs_ask *ask;

@@ -35,7 +35,7 @@ static int find_pod(struct gs_service *service, const struct gs_binding_args *ar
                     struct gs_pod *ret, struct gs_error *err)
 {
     const struct gs_kube *kube = &service->config.kube;
-    if (gs_pending_get(service->pending, args->uid, ret, NULL) == 0)
+    if (gs_pending_get(service->pending, args->uid, ret))
         return strcmp(ret->name, args->name) == 0 && strcmp(ret->ns, args->ns) == 0
                    ? 0
                    : gs_fail(err, GS_ECONFLICT, "the UID belongs to another pod");
@@ -119,13 +119,12 @@ static gs_gpu_mask choose(struct gs_service *service, const struct gs_node_view 
                           const struct gs_ask *ask, struct gs_claim *before,
                           struct outcome *outcome)
 {
-    const bool stands = before->gpus && takes_still(service, view, ask, before);
-    if (stands && !outcome->queued) {
-        gs_bind_reservations_find(service, ask->uid)->repetitions++;
-        outcome->repeats = true;
-    }
-    if (stands)
+    if (before->gpus && takes_still(service, view, ask, before)) {
+        outcome->repeats = !outcome->queued;
+        if (outcome->repeats)
+            gs_bind_reservations_find(service, ask->uid)->repetitions++;
         return before->gpus;
+    }
     if (before->gpus && !outcome->queued) {
         say(outcome, GS_BIND_REFUSED,
             "unresolved bind: the pod or its GPUs changed, and the outcome of its earlier bind is "
@@ -137,8 +136,7 @@ static gs_gpu_mask choose(struct gs_service *service, const struct gs_node_view 
         before->gpus = 0;
     }
     enum gs_reason reason;
-    const struct gs_place place = gs_service_place(service);
-    const gs_gpu_mask gpus = gs_place_gpus(&place, view, ask, &reason);
+    const gs_gpu_mask gpus = gs_place_gpus(&service->place, view, ask, &reason);
     if (!gpus)
         say(outcome, GS_BIND_REFUSED, "%s", gs_reason_text(reason));
     return gpus;
@@ -194,15 +192,13 @@ static void settle_failure(struct gs_service *service, const struct gs_binding_a
 {
     const int64_t now_ns = gs_service_now(service);
     struct gs_claim claim;
-    struct gs_error err = {0};
     /* This attempt did not bind it; an earlier one without an answer still may. */
     const bool refused = definitely_failed(why->code) || why->code == GS_ECONFLICT;
     gs_service_read(service);
     const bool open = gs_bind_is_unresolved(service, args->uid);
     gs_service_unlock(service);
     const bool surely = definitely_failed(why->code) && (!open || why->code == GS_ENOENT);
-    const enum gs_bind_found found =
-        surely ? GS_BIND_UNBOUND : gs_bind_read_back(service, args, &err);
+    const enum gs_bind_found found = surely ? GS_BIND_UNBOUND : gs_bind_read_back(service, args);
     if (found == GS_BIND_BOUND) {
         gs_bind_confirm(service, args, 0);
         return;
@@ -243,20 +239,17 @@ static void log_bind(const struct gs_binding_args *args, const struct gs_bind_re
                GS_INT("units", record->charge.units));
 }
 
-/* NULL: nothing speaks against it. */
-static bool may(struct outcome *outcome, const char *why)
-{
-    if (why)
-        say(outcome, GS_BIND_REFUSED, "%s", why);
-    return !why;
-}
-
 /* Others than kube-scheduler may reach the port, on loopback too (pods/portforward), and have pods
- * bound: not those at least with which this service has nothing to do. */
-static bool is_ours(const struct gs_service *service, const struct gs_pod *pod,
-                    const struct gs_ask *ask, struct outcome *outcome)
+ * bound: not those at least with which this service has nothing to do. Nor to a node that the pod
+ * may not use, or that is none: what is bound to nothing the garbage collector of pods deletes.
+ * kube-scheduler saw to it; taints and labels that have changed since refuse, and the pod is tried
+ * again. Locked. */
+static bool may_bind(const struct gs_service *service, const struct gs_pod *pod,
+                     const struct gs_ask *ask, const char *node, struct outcome *outcome)
 {
     const char *names = service->config.scheduler_name;
+    const struct gs_node_facts *facts = &service->cluster.facts;
+    const struct gs_node_view *view = gs_service_view(service, node);
     const char *why = NULL;
     if (ask->broken && !ask->units)
         why = gs_reason_text(ask->broken);
@@ -264,24 +257,13 @@ static bool is_ours(const struct gs_service *service, const struct gs_pod *pod,
         why = "the pod requests no GPU memory: gpushare-extender does not bind it";
     else if (names && !gs_scheduler_activity_lists(names, pod->scheduler_name))
         why = "the pod's schedulerName is not in --scheduler-name";
-    return may(outcome, why);
-}
-
-/* Nor to a node that the pod may not use, or that is none: what is bound to nothing the garbage
- * collector of pods deletes. kube-scheduler saw to it; taints and labels that have changed since
- * refuse, and the pod is tried again. */
-static bool may_use(const struct gs_service *service, const struct gs_pod *pod,
-                    const struct gs_node_view *view, struct outcome *outcome)
-{
-    const struct gs_node_facts *facts = &service->cluster.facts;
-    const char *why = NULL;
-    if (!view || !gs_node_facts_hash(facts, view->slot)) {
+    else if (!view || !gs_node_facts_hash(facts, view->slot))
         why = gs_reason_text(GS_REASON_UNKNOWN_NODE);
-    } else {
-        const enum gs_eligible verdict = gs_node_facts_eligible(facts, view->slot, pod);
-        why = gs_eligible_perhaps(verdict) ? NULL : gs_eligible_text(verdict);
-    }
-    return may(outcome, why);
+    else if (!gs_eligible_perhaps(gs_node_facts_eligible(facts, view->slot, pod)))
+        why = gs_eligible_text(gs_node_facts_eligible(facts, view->slot, pod));
+    if (why)
+        say(outcome, GS_BIND_REFUSED, "%s", why);
+    return !why;
 }
 
 /* Reserves, or says why not. Working the choice out may take a millisecond: done before everybody
@@ -295,15 +277,14 @@ static bool admit(struct gs_service *service, const struct gs_binding_args *args
         enum gs_reason reason;
         gs_service_read(service);
         const struct gs_node_view *view = gs_service_view(service, args->node);
-        const struct gs_place place = gs_service_place(service);
         gs_ask_match(ask, service->ledger, &match);
         if (view)
-            gs_place_gpus(&place, view, ask, &reason);
+            gs_place_gpus(&service->place, view, ask, &reason);
         gs_service_unlock(service);
     }
     gs_service_write(service);
     gs_ask_match(ask, service->ledger, &match);
-    return may_use(service, pod, gs_service_view(service, args->node), outcome) &&
+    return may_bind(service, pod, ask, args->node, outcome) &&
            (!ask->units || reserve(service, args, ask, record, outcome));
 }
 
@@ -358,29 +339,23 @@ static void call_api(struct gs_service *service, const struct gs_binding_args *a
     atomic_fetch_sub(&service->sent_binds, 1);
 }
 
-static void queue_bind(struct gs_service *service, const struct gs_binding_args *args,
-                       const struct gs_pod *pod)
+/* For its turn, which comes later. Never sleeps. */
+static void queue_bind(struct gs_service *service, const struct gs_binding_args *args)
 {
+    _cleanup_(gs_pod_release) struct gs_pod pod = {0};
     struct outcome unsaid = {.queues = true};
     struct gs_bind_record record;
     const int64_t until_ns = gs_service_now(service) + GS_BIND_QUEUE_NS;
     struct gs_ask ask;
-    gs_ask_of_pod(&ask, pod);
-    if (!ask.units || !is_ours(service, pod, &ask, &unsaid))
+    if (gs_service_refuses(service) || find_pod(service, args, false, &pod, NULL) < 0)
         return;
-    if (admit(service, args, pod, &ask, &record, &unsaid) &&
+    gs_ask_of_pod(&ask, &pod);
+    if (!ask.units)
+        return;
+    if (admit(service, args, &pod, &ask, &record, &unsaid) &&
         !gs_bind_reservations_add(service, args, true, until_ns, until_ns))
         gs_ledger_undo(service->ledger, args->uid);
     gs_service_unlock(service);
-}
-
-/* For its turn, which comes later. Never sleeps. */
-static void reserve_for_turn(struct gs_service *service, const struct gs_binding_args *args)
-{
-    struct gs_pod pod = {0};
-    if (!gs_service_refuses(service) && find_pod(service, args, false, &pod, NULL) == 0)
-        queue_bind(service, args, &pod);
-    gs_pod_release(&pod);
 }
 
 /* Whether what is reserved for the pod is what this bind reserved when it was queued. One whose
@@ -395,7 +370,7 @@ static bool take_turn(struct gs_service *service, const struct gs_binding_args *
     const bool elsewhere = reserved && strcmp(claim.node, args->node) != 0;
     const bool turn = one && one->queued && !elsewhere;
     if (turn)
-        gs_bind_reservations_remove(service, one);
+        gs_bind_reservations_remove(service, args->uid);
     gs_service_unlock(service);
     return turn && reserved;
 }
@@ -407,7 +382,6 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
     struct gs_error err = {0};
     struct gs_ask ask;
     struct gs_claim claim;
-    outcome->queued = take_turn(service, args);
     gs_service_read(service);
     const bool is_settled = settled(service, args, outcome, &claim);
     gs_service_unlock(service);
@@ -420,8 +394,6 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
         return;
     }
     gs_ask_of_pod(&ask, pod);
-    if (!is_ours(service, pod, &ask, outcome))
-        return;
     const bool go = admit(service, args, pod, &ask, record, outcome);
     gs_service_unlock(service);
     if (go)
@@ -452,11 +424,11 @@ static void await_first(const struct gs_service *service)
 static void bind_now(struct gs_service *service, const struct gs_binding_args *args,
                      struct outcome *outcome)
 {
-    struct gs_pod pod = {0};
+    _cleanup_(gs_pod_release) struct gs_pod pod = {0};
     struct gs_bind_record record = {0};
     const char *refuses = gs_service_refuses(service);
+    outcome->queued = take_turn(service, args);
     if (refuses) {
-        outcome->queued = take_turn(service, args);
         say(outcome, GS_BIND_REFUSED, "%s", refuses);
     } else {
         await_first(service);
@@ -466,7 +438,6 @@ static void bind_now(struct gs_service *service, const struct gs_binding_args *a
     if (outcome->queued) /* for nothing */
         gs_bind_undo(service, args->uid);
     atomic_fetch_add_explicit(&service->binds[outcome->result], 1, memory_order_relaxed);
-    gs_pod_release(&pod);
 }
 
 enum gs_answered gs_verb_bind(struct gs_service *service, struct gs_request *request,
@@ -474,11 +445,11 @@ enum gs_answered gs_verb_bind(struct gs_service *service, struct gs_request *req
 {
     _cleanup_(gs_binding_args_release) struct gs_binding_args args = {0};
     struct outcome outcome = {.result = GS_BIND_DONE, .client = request->client};
-    const bool known = gs_codec_binding_args(gs_request_body(request), &args, err) == 0;
+    const bool known = gs_codec_binding_args(request->body, &args, err) == 0;
     if (!request->may_sleep) {
         request->ns = known ? gs_hash_text(args.ns) : 0;
         if (known)
-            reserve_for_turn(service, &args);
+            queue_bind(service, &args);
         return GS_WOULD_SLEEP;
     }
     if (!known)

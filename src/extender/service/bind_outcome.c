@@ -40,7 +40,7 @@ void gs_bind_undo_locked(struct gs_service *service, const char *uid)
         gs_reservations_again(service, uid);
         gs_pending_anywhere(service->pending, uid, gs_service_now(service));
     }
-    gs_bind_reservations_remove(service, gs_bind_reservations_find(service, uid));
+    gs_bind_reservations_remove(service, uid);
 }
 
 void gs_bind_undo(struct gs_service *service, const char *uid)
@@ -77,7 +77,6 @@ void gs_bind_settle(struct gs_service *service, int64_t now_ns)
 {
     _cleanup_(gs_binding_args_release) struct gs_binding_args args = {0};
     struct gs_claim claim;
-    struct gs_error err = {0};
     gs_service_write(service);
     const struct gs_bind_reservation *due = find_due(service, false, now_ns);
     if (due && gs_ledger_find_claim(service->ledger, due->uid, &claim)) {
@@ -89,7 +88,7 @@ void gs_bind_settle(struct gs_service *service, int64_t now_ns)
     if (!args.ns || !args.name || !args.uid)
         return;
     /* Bound: the ledger has it. Unknown: looked at again in a second. */
-    const enum gs_bind_found found = gs_bind_read_back(service, &args, &err);
+    const enum gs_bind_found found = gs_bind_read_back(service, &args);
     if (found == GS_BIND_POD_GONE)
         gs_bind_undo(service, args.uid);
     if (found == GS_BIND_UNBOUND)
@@ -113,19 +112,19 @@ void gs_bind_confirm(struct gs_service *service, const struct gs_binding_args *a
     gs_ledger_confirm(service->ledger, args->uid);
     if (known && !shown)
         gs_term_bound(service, args->uid);
-    gs_bind_reservations_remove(service, gs_bind_reservations_find(service, args->uid));
+    gs_bind_reservations_remove(service, args->uid);
     gs_service_unlock(service);
     gs_pending_accepted(service->pending, args->uid);
 }
 
-enum gs_bind_found gs_bind_read_back(struct gs_service *service, const struct gs_binding_args *args,
-                                     struct gs_error *err)
+enum gs_bind_found gs_bind_read_back(struct gs_service *service, const struct gs_binding_args *args)
 {
     const struct gs_kube *kube = &service->config.kube;
-    struct gs_pod pod = {0};
+    _cleanup_(gs_pod_release) struct gs_pod pod = {0};
+    struct gs_error err = {0};
     enum gs_bind_found found = GS_BIND_UNKNOWN;
-    if (kube->ops->get_pod(kube->ctx, args->ns, args->name, &pod, err) < 0) {
-        if (err->code == GS_ENOENT)
+    if (kube->ops->get_pod(kube->ctx, args->ns, args->name, &pod, &err) < 0) {
+        if (err.code == GS_ENOENT)
             found = GS_BIND_POD_GONE;
     } else if (strcmp(pod.uid, args->uid) != 0 || gs_pod_terminal(&pod)) {
         found = GS_BIND_POD_GONE;
@@ -135,8 +134,7 @@ enum gs_bind_found gs_bind_read_back(struct gs_service *service, const struct gs
         found = args->node && strcmp(pod.node_name, args->node) != 0 ? GS_BIND_ELSEWHERE
                                                                      : GS_BIND_BOUND;
         /* what the API shows is what counts, GPUs included */
-        gs_sync_pod(service, &pod);
+        gs_sync_pod(service, &pod, true);
     }
-    gs_pod_release(&pod);
     return found;
 }

@@ -39,7 +39,7 @@ uint64_t gs_budgets_fall(struct gs_eviction_budgets *budgets, const struct gs_cl
         return 0;
     while (at > all->all && gs_text_order(at - 1, at) == 0)
         at--;
-    uint32_t *spent = &of->work[(at - all->all) % GS_PLAN_SHARES];
+    uint32_t *spent = &of->work[(at - all->all) % GS_SHARES];
     if (*spent > GS_PLAN_WORK_MAX)
         return (uint64_t)1 << (GS_EVICTION_BUDGETS - 1);
     for (; at < all->all + all->count && gs_text_order(at, &wanted) == 0; at++) {

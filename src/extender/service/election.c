@@ -112,19 +112,9 @@ static int look(struct gs_election *election, struct gs_lease *ret, struct gs_er
     const struct gs_kube *kube = &election->config.kube;
     struct gs_error why = {0};
     *ret = (struct gs_lease){.ns = election->config.ns, .name = election->config.name};
-    if (kube->ops->get_lease(kube->ctx, ret, &why) == 0)
-        return 0;
-    if (why.code != GS_ENOENT)
+    if (kube->ops->get_lease(kube->ctx, ret, &why) < 0 && why.code != GS_ENOENT)
         return gs_fail(err, why.code, "%s", why.msg);
-    *ret = (struct gs_lease){.ns = election->config.ns, .name = election->config.name};
     return 0;
-}
-
-/* Somebody else holds it, and may still believe so: also when the Lease was deleted or emptied by
- * hand, of which its holder learns when it renews. */
-static bool is_taken(const struct gs_election *election, int64_t now_ns)
-{
-    return now_ns < election->taken_until_ns;
 }
 
 static int take(struct gs_election *election, struct gs_lease *lease, struct gs_error *err)
@@ -224,7 +214,10 @@ int64_t gs_election_step(struct gs_election *election, struct gs_error *err)
      * after the answer, or a slow API server would shorten it. */
     note(election, &lease, now_ns);
     election->looked_ns = begun_ns;
-    if (is_taken(election, now_ns)) {
+    /* Also when the Lease was deleted or emptied by hand, of which its holder learns when it
+     * renews.
+     */
+    if (now_ns < election->taken_until_ns) {
         atomic_store(&election->leads_until_ns, 0);
         return next_ns;
     }

@@ -207,14 +207,13 @@ int64_t gs_eviction_waits_left_ns(struct gs_service *service, const char *uid,
     return left_ns;
 }
 
-bool gs_eviction_waits_wait(struct gs_service *service, const char *uid,
-                            const struct gs_slice *names, uint32_t count, uint64_t epoch,
-                            int64_t *left_ns)
+bool gs_eviction_waits_wait(struct gs_service *service, const char *uid, int64_t longest_ns,
+                            uint64_t epoch, int64_t *left_ns)
 {
     struct gs_eviction_waits *waits = &service->eviction_waits;
-    const int64_t budget_ns =
-        *left_ns > 0 ? gs_eviction_waits_left_ns(service, uid, names, count) : 0;
-    if (!budget_ns)
+    if (longest_ns > *left_ns)
+        longest_ns = *left_ns;
+    if (longest_ns <= 0)
         return false;
     gs_service_write(service);
     const bool room = waits->waiters < GS_EVICTION_WAITERS_MAX; /* workers that wait bind nobody */
@@ -225,7 +224,6 @@ bool gs_eviction_waits_wait(struct gs_service *service, const char *uid,
         return false;
     /* the machine's own time: threads are what is waited for */
     const int64_t start_ns = gs_clock_now_ns(gs_clock_system());
-    const int64_t longest_ns = budget_ns < *left_ns ? budget_ns : *left_ns;
     bool freed = false;
     while (!freed && gs_clock_now_ns(gs_clock_system()) - start_ns < longest_ns) {
         nanosleep(&(const struct timespec){.tv_nsec = LOOK_NS}, NULL);

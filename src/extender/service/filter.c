@@ -5,43 +5,45 @@
 enum { SHOWN_TRIES = 10, SHOWN_PAUSE_NS = 5000000 };
 #define SHOWN_REST_NS (5 * GS_NS_PER_S)
 
-/* Nodes that kube-scheduler knows by name. */
-static void judge_names(const struct gs_ledger *ledger, const struct gs_ask *ask,
-                        struct gs_scratch *scratch)
-{
-    uint32_t count = scratch->args.name_count;
-    gs_scratch_find_nodes(scratch, ledger);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct gs_node_view *view = gs_ledger_view_in(ledger, scratch->slots, count, i);
-        scratch->verdicts[i] =
-            view ? (uint8_t)gs_fit_beside_holds(ledger, view, ask, NULL) : GS_REASON_UNKNOWN_NODE;
-    }
-}
-
 static bool charge_state(void *ctx, const struct gs_claim *claim)
 {
     gs_view_charge(ctx, claim->charged, claim->each, 1);
     return true;
 }
 
-/* Of a pod that has memory, its node, the only one that fits: there the repetition of a bind
+/* Of a pod that has memory, its node's slot, the only one that fits: there the repetition of a bind
  * without a known outcome will be settled, and a bound pod is filtered again for a resize
- * (KEP-5836). */
-static const char *own_node(const struct gs_ledger *ledger, const char *uid)
+ * (KEP-5836). GS_INDEX_NONE: it has none. */
+static uint32_t own_slot(const struct gs_ledger *ledger, const char *uid)
 {
     struct gs_claim own;
-    return gs_ledger_find_claim(ledger, uid, &own) ? own.node : NULL;
+    return gs_ledger_find_claim(ledger, uid, &own) ? own.slot : GS_INDEX_NONE;
 }
 
-static uint8_t judge_own(const char *own, struct gs_slice node)
+static uint8_t judge_node(const struct gs_ledger *ledger, const struct gs_node_view *view,
+                          const struct gs_ask *ask, uint32_t own)
 {
-    return gs_slice_eq(node, gs_slice_of(own)) ? GS_FITS : GS_REASON_BIND_OPEN;
+    if (own != GS_INDEX_NONE)
+        return view->slot == own ? GS_FITS : GS_REASON_BIND_OPEN;
+    return (uint8_t)gs_fit_beside_holds(ledger, view, ask, NULL);
+}
+
+/* Nodes that kube-scheduler knows by name. */
+static void judge_names(const struct gs_ledger *ledger, const struct gs_ask *ask, uint32_t own,
+                        struct gs_scratch *scratch)
+{
+    uint32_t count = scratch->args.name_count;
+    gs_scratch_find_nodes(scratch, ledger);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct gs_node_view *view = gs_ledger_view_in(ledger, scratch->slots, count, i);
+        scratch->verdicts[i] = view ? judge_node(ledger, view, ask, own) : GS_REASON_UNKNOWN_NODE;
+    }
 }
 
 /* A node object as given: it may not exist yet (Cluster Autoscaler asks about nodes that it might
  * add). Its size comes from the object, what is used and reserved on it from the ledger if it is
  * known there. */
-static int judge_object(struct gs_service *service, const struct gs_ask *ask, const char *own,
+static int judge_object(struct gs_service *service, const struct gs_ask *ask, uint32_t own,
                         struct gs_scratch *scratch, uint32_t i, struct gs_node *node,
                         struct gs_error *err)
 {
@@ -49,20 +51,17 @@ static int judge_object(struct gs_service *service, const struct gs_ask *ask, co
     struct gs_node_view view;
     if (gs_codec_node(service->config.names, scratch->args.nodes[i], node, err) < 0)
         return -1;
-    const struct gs_slice name = gs_slice_of(node->name);
     const struct gs_node_view *known = gs_ledger_view(service->ledger, node->name);
     gs_view_of_node(&view, node, states);
     if (!known) {
         scratch->hypothetical = true;
         scratch->verdicts[i] = (uint8_t)gs_fit(&view, ask);
-    } else if (own) {
-        scratch->verdicts[i] = judge_own(own, name);
     } else {
         view.slot = known->slot;
         view.nominated = known->nominated;
         gs_ledger_each_claim(service->ledger, known->slot, charge_state, &view);
         gs_view_summarise(&view);
-        scratch->verdicts[i] = (uint8_t)gs_fit_beside_holds(service->ledger, &view, ask, NULL);
+        scratch->verdicts[i] = judge_node(service->ledger, &view, ask, own);
     }
     return 0;
 }
@@ -71,12 +70,10 @@ static int judge_all(struct gs_service *service, const struct gs_ask *ask,
                      struct gs_scratch *scratch, struct gs_error *err)
 {
     const struct gs_filter_args *args = &scratch->args;
-    const char *own = own_node(service->ledger, args->pod.uid);
+    const uint32_t own = own_slot(service->ledger, args->pod.uid);
     scratch->hypothetical = false;
-    if (args->has_names && !own)
-        judge_names(service->ledger, ask, scratch);
-    for (uint32_t i = 0; args->has_names && own && i < args->name_count; i++)
-        scratch->verdicts[i] = judge_own(own, args->names[i]);
+    if (args->has_names)
+        judge_names(service->ledger, ask, own, scratch);
     struct gs_node node = {0};
     int result = 0;
     for (uint32_t i = 0; !args->has_names && i < args->node_count && result == 0; i++)
@@ -110,18 +107,17 @@ static uint32_t count_verdicts(struct gs_service *service, const struct gs_scrat
  * size. */
 static bool is_shown(struct gs_service *service, const struct gs_ask *ask, struct gs_pod *pod)
 {
-    struct gs_pod shown = {0};
+    _cleanup_(gs_pod_release) struct gs_pod shown = {0};
     struct gs_ask known;
     gs_service_read(service); /* no bind meanwhile */
-    const bool waits = gs_pending_get(service->pending, pod->uid, &shown, NULL) == 0;
-    bool fine = waits || own_node(service->ledger, pod->uid);
+    const bool waits = gs_pending_get(service->pending, pod->uid, &shown);
+    bool fine = waits || own_slot(service->ledger, pod->uid) != GS_INDEX_NONE;
     gs_service_unlock(service);
     if (waits) {
         gs_ask_of_pod(&known, &shown);
         pod->priority = shown.priority;
         fine = known.units == ask->units && known.gpu_count == ask->gpu_count;
     }
-    gs_pod_release(&shown);
     return fine;
 }
 
@@ -130,7 +126,7 @@ static bool is_shown(struct gs_service *service, const struct gs_ask *ask, struc
 static enum gs_answered await_shown(struct gs_service *service, const struct gs_ask *ask,
                                     struct gs_pod *pod, bool may_sleep, bool *ret_shown)
 {
-    atomic_llong *rest_until_ns = &service->unshown[gs_hash_text(pod->ns) % GS_UNSHOWN];
+    atomic_llong *rest_until_ns = &service->unshown[gs_share_of(pod->ns)];
     const bool rests = gs_service_now(service) < atomic_load(rest_until_ns);
     int tries = rests || !may_sleep ? 0 : SHOWN_TRIES;
     while (!(*ret_shown = is_shown(service, ask, pod)) && tries--)
@@ -148,7 +144,7 @@ static uint32_t reserve_best(struct gs_service *service, const struct gs_ask *as
 {
     const uint32_t count = scratch->args.name_count;
     uint32_t best = GS_INDEX_NONE;
-    gs_rate(service, ask, scratch, scratch->verdicts);
+    gs_rate(service, ask, scratch);
     for (uint32_t i = 0; i < count; i++) {
         if (scratch->fits[i] &&
             (best == GS_INDEX_NONE || scratch->losses[i] < scratch->losses[best]))
@@ -158,9 +154,8 @@ static uint32_t reserve_best(struct gs_service *service, const struct gs_ask *as
         return GS_INDEX_NONE;
     const struct gs_node_view *view =
         gs_ledger_view_in(service->ledger, scratch->slots, count, best);
-    const struct gs_place place = gs_service_place(service);
     enum gs_reason reason;
-    gs_gpu_mask gpus = gs_place_gpus(&place, view, ask, &reason);
+    gs_gpu_mask gpus = gs_place_gpus(&service->place, view, ask, &reason);
     return gs_gang_reservations_make(service, &scratch->args.pod, view->slot, gpus) ? best
                                                                                     : GS_INDEX_NONE;
 }
@@ -206,10 +201,10 @@ static enum gs_answered judge_after_eviction(struct gs_service *service, struct 
     int64_t left_ns = service->eviction_waits.each_ns;
     struct gs_error err = {0};
     while (args->has_names && !memchr(scratch->verdicts, GS_FITS, count)) {
-        if (!may_sleep && gs_eviction_waits_left_ns(service, uid, args->names, count))
+        const int64_t longest_ns = gs_eviction_waits_left_ns(service, uid, args->names, count);
+        if (longest_ns && !may_sleep)
             return GS_WOULD_SLEEP;
-        if (!may_sleep ||
-            !gs_eviction_waits_wait(service, uid, args->names, count, scratch->epoch, &left_ns))
+        if (!gs_eviction_waits_wait(service, uid, longest_ns, scratch->epoch, &left_ns))
             break;
         judge_locked(service, ask, scratch, &err); /* names cannot fail */
     }

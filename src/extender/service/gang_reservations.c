@@ -153,9 +153,7 @@ void gs_gang_reservations_unbound(struct gs_service *service, const char *uid)
 bool gs_gang_reservations_make(struct gs_service *service, const struct gs_pod *pod, uint32_t slot,
                                gs_gpu_mask gpus)
 {
-    struct gs_claim claim;
-    if (gs_ledger_find_claim(service->ledger, pod->uid, &claim) ||
-        gs_cluster_has_ended(&service->cluster, pod->uid, false))
+    if (gs_cluster_has_ended(&service->cluster, pod->uid, false))
         return false;
     struct gs_gang_member *member = add(service, pod);
     /* in place of its nomination's reservation */

@@ -17,18 +17,7 @@ void gs_meter_add(struct gs_meter *meter, int64_t took_ns, bool error)
         bucket++;
     atomic_fetch_add_explicit(&meter->buckets[bucket], 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&meter->sum_ns, (unsigned long long)took_ns, memory_order_relaxed);
-    if (error)
-        atomic_fetch_add_explicit(&meter->errors, 1, memory_order_relaxed);
-}
-
-static uint64_t count_requests(struct gs_meter *meter, uint64_t *ret_errors)
-{
-    /* errors first: it is counted last, so it never exceeds the rest */
-    uint64_t errors = atomic_load(&meter->errors), count = 0;
-    for (int i = 0; i <= GS_METER_BUCKETS; i++)
-        count += atomic_load(&meter->buckets[i]);
-    *ret_errors = errors;
-    return count;
+    atomic_fetch_add_explicit(&meter->outcomes[error], 1, memory_order_relaxed);
 }
 
 static void print_durations(struct gs_meter *meter, const char *name, const char *verb,
@@ -50,12 +39,7 @@ static void print_durations(struct gs_meter *meter, const char *name, const char
 /* Also the end of its path. */
 const char *gs_verb_name(enum gs_verb verb)
 {
-    static const char *const names[GS_VERBS] = {
-        [GS_VERB_FILTER] = "filter",
-        [GS_VERB_PRIORITIZE] = "prioritize",
-        [GS_VERB_BIND] = "bind",
-        [GS_VERB_PREEMPT] = "preempt",
-    };
+    static const char *const names[GS_VERBS] = {"filter", "prioritize", "bind", "preempt"};
     return names[verb];
 }
 
@@ -69,11 +53,10 @@ static void print_verbs(struct gs_service *service, struct gs_buf *out)
     const char *name = "gpushare_requests_total";
     gs_metric_family(out, name, "counter", "Scheduling requests, by verb and outcome.");
     for (enum gs_verb v = 0; v < GS_VERBS; v++) {
-        uint64_t errors, all = count_requests(&service->meters[v], &errors);
-        const uint64_t counts[] = {all - errors, errors};
-        for (int i = 0; i < 2; i++)
+        for (int error = 0; error < 2; error++)
             gs_buf_printf(out, "%s{verb=\"%s\",outcome=\"%s\"} %llu\n", name, gs_verb_name(v),
-                          i ? "error" : "success", (unsigned long long)counts[i]);
+                          error ? "error" : "success",
+                          atomic_load(&service->meters[v].outcomes[error]));
     }
     name = "gpushare_request_duration_seconds";
     gs_metric_family(out, name, "histogram", "Duration of scheduling requests, by verb.");

@@ -321,7 +321,7 @@ static bool is_due_back(const struct gs_service *service, const struct gs_waiter
 static void take_back(struct gs_service *service, const char *uid)
 {
     const struct gs_kv off = {service->config.names->offer, NULL};
-    struct gs_pod pod = {0};
+    _cleanup_(gs_pod_release) struct gs_pod pod = {0};
     struct gs_error err = {0};
     gs_service_read(service);
     struct gs_waiter *waiter = gs_pending_lock(service->pending, uid);
@@ -343,7 +343,6 @@ static void take_back(struct gs_service *service, const char *uid)
     if (!known)
         gs_log(GS_LOG_WARN, "cannot withdraw nomination", GS_POD_FIELDS(&pod),
                GS_STR("node", pod.offer), GS_STR("error", err.msg));
-    gs_pod_release(&pod);
 }
 
 struct back {
@@ -376,13 +375,12 @@ static void look_back(void *ctx, struct gs_waiter *waiter)
     if (!back->answers)
         return;
     back->outstanding += waiter->awaited || (is_marked(waiter) && !is_kept(service, waiter));
-    const uint64_t ns = gs_hash_text(waiter->pod.ns);
+    const uint32_t share = gs_share_of(waiter->pod.ns);
     if (now_ns < waiter->retry_ns || !is_due_back(service, waiter) ||
-        atomic_load(&service->patches.lanes[GS_PATCH_TAKE_BACK][ns % GS_SHARES].jobs) >=
-            BACK_PER_NAMESPACE)
+        atomic_load(&service->patches.lanes[GS_PATCH_TAKE_BACK][share].jobs) >= BACK_PER_NAMESPACE)
         return;
     waiter->retry_ns = now_ns + RETRY_NS;
-    gs_patches_add(&service->patches, GS_PATCH_TAKE_BACK, ns, waiter->uid, take_back);
+    gs_patches_add(&service->patches, GS_PATCH_TAKE_BACK, share, waiter->uid, take_back);
 }
 
 void gs_nominations_tick(struct gs_service *service, int64_t now_ns)

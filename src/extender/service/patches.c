@@ -22,14 +22,14 @@ void gs_patches_release(struct gs_patches *patches)
     pthread_mutex_destroy(&patches->lock);
 }
 
-void gs_patches_add(struct gs_patches *patches, enum gs_patch kind, uint64_t ns, const char *uid,
+void gs_patches_add(struct gs_patches *patches, enum gs_patch kind, uint32_t share, const char *uid,
                     gs_patch_fn *write)
 {
     struct gs_patch_job *job = malloc(sizeof(*job) + strlen(uid) + 1);
     if (!job)
         return;
     job->write = write;
-    job->lane = &patches->lanes[kind][ns % GS_SHARES];
+    job->lane = &patches->lanes[kind][share];
     memcpy(job->uid, uid, strlen(uid) + 1);
     pthread_mutex_lock(&patches->lock);
     job->lane->jobs++;

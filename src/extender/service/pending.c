@@ -46,21 +46,16 @@ static void mark_shown(struct gs_pending *pending, struct gs_waiter *waiter)
     waiter->shown = true;
 }
 
-static void list_nominated(struct gs_pending *pending, struct gs_waiter *waiter, bool nominated)
+/* Its nomination or its pod may have changed. */
+static void note_nomination(struct gs_pending *pending, struct gs_waiter *waiter)
 {
+    const bool nominated =
+        gs_waiter_reserves(waiter) || waiter->awaited || (waiter->shown && waiter->pod.offer[0]);
     if (nominated && !waiter->listed)
         DL_APPEND2(pending->nominated, waiter, prev_nominated, next_nominated);
     else if (!nominated && waiter->listed)
         DL_DELETE2(pending->nominated, waiter, prev_nominated, next_nominated);
     waiter->listed = nominated;
-}
-
-/* Its nomination or its pod may have changed. */
-static void note_nomination(struct gs_pending *pending, struct gs_waiter *waiter)
-{
-    list_nominated(pending, waiter,
-                   gs_waiter_reserves(waiter) || waiter->awaited ||
-                       (waiter->shown && waiter->pod.offer[0]));
 }
 
 /* Counts it with so many bytes from now on. */
@@ -81,7 +76,8 @@ static void drop(struct gs_pending *pending, struct gs_waiter *waiter)
     HASH_DEL(pending->all, waiter);
     wait_no_more(pending, waiter);
     mark_shown(pending, waiter);
-    list_nominated(pending, waiter, false);
+    if (waiter->listed)
+        DL_DELETE2(pending->nominated, waiter, prev_nominated, next_nominated);
     charge(pending, waiter, 0);
     free(waiter->freed);
     free(waiter->node);
@@ -279,16 +275,12 @@ void gs_pending_accepted(struct gs_pending *pending, const char *uid)
     pthread_mutex_unlock(&pending->lock);
 }
 
-int gs_pending_get(struct gs_pending *pending, const char *uid, struct gs_pod *ret,
-                   struct gs_error *err)
+bool gs_pending_get(struct gs_pending *pending, const char *uid, struct gs_pod *ret)
 {
     const struct gs_waiter *waiter = gs_pending_lock(pending, uid);
-    const bool shown = waiter && waiter->shown;
-    const int result = shown ? gs_pod_copy(ret, &waiter->pod) : -1;
+    const bool copied = waiter && waiter->shown && gs_pod_copy(ret, &waiter->pod) == 0;
     pthread_mutex_unlock(&pending->lock);
-    if (!shown)
-        return gs_fail(err, GS_ENOENT, "no pending pod has this UID");
-    return result < 0 ? gs_fail_nomem(err) : 0;
+    return copied;
 }
 
 /* No scheduler is at work on it, and it waits for nothing else. */

@@ -51,10 +51,9 @@ void gs_pending_anywhere(struct gs_pending *pending, const char *uid, int64_t no
 /* The pod was bound: it does not wait for memory. */
 void gs_pending_accepted(struct gs_pending *pending, const char *uid);
 
-/* *ret (zeroed or used) becomes a copy; 0. GS_ENOENT or GS_ENOMEM otherwise. A pod that only filter
+/* *ret (zeroed or used) becomes a copy; false: there is none, or no memory. A pod that only filter
  * saw is none: what a request says of a pod is not what the API server knows of it. */
-int gs_pending_get(struct gs_pending *pending, const char *uid, struct gs_pod *ret,
-                   struct gs_error *err);
+bool gs_pending_get(struct gs_pending *pending, const char *uid, struct gs_pod *ret);
 
 struct gs_pending_stats {
     uint32_t count;
@@ -280,9 +279,8 @@ struct gs_requeue {
     struct gs_due *due;
     uint32_t due_count, due_cap;
 
-    atomic_bool said_unevaluated; /* of pods that no scheduler evaluates one line is enough */
-    uint64_t requeues;            /* so far */
-    struct gs_arena arena;        /* of one pass: UIDs */
+    uint64_t requeues;     /* so far */
+    struct gs_arena arena; /* of one pass: UIDs */
 };
 
 void gs_requeue_tick(struct gs_service *service, int64_t now_ns);

@@ -142,8 +142,7 @@ enum gs_answered gs_verb_preempt(struct gs_service *service, struct gs_request *
                                  struct gs_buf *answer, struct gs_error *err)
 {
     struct gs_preemption_args args = {0};
-    int result =
-        gs_codec_preemption_args(service->config.names, gs_request_body(request), &args, err);
+    int result = gs_codec_preemption_args(service->config.names, request->body, &args, err);
     if (result == 0)
         result = preempt(service, &args, answer, err);
     gs_preemption_args_release(&args);

@@ -19,12 +19,11 @@ static void prioritize(struct gs_service *service, struct gs_scratch *scratch)
     struct gs_ask ask;
     struct gs_match match;
     gs_ask_of_pod(&ask, &scratch->args.pod);
-    if (gs_service_refuses(service)) { /* this answer has no Error: nobody is preferred */
-        memset(scratch->verdicts, 0, count);
-    } else {
+    memset(scratch->verdicts, GS_FITS, count); /* or a score of 0 */
+    if (!gs_service_refuses(service)) { /* else: this answer has no Error, no node is preferred */
         gs_service_read(service);
         gs_ask_match(&ask, service->ledger, &match);
-        gs_rate(service, &ask, scratch, NULL);
+        gs_rate(service, &ask, scratch);
         gs_policy_scores(scratch->losses, scratch->fits, count, scratch->verdicts);
         gs_service_unlock(service);
     }

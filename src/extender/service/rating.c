@@ -49,23 +49,21 @@ static void rate_unknown_last(int64_t *losses, const bool *fits, uint32_t count)
         losses[i] = losses[i] == GS_LOSS_UNKNOWN ? worst : losses[i];
 }
 
-void gs_rate(struct gs_service *service, const struct gs_ask *ask, struct gs_scratch *scratch,
-             const uint8_t *verdicts)
+void gs_rate(struct gs_service *service, const struct gs_ask *ask, struct gs_scratch *scratch)
 {
     const uint32_t count = gs_filter_args_count(&scratch->args);
-    const struct gs_place place = gs_service_place(service);
     const int64_t begin_ns = gs_service_now(service);
     const bool rests =
         begin_ns < atomic_load_explicit(&service->rest_until_ns, memory_order_relaxed);
     struct gs_beside beside;
     struct gs_chooser chooser;
     uint32_t worked = 0;
-    gs_chooser_init(&chooser, place.policies, gs_place_policy(&place, ask), ask);
+    gs_chooser_init(&chooser, service->place.policies, service->place.policy, ask);
     gs_scratch_find_nodes(scratch, service->ledger);
     for (uint32_t i = 0; i < count; i++) {
         scratch->losses[i] = 0;
         scratch->fits[i] = false;
-        if (verdicts && verdicts[i] != GS_FITS)
+        if (scratch->verdicts[i] != GS_FITS)
             continue;
         const struct gs_node_view *view =
             gs_ledger_view_in(service->ledger, scratch->slots, count, i);

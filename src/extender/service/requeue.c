@@ -271,15 +271,14 @@ static void write_requeue(struct gs_service *service, const struct gs_pod *pod, 
                GS_STR("error", err.msg));
         return;
     }
-    gs_log(why == unevaluated && service->requeue.said_unevaluated ? GS_LOG_DEBUG : GS_LOG_INFO,
-           "pod requeued", GS_POD_FIELDS(pod), GS_STR("reason", why));
-    service->requeue.said_unevaluated = why == unevaluated;
+    gs_log(why == unevaluated ? GS_LOG_DEBUG : GS_LOG_INFO, "pod requeued", GS_POD_FIELDS(pod),
+           GS_STR("reason", why));
 }
 
 /* Decided in its turn, on what is so then. */
 static void requeue_pod(struct gs_service *service, const char *uid)
 {
-    struct gs_pod pod = {0};
+    _cleanup_(gs_pod_release) struct gs_pod pod = {0};
     char node[GS_NODE_NAME_BYTES] = "";
     gs_service_write(service);
     struct gs_waiter *waiter = gs_pending_lock(service->pending, uid);
@@ -288,7 +287,6 @@ static void requeue_pod(struct gs_service *service, const char *uid)
     gs_service_unlock(service);
     if (why)
         write_requeue(service, &pod, node, why);
-    gs_pod_release(&pod);
 }
 
 /* Once all were looked at, or whoever stands first in a long line would be nominated to what came

@@ -126,9 +126,10 @@ bool gs_bind_reservations_add(struct gs_service *service, const struct gs_bindin
     return true;
 }
 
-void gs_bind_reservations_remove(struct gs_service *service, struct gs_bind_reservation *one)
+void gs_bind_reservations_remove(struct gs_service *service, const char *uid)
 {
     struct gs_bind_reservations *binds = &service->bind_reservations;
+    struct gs_bind_reservation *one = gs_bind_reservations_find(service, uid);
     if (!one)
         return;
     HASH_DEL(binds->all, one);

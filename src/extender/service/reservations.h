@@ -95,8 +95,7 @@ bool gs_bind_is_unresolved(const struct gs_service *service, const char *uid);
 bool gs_bind_reservations_add(struct gs_service *service, const struct gs_binding_args *args,
                               bool queued, int64_t look_ns, int64_t until_ns);
 
-/* NULL is fine. */
-void gs_bind_reservations_remove(struct gs_service *service, struct gs_bind_reservation *one);
+void gs_bind_reservations_remove(struct gs_service *service, const char *uid);
 
 /* What the API says of a pod that was to be bound. */
 enum gs_bind_found {
@@ -109,8 +108,8 @@ enum gs_bind_found {
 
 /* Reads the pod of args and takes a bound one into the ledger. args->node NULL: any node is the
  * right one. Call without the lock. */
-enum gs_bind_found gs_bind_read_back(struct gs_service *service, const struct gs_binding_args *args,
-                                     struct gs_error *err);
+enum gs_bind_found gs_bind_read_back(struct gs_service *service,
+                                     const struct gs_binding_args *args);
 
 /* The pod is bound: its claim counts for good. gpus: our own bind it was, and whatever the pod's
  * record says by now, it was bound to these; 0: as the ledger has it. Call without the lock. */
@@ -257,13 +256,13 @@ void gs_eviction_waits_go(struct gs_service *service, const struct gs_pod *victi
 /* A pod was nominated or bound there; NULL: it ended. */
 void gs_eviction_waits_settle(struct gs_service *service, const char *uid, const char *node);
 
-/* How long the next function may wait; 0: not at all. Takes the service's lock. */
+/* One of the names is a node cleared for this pod: how long filter may wait for memory there; 0:
+ * not at all. Takes the service's lock. */
 int64_t gs_eviction_waits_left_ns(struct gs_service *service, const char *uid,
                                   const struct gs_slice *names, uint32_t count);
 
-/* One of the names is a node cleared for this pod: waits until memory came free after `epoch`, or
- * for *left_ns, which becomes what is left of it. True when memory came free: judge again. False at
- * once when nothing is to be waited for, or GS_EVICTION_WAITERS_MAX wait already. No lock held. */
-bool gs_eviction_waits_wait(struct gs_service *service, const char *uid,
-                            const struct gs_slice *names, uint32_t count, uint64_t epoch,
-                            int64_t *left_ns);
+/* Waits until memory came free after `epoch`, or for so long as the last function says, or for
+ * *left_ns, which becomes what is left of it. True when memory came free: judge again. False at
+ * once when there is no time, or GS_EVICTION_WAITERS_MAX wait already. No lock held. */
+bool gs_eviction_waits_wait(struct gs_service *service, const char *uid, int64_t longest_ns,
+                            uint64_t epoch, int64_t *left_ns);

@@ -3,10 +3,6 @@
 
 struct gs_service *gs_service_new(const struct gs_service_config *config, struct gs_error *err)
 {
-    if (config->policy <= GS_PLACEMENT_DEFAULT || config->policy >= GS_PLACEMENT_BROKEN) {
-        gs_fail(err, GS_EINVAL, "the service needs a placement policy");
-        return NULL;
-    }
     struct gs_service *service = calloc(1, sizeof(*service));
     if (!service) {
         gs_fail_nomem(err);
@@ -34,6 +30,7 @@ struct gs_service *gs_service_new(const struct gs_service_config *config, struct
         return NULL;
     }
     service->ledger = service->cluster.ledger;
+    service->place = gs_cluster_place(&service->cluster, config->policy);
     return service;
 }
 
@@ -51,7 +48,7 @@ void gs_service_free(struct gs_service *service)
     gs_pending_free(service->pending);
     gs_patches_release(&service->patches);
     while (service->bind_reservations.all)
-        gs_bind_reservations_remove(service, service->bind_reservations.all);
+        gs_bind_reservations_remove(service, service->bind_reservations.all->uid);
     gs_gang_reservations_release(&service->gangs);
     free(service->nominated_nodes.nodes);
     gs_arena_release(&service->budgets.arena);
@@ -69,9 +66,9 @@ void gs_service_free(struct gs_service *service)
 
 static bool make_room(struct gs_scratch *scratch, uint32_t count)
 {
-    if (scratch->cap >= count && scratch->cap)
+    if (scratch->cap > count)
         return true;
-    const uint32_t cap = count < 64 ? 64 : count;
+    const uint32_t cap = count + 64;
     struct gs_arena *arena = &scratch->arena;
     gs_arena_release(arena);
     scratch->cap = 0;
@@ -98,8 +95,7 @@ struct gs_scratch *gs_scratch_take(struct gs_service *service, const struct gs_r
         gs_fail_nomem(err);
         return NULL;
     }
-    int result =
-        gs_codec_filter_args(service->config.names, gs_request_body(request), &scratch->args, err);
+    int result = gs_codec_filter_args(service->config.names, request->body, &scratch->args, err);
     if (result == 0 && !make_room(scratch, gs_filter_args_count(&scratch->args)))
         result = gs_fail_nomem(err);
     if (result == 0)
@@ -197,9 +193,4 @@ const char *gs_service_refuses(const struct gs_service *service)
     if (!gs_term_caught_up(service))
         return "gpushare-extender is on standby until it has loaded the previous leader's binds";
     return NULL;
-}
-
-struct gs_place gs_service_place(const struct gs_service *service)
-{
-    return gs_cluster_place(&service->cluster, service->config.policy);
 }

@@ -6,6 +6,7 @@
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/clock.h"
 #include "gpushare/base/error.h"
+#include "gpushare/base/slice.h"
 #include "gpushare/core/policy.h"
 #include "gpushare/model/budget.h"
 #include "gpushare/model/names.h"
@@ -51,7 +52,7 @@ struct gs_service_config {
     bool no_gpu_metrics;        /* gs_service_metrics() leaves out the series per GPU */
 };
 
-/* *caller frees*; NULL with GS_ENOMEM or GS_EINVAL. */
+/* *caller frees*; NULL with GS_ENOMEM. */
 struct gs_service *gs_service_new(const struct gs_service_config *config, struct gs_error *err);
 void gs_service_free(struct gs_service *service);
 GS_DEFINE_CLEANUP(struct gs_service *, gs_service_free)
@@ -101,8 +102,7 @@ enum gs_verb { GS_VERB_FILTER, GS_VERB_PRIORITIZE, GS_VERB_BIND, GS_VERB_PREEMPT
 const char *gs_verb_name(enum gs_verb verb); /* "filter" */
 enum gs_answered { GS_ANSWER_FAILED = -1, GS_ANSWERED, GS_WOULD_SLEEP };
 struct gs_request {
-    const char *body;
-    size_t len;
+    struct gs_slice body;
     const char *client; /* for the log; NULL: it did not show */
     bool may_sleep;
     uint64_t ns;  /* out: of a bind that would sleep, the hash of its pod's namespace */

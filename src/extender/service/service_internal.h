@@ -23,8 +23,6 @@ enum gs_bind_result {
     GS_BIND_RESULTS,
 };
 
-enum { GS_UNSHOWN = 64 };
-
 /* Memory that a request needs and the next one uses again. */
 struct gs_scratch {
     struct gs_scratch *next;
@@ -47,7 +45,7 @@ struct gs_scratch {
 enum { GS_METER_BUCKETS = 18 };
 
 struct gs_meter {
-    atomic_ullong errors;
+    atomic_ullong outcomes[2]; /* [1]: errors */
     atomic_ullong sum_ns;
     atomic_ullong buckets[GS_METER_BUCKETS + 1]; /* the last one: slower than all bounds */
 };
@@ -91,7 +89,7 @@ struct gs_budgets {
 
 /* What may be asked of a namespace's budgets (gs_budget.work) for an answer; afterwards its pods
  * violate one. */
-enum { GS_PLAN_WORK_MAX = 4 << 20, GS_PLAN_SHARES = 1024 };
+enum { GS_PLAN_WORK_MAX = 4 << 20 };
 
 /* Those of one answer; locked in each plan. */
 struct gs_plan_budgets {
@@ -99,7 +97,7 @@ struct gs_plan_budgets {
     const struct gs_budgets *budgets;
     const struct gs_budget *named[GS_EVICTION_BUDGETS];
     uint32_t count;
-    uint32_t work[GS_PLAN_SHARES]; /* by the namespace's first budget */
+    uint32_t work[GS_SHARES]; /* by the namespace's first budget */
 };
 
 /* For plan.falls. */
@@ -123,10 +121,10 @@ struct gs_patches {
 
 void gs_patches_release(struct gs_patches *patches);
 
-/* Of the pod of this UID and namespace (hash); write decides again in its turn. No memory:
- * the next pass tries again. */
+/* Of the pod of this UID, in its namespace's share (gs_share_of()); write decides again in its
+ * turn. No memory: the next pass tries again. */
 typedef void gs_patch_fn(struct gs_service *service, const char *uid);
-void gs_patches_add(struct gs_patches *patches, enum gs_patch kind, uint64_t ns, const char *uid,
+void gs_patches_add(struct gs_patches *patches, enum gs_patch kind, uint32_t share, const char *uid,
                     gs_patch_fn *write);
 /* Writes what is queued, for about a tick; from GS_PATCH_THREADS threads. */
 void gs_patches_tick(struct gs_service *service);
@@ -235,17 +233,16 @@ void gs_term_shown(struct gs_service *service, const struct gs_pod *pod, bool go
 uint64_t gs_term_list_begins(struct gs_service *service);
 void gs_term_list_ends(struct gs_service *service);
 
-/* Sets fits[] and losses[] of the candidates of scratch->args (core/policy.h); verdicts, when it is
- * not NULL, is the filter's verdict on each, and those that it refused are not looked at. With the
- * lock held for reading. */
-void gs_rate(struct gs_service *service, const struct gs_ask *ask, struct gs_scratch *scratch,
-             const uint8_t *verdicts);
+/* Sets fits[] and losses[] of the candidates of scratch->args (core/policy.h) whose verdict is
+ * GS_FITS. With the lock held for reading. */
+void gs_rate(struct gs_service *service, const struct gs_ask *ask, struct gs_scratch *scratch);
 
 struct gs_service {
     struct gs_service_config config;
     pthread_rwlock_t lock; /* never held over I/O; guards the next three */
     struct gs_cluster cluster;
     struct gs_ledger *ledger; /* the cluster's */
+    struct gs_place place;    /* the cluster, for pods to be placed on it */
     struct gs_gains gains;
     struct gs_pending *pending;
     struct gs_bind_reservations bind_reservations;
@@ -278,7 +275,7 @@ struct gs_service {
     atomic_llong new_gpus_ns; /* a node gained GPUs since pods were listed; 0: none did */
     struct gs_warnings warnings;
 
-    atomic_llong unshown[GS_UNSHOWN]; /* by namespace's hash: filter awaits no pod before */
+    atomic_llong unshown[GS_SHARES]; /* of namespaces: filter awaits no pod before */
     struct gs_scheduler_activity schedulers;
     atomic_bool nominates;
     atomic_bool withdrawn;       /* no nominations any more: the process ends */
@@ -325,11 +322,6 @@ typedef void gs_service_node_fn(void *ctx, const struct gs_service *service,
 void gs_service_each_node(const struct gs_service *service, gs_service_node_fn *fn, void *ctx);
 
 /* The end of an answer: GS_ENOMEM where it did not fit. */
-static inline struct gs_slice gs_request_body(const struct gs_request *request)
-{
-    return (struct gs_slice){request->body, request->len};
-}
-
 static inline int gs_service_answered(const struct gs_buf *answer, struct gs_error *err)
 {
     return gs_buf_failed(answer) ? gs_fail(err, GS_ENOMEM, "the response is too large") : 0;
@@ -341,9 +333,9 @@ static inline int gs_service_answered(const struct gs_buf *answer, struct gs_err
 /* sync.c: what the service has more than the cluster; its context is the service. */
 extern const struct gs_cluster_owner gs_sync_owner;
 
-/* A pod as it was read: takes it in as its event would, but it says nothing about how far the watch
- * is. Takes the lock. */
-int gs_sync_pod(struct gs_service *service, const struct gs_pod *pod);
+/* Takes a pod in. read: not by the watch, and it says nothing about how far that is. Takes the
+ * lock. */
+int gs_sync_pod(struct gs_service *service, const struct gs_pod *pod, bool read);
 
 /* gs_pending_refused(), now; a pod that was seen to end waits for nothing (kube-scheduler's caches
  * may be behind). Takes the lock. */
@@ -361,9 +353,6 @@ struct gs_scratch *gs_scratch_take(struct gs_service *service, const struct gs_r
  * and the cluster's are the same. Locked for reading. */
 void gs_scratch_find_nodes(struct gs_scratch *scratch, const struct gs_ledger *ledger);
 void gs_scratch_give(struct gs_service *service, struct gs_scratch *scratch);
-
-/* What pods are placed on. Locked. */
-struct gs_place gs_service_place(const struct gs_service *service);
 
 /* Memory per GPU and in the cluster. Takes the lock, many times for a moment. */
 void gs_service_metrics_memory(struct gs_service *service, struct gs_buf *out);

@@ -12,7 +12,7 @@ static bool forget_pending(struct gs_service *service, const struct gs_pod *pod,
     const bool waited = gs_pending_remove(service->pending, pod->uid);
     if (waited)
         gs_eviction_waits_settle(service, pod->uid, node);
-    gs_bind_reservations_remove(service, gs_bind_reservations_find(service, pod->uid));
+    gs_bind_reservations_remove(service, pod->uid);
     return waited;
 }
 
@@ -77,7 +77,7 @@ static bool differs(const struct gs_service *service, const struct gs_pod *pod)
            claim.gpus != expected.gpus || claim.also != expected.also;
 }
 
-static int take_in(struct gs_service *service, const struct gs_pod *pod, bool read)
+int gs_sync_pod(struct gs_service *service, const struct gs_pod *pod, bool read)
 {
     struct gs_error err = {0};
     gs_service_write(service);
@@ -96,14 +96,9 @@ static int take_in(struct gs_service *service, const struct gs_pod *pod, bool re
     return result;
 }
 
-int gs_sync_pod(struct gs_service *service, const struct gs_pod *pod)
-{
-    return take_in(service, pod, true);
-}
-
 static int on_pod(void *ctx, const struct gs_pod *pod)
 {
-    int result = take_in(ctx, pod, false);
+    int result = gs_sync_pod(ctx, pod, false);
     if (result == 0)
         gs_term_shown(ctx, pod, false);
     return result;

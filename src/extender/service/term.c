@@ -134,44 +134,36 @@ void gs_term_want_list(struct gs_service *service, int64_t since_ns, const char 
     kube->ops->wake(kube->ctx);
 }
 
-/* Of our own pod: the mark of a term that begins, and the label by which a Service finds the
- * leader. NULL: it is left as it is. */
-static int patch_own_pod(struct gs_service *service, const struct gs_kv *mark,
-                         const struct gs_kv *label, struct gs_error *err)
+/* Of our own pod: the mark of a term that begins, or the label by which a Service finds the
+ * leader. */
+static int patch_own_pod(struct gs_service *service, struct gs_meta_patch *patch,
+                         struct gs_error *err)
 {
     const struct gs_service_config *config = &service->config;
     struct gs_term *term = &service->term;
-    const struct gs_meta_patch patch = {.ns = config->pod_ns,
-                                        .name = config->pod_name,
-                                        .annotations = mark,
-                                        .annotation_count = mark != NULL,
-                                        .labels = label,
-                                        .label_count = label != NULL,
-                                        .deadline_ns = gs_service_now(service) + GS_TERM_MARK_NS};
-    struct gs_error why = {0};
-    int result = config->kube.ops->patch_pod(config->kube.ctx, &patch, &why);
-    if (result < 0 && term->failure != (int)why.code) /* once, not every second */
+    patch->ns = config->pod_ns;
+    patch->name = config->pod_name;
+    patch->deadline_ns = gs_service_now(service) + GS_TERM_MARK_NS;
+    int result = config->kube.ops->patch_pod(config->kube.ctx, patch, err);
+    if (result < 0 && term->failure != (int)err->code) /* once, not every second */
         gs_log(GS_LOG_WARN, "cannot patch own pod", GS_STR("pod", config->pod_name),
-               GS_STR("error", why.msg));
-    term->failure = (int)why.code;
-    if (label)
-        term->labelled = result < 0 ? -1 : label->value != NULL;
-    return result < 0 ? gs_fail(err, why.code, "%s", why.msg) : 0;
-}
-
-static bool has_label(const struct gs_service *service)
-{
-    return service->config.labels_leader && service->config.pod_name;
+               GS_STR("error", err->msg));
+    term->failure = (int)err->code;
+    return result;
 }
 
 static void put_label(struct gs_service *service, bool leads)
 {
     struct gs_term *term = &service->term;
     const struct gs_kv label = {GS_LEADER_LABEL, leads ? "true" : NULL};
-    if (!has_label(service) || term->labelled == (int)leads ||
-        gs_service_now(service) < term->next_label_ns)
+    struct gs_meta_patch patch = {.labels = &label, .label_count = 1};
+    struct gs_error err = {0};
+    if (!service->config.labels_leader || !service->config.pod_name ||
+        term->labelled == (int)leads || gs_service_now(service) < term->next_label_ns)
         return;
-    if (patch_own_pod(service, NULL, &label, NULL) < 0)
+    const bool written = patch_own_pod(service, &patch, &err) == 0;
+    term->labelled = written ? leads : -1;
+    if (!written)
         term->next_label_ns = gs_service_now(service) + GS_TERM_LABEL_NS;
 }
 
@@ -179,9 +171,9 @@ static void begin(struct gs_service *service, uint64_t number)
 {
     struct gs_term *term = &service->term;
     const struct gs_clock *clock = service->config.clock;
-    const struct gs_kv label = {GS_LEADER_LABEL, "true"};
     struct gs_error err = {0};
     const struct gs_kv mark = {GS_TERM_KEY, term->mark};
+    struct gs_meta_patch patch = {.annotations = &mark, .annotation_count = 1};
     term->number = number;
     term->begun_ns = gs_service_now(service);
     pthread_mutex_lock(&term->lock);
@@ -192,7 +184,7 @@ static void begin(struct gs_service *service, uint64_t number)
     term->marked = false;
     if (!service->config.pod_name)
         gs_term_want_list(service, term->begun_ns, "leadership begins, and --pod-name is not set");
-    else if (patch_own_pod(service, &mark, has_label(service) ? &label : NULL, &err) < 0)
+    else if (patch_own_pod(service, &patch, &err) < 0)
         gs_term_want_list(service, term->begun_ns, err.msg);
     else
         term->marked = true;
@@ -234,10 +226,9 @@ void gs_term_tick(struct gs_service *service)
         uint64_t number = gs_election_terms(election);
         if (leads && number != term->number)
             begin(service, number);
-        else
-            put_label(service, leads);
         if (leads)
             catch_up(service);
+        put_label(service, leads);
     }
     await_binds(service);
     if (election && term->falls != gs_election_falls(election)) {

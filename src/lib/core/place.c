@@ -72,12 +72,6 @@ enum gs_obstacle gs_place_judge(const struct gs_place *place, const struct gs_as
 
 /* --- all nodes --- */
 
-static void init_chooser(struct gs_chooser *ret, const struct gs_place *place,
-                         const struct gs_ask *ask)
-{
-    gs_chooser_init(ret, place->policies, gs_place_policy(place, ask), ask);
-}
-
 bool gs_place_choose(const struct gs_place *place, const struct gs_ask *ask, bool *refused,
                      uint32_t *ret_slot, gs_gpu_mask *ret_gpus)
 {
@@ -89,7 +83,7 @@ bool gs_place_choose(const struct gs_place *place, const struct gs_ask *ask, boo
     enum gs_reason reason;
     uint32_t slot = GS_INDEX_NONE;
     gs_ask_match(&matched, place->ledger, &match);
-    init_chooser(&chooser, place, &matched);
+    gs_chooser_init(&chooser, place->policies, place->policy, &matched);
     for (uint32_t i = 0; i < gs_ledger_slots(place->ledger); i++) {
         if (refused[i])
             continue;
@@ -130,7 +124,7 @@ gs_gpu_mask gs_place_gpus(const struct gs_place *place, const struct gs_node_vie
     *ret_reason = gs_fit_beside_holds(ledger, view, ask, &now);
     if (*ret_reason != GS_FITS)
         return 0;
-    init_chooser(&chooser, place, ask);
+    gs_chooser_init(&chooser, place->policies, place->policy, ask);
     if (gs_chooser_choose(&chooser, &now.view, &choice) &&
         gs_fit_chosen(ledger, view, ask, choice.gpus, NULL) == GS_FITS)
         return choice.gpus;

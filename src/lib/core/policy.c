@@ -92,6 +92,8 @@ static void choose_remembered(struct gs_chooser *chooser, const struct gs_node_v
 void gs_chooser_init(struct gs_chooser *ret, struct gs_policies *policies,
                      enum gs_placement placement, const struct gs_ask *ask)
 {
+    if (ask->placement != GS_PLACEMENT_DEFAULT)
+        placement = ask->placement;
     *ret = (struct gs_chooser){.policies = policies, .ask = ask, .placement = placement};
     if (placement == GS_PLACEMENT_ROLLOUT) {
         ret->leaving = atomic_load_explicit(&policies->leaving, memory_order_relaxed);

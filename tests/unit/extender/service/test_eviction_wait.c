@@ -180,10 +180,10 @@ static void only_a_few_wait_at_a_time(void **state)
     assert_int_equal(gs_eviction_waits_left_ns(service, "up", names, 1), 0);
     assert_int_equal(gs_eviction_waits_left_ns(service, "other", names, 2), 0);
     service->eviction_waits.waiters = GS_EVICTION_WAITERS_MAX;
-    assert_false(gs_eviction_waits_wait(service, "up", names, 2, frees, &left_ns));
+    assert_false(gs_eviction_waits_wait(service, "up", GS_NS_PER_S, frees, &left_ns));
     assert_int_equal(left_ns, 10 * GS_NS_PER_MS); /* not a moment */
     service->eviction_waits.waiters--;
-    assert_false(gs_eviction_waits_wait(service, "up", names, 2, frees, &left_ns));
+    assert_false(gs_eviction_waits_wait(service, "up", GS_NS_PER_S, frees, &left_ns));
     assert_true(left_ns <= 0);
     assert_int_equal(service->eviction_waits.waiters, GS_EVICTION_WAITERS_MAX - 1);
 }

@@ -137,8 +137,8 @@ static void last_meanwhile(struct gs_service *service, const char *uid)
 static void slow_patches_leave_threads_free(void **state)
 {
     for (int round = 0; round < 2; round++) {
-        for (uint64_t ns = 0; ns < 2 * GS_PATCH_THREADS; ns++)
-            gs_patches_add(&rig.service->patches, GS_PATCH_REQUEUE, ns, "u",
+        for (uint32_t share = 0; share < 2 * GS_PATCH_THREADS; share++)
+            gs_patches_add(&rig.service->patches, GS_PATCH_REQUEUE, share, "u",
                            round ? last_meanwhile : last);
         for (int i = 0; i < 2 * GS_PATCH_THREADS; i++)
             gs_patches_tick(rig.service);
