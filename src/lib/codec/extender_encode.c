@@ -65,45 +65,27 @@ static void write_kept(struct gs_buf *out, const struct gs_filter_args *args,
     gs_buf_putc(out, ']');
 }
 
-/* Each reason's text once as JSON, for a map of up to 100,000 entries. */
-struct reason_texts {
-    struct gs_buf text;
-    struct {
-        size_t at, len;
-    } of[GS_REASONS];
-};
-
-static void make_texts(struct reason_texts *texts)
-{
-    texts->text = GS_BUF((size_t)1 << 16);
-    for (int i = 0; i < GS_REASONS; i++) {
-        const char *words = gs_reason_text((enum gs_reason)i);
-        texts->of[i].at = texts->text.len;
-        gs_buf_putc(&texts->text, ':');
-        gs_buf_json_text(&texts->text, words);
-        texts->of[i].len = texts->text.len - texts->of[i].at;
-    }
-}
-
 /* Reserves memory once per entry, because a buffer call for each part would cost more than the
- * copying. */
-static void write_reason(struct gs_buf *out, struct gs_slice name, bool plain, const char *text,
-                         size_t len)
+ * copying. A reason's text has nothing that JSON escapes. */
+static void write_reason(struct gs_buf *out, struct gs_slice name, bool plain, struct gs_slice text)
 {
-    static const char head[] = ",\"";
+    static const char head[] = ",\"", colon[] = "\":\"";
     if (!plain) {
         gs_buf_putc(out, ',');
         gs_buf_json_string(out, name.at, name.len);
-        gs_buf_append(out, text, len);
+        gs_buf_putc(out, ':');
+        gs_buf_json_string(out, text.at, text.len);
         return;
     }
-    char *begin = gs_buf_reserve(out, sizeof(head) + name.len + len);
+    char *begin = gs_buf_reserve(out, sizeof(head) + name.len + sizeof(colon) + text.len);
     if (!begin)
         return;
     char *to = append_bytes(begin, head, sizeof(head) - 1);
     to = append_bytes(to, name.at, name.len);
+    to = append_bytes(to, colon, sizeof(colon) - 1);
+    to = append_bytes(to, text.at, text.len);
     *to++ = '"';
-    gs_buf_advance(out, (size_t)(append_bytes(to, text, len) - begin));
+    gs_buf_advance(out, (size_t)(to - begin));
 }
 
 /* Every entry from `begin` on starts with a comma. The first comma is overwritten with the opening
@@ -119,7 +101,7 @@ static void open_entries(struct gs_buf *out, size_t begin, char bracket)
 enum failed { RESOLVABLE = 1, UNRESOLVABLE = 2 };
 
 static void write_failed(struct gs_buf *out, const struct gs_filter_args *args,
-                         const uint8_t *reasons, const struct reason_texts *texts, unsigned which)
+                         const uint8_t *reasons, const struct gs_slice *texts, unsigned which)
 {
     uint32_t count = gs_filter_args_count(args);
     bool plain = plain_names(args);
@@ -130,8 +112,7 @@ static void write_failed(struct gs_buf *out, const struct gs_filter_args *args,
         enum gs_reason reason = (enum gs_reason)reasons[i];
         if (!(which & (gs_reason_unresolvable(reason) ? UNRESOLVABLE : RESOLVABLE)))
             continue;
-        write_reason(out, gs_filter_args_name(args, i), plain,
-                     texts->text.data + texts->of[reason].at, texts->of[reason].len);
+        write_reason(out, gs_filter_args_name(args, i), plain, texts[reason]);
     }
     open_entries(out, begin, '{');
     gs_buf_putc(out, '}');
@@ -140,20 +121,18 @@ static void write_failed(struct gs_buf *out, const struct gs_filter_args *args,
 void gs_codec_filter_result(struct gs_buf *out, const struct gs_filter_args *args,
                             const uint8_t *reasons, bool told_once)
 {
-    struct reason_texts texts;
-    make_texts(&texts);
-    if (gs_buf_failed(&texts.text))
-        out->failed = gs_buf_failed(&texts.text);
+    struct gs_slice texts[GS_REASONS];
+    for (int i = 0; i < GS_REASONS; i++)
+        texts[i] = gs_slice_of(gs_reason_text((enum gs_reason)i));
     gs_buf_puts(out, args->has_names ? "{\"Nodes\":null,\"NodeNames\":"
                                      : "{\"Nodes\":{\"metadata\":{},\"items\":");
     write_kept(out, args, reasons);
     gs_buf_puts(out,
                 args->has_names ? ",\"FailedNodes\":" : "},\"NodeNames\":null,\"FailedNodes\":");
-    write_failed(out, args, reasons, &texts, told_once ? RESOLVABLE : RESOLVABLE | UNRESOLVABLE);
+    write_failed(out, args, reasons, texts, told_once ? RESOLVABLE : RESOLVABLE | UNRESOLVABLE);
     gs_buf_puts(out, ",\"FailedAndUnresolvableNodes\":");
-    write_failed(out, args, reasons, &texts, UNRESOLVABLE);
+    write_failed(out, args, reasons, texts, UNRESOLVABLE);
     gs_buf_puts(out, ",\"Error\":\"\"}");
-    gs_buf_release(&texts.text);
 }
 
 void gs_codec_filter_error(struct gs_buf *out, const char *error)
