@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "contract_scene.h"
+#include "scene.h"
 
+#include "gpushare/base/buf.h"
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/clock.h"
 
@@ -11,7 +12,7 @@
 
 static void get_pod_fills_what_the_cluster_knows(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
     struct gs_error err = {0};
     struct gs_pod pod = {0};
     make_pod(f, "team", "p1", 7, "");
@@ -29,7 +30,7 @@ static void get_pod_fills_what_the_cluster_knows(void **state)
 
 static void get_node_fills_what_the_cluster_knows(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
     struct gs_error err = {0};
     struct gs_node node = {0};
     make_node(f, "n1", 32, 2);
@@ -45,7 +46,7 @@ static void get_node_fills_what_the_cluster_knows(void **state)
 
 static void what_does_not_exist_is_enoent(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
     struct gs_error err = {0};
     struct gs_pod pod = {0};
     struct gs_node node = {0};
@@ -53,7 +54,7 @@ static void what_does_not_exist_is_enoent(void **state)
     struct gs_binding binding = {.ns = "default", .name = "nothing", .node = "n1", .uid = "u"};
     struct gs_meta_patch patch = {.ns = "default", .name = "nothing"};
     struct gs_meta_patch node_patch = {.name = "nothing"};
-    struct gs_kv capacity = {f->names->gpu_count, "1"};
+    struct gs_kv capacity = {f->names.gpu_count, "1"};
     struct gs_node_status_patch status = {
         .node = "nothing", .capacity = &capacity, .capacity_count = 1};
     make_pod(f, "default", "other", 1, "");
@@ -86,7 +87,7 @@ static int on_pod(void *ctx, const struct gs_pod *pod)
 
 static void lists_name_every_pod(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
     struct gs_error err = {0};
     struct tally pods = {0}, of_n1 = {0}, of_none = {0};
     make_pod(f, "a", "p1", 1, "n1");
@@ -103,7 +104,7 @@ static void lists_name_every_pod(void **state)
 
 static void lists_of_an_empty_cluster_are_empty(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
     struct gs_error err = {0};
     struct tally tally = {0};
     expect_ok(OPS(f)->list_pods(CTX(f), NULL, GS_NS_PER_S, on_pod, &tally, &err), &err);
@@ -112,7 +113,7 @@ static void lists_of_an_empty_cluster_are_empty(void **state)
 
 static void a_list_stops_when_its_receiver_says_so(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
     struct gs_error err = {0};
     struct tally tally = {.stop_after = 2};
     for (unsigned i = 0; i < 5; i++) {
@@ -134,7 +135,7 @@ static int count_pod(void *ctx, const struct gs_pod *pod)
 /* Larger than the pages that API servers are asked for. */
 static void a_long_list_is_complete(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
     struct gs_error err = {0};
     unsigned seen = 0;
     for (unsigned i = 0; i < 1201; i++) {
@@ -148,13 +149,13 @@ static void a_long_list_is_complete(void **state)
 
 static void bind_puts_node_and_annotations_on_the_pod_at_once(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
     struct gs_error err = {0};
     char uid[UID_BYTES];
     make_node(f, "n1", 16, 2);
     make_pod(f, "default", "p1", 3, "");
     uid_of_pod(f, "default", "p1", uid);
-    struct gs_kv annotations[] = {{f->names->idx, "1"}, {"note", "a \"quoted\" \\ word"}};
+    struct gs_kv annotations[] = {{f->names.idx, "1"}, {"note", "a \"quoted\" \\ word"}};
     struct gs_binding binding = {.ns = "default",
                                  .name = "p1",
                                  .uid = uid,
@@ -174,12 +175,12 @@ static void bind_puts_node_and_annotations_on_the_pod_at_once(void **state)
 
 static void a_bound_pod_is_not_bound_again(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
     struct gs_error err = {0};
     char uid[UID_BYTES];
     make_pod(f, "default", "p1", 3, "");
     uid_of_pod(f, "default", "p1", uid);
-    struct gs_kv before = {f->names->idx, "0"}, after = {f->names->idx, "5"};
+    struct gs_kv before = {f->names.idx, "0"}, after = {f->names.idx, "5"};
     struct gs_binding binding = {.ns = "default",
                                  .name = "p1",
                                  .uid = uid,
@@ -200,7 +201,7 @@ static void a_bound_pod_is_not_bound_again(void **state)
 
 static void patch_pod_sets_and_removes(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
     struct gs_error err = {0};
     make_pod(f, "default", "p1", 3, "");
     struct gs_kv set[] = {{"one", "1"}, {"two", "2"}}, label = {"tier", "gold"};
@@ -224,7 +225,7 @@ static void patch_pod_sets_and_removes(void **state)
 
 static void patches_keep_their_preconditions(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
     struct gs_error err = {0};
     struct gs_pod pod = {0};
     make_pod(f, "default", "p1", 3, "");
@@ -247,7 +248,7 @@ static void patches_keep_their_preconditions(void **state)
 
 static void a_nomination_comes_with_an_annotation_and_goes(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
     struct gs_error err = {0};
     struct gs_pod pod = {0};
     make_pod(f, "default", "p1", 3, "");
@@ -271,10 +272,10 @@ static void a_nomination_comes_with_an_annotation_and_goes(void **state)
 
 static void patch_node_sets_an_annotation(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
     struct gs_error err = {0};
     make_node(f, "n1", 16, 1);
-    struct gs_kv set = {f->names->inventory,
+    struct gs_kv set = {f->names.inventory,
                         "{\"v\":1,\"unit\":\"GiB\",\"gpus\":[{\"idx\":0,\"uuid\":\"GPU-1\","
                         "\"mem\":16,\"memMiB\":16384,\"model\":\"m\",\"healthy\":true,\"numa\":0,"
                         "\"schedulable\":true}]}"};
@@ -289,10 +290,10 @@ static void patch_node_sets_an_annotation(void **state)
 
 static void node_status_takes_resources(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
     struct gs_error err = {0};
     make_node(f, "n1", 16, 1);
-    struct gs_kv capacity = {f->names->gpu_count, "4"};
+    struct gs_kv capacity = {f->names.gpu_count, "4"};
     struct gs_node_status_patch patch = {.node = "n1", .capacity = &capacity, .capacity_count = 1};
     expect_ok(OPS(f)->patch_node_status(CTX(f), &patch, &err), &err);
     struct gs_node node = {0};
@@ -309,9 +310,23 @@ static void node_status_takes_resources(void **state)
     gs_node_release(&node);
 }
 
+/* *Caller frees*. */
+static char *events_of(struct scene *f, const char *ns)
+{
+    struct gs_error err = {0};
+    const struct gs_sim_query query = {.kind = GS_SIM_EVENTS, .ns = ns};
+    struct gs_sim_list list;
+    struct gs_buf text = GS_BUF(16 << 20);
+    expect_ok(gs_sim_list(f->cluster, &query, 0, NULL, &list, &err), &err);
+    for (size_t i = 0; i < list.count; i++)
+        gs_buf_append(&text, list.items[i]->json, list.items[i]->json_len);
+    gs_sim_list_release(&list);
+    return gs_buf_steal(&text);
+}
+
 static void events_can_be_read_back(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
     struct gs_error err = {0};
     char uid[UID_BYTES];
     make_node(f, "n1", 16, 1);
@@ -334,8 +349,8 @@ static void events_can_be_read_back(void **state)
     expect_ok(OPS(f)->create_event(CTX(f), &about_pod, &err), &err);
     expect_ok(OPS(f)->create_event(CTX(f), &about_pod, &err), &err); /* twice is two events */
     expect_ok(OPS(f)->create_event(CTX(f), &about_node, &err), &err);
-    _cleanup_free_ char *team = f->events_json(f->ctx, "team");
-    _cleanup_free_ char *other = f->events_json(f->ctx, "default");
+    _cleanup_free_ char *team = events_of(f, "team");
+    _cleanup_free_ char *other = events_of(f, "default");
     assert_non_null(team);
     assert_non_null(other);
     assert_non_null(strstr(team, "ForgedAllocation"));
@@ -347,7 +362,7 @@ static void events_can_be_read_back(void **state)
 
 static void a_lease_is_created_once_and_replaced_under_its_version(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
     struct gs_error err = {0};
     int64_t now_ns = (int64_t)1790000000 * GS_NS_PER_S + 123456000;
     struct gs_lease mine = {.ns = "default",
@@ -379,22 +394,25 @@ static void a_lease_is_created_once_and_replaced_under_its_version(void **state)
     assert_string_equal(read.holder, "");
 }
 
-const struct CMUnitTest contract_object_tests[] = {
-    CONTRACT_TEST(get_pod_fills_what_the_cluster_knows),
-    CONTRACT_TEST(get_node_fills_what_the_cluster_knows),
-    CONTRACT_TEST(what_does_not_exist_is_enoent),
-    CONTRACT_TEST(lists_name_every_pod),
-    CONTRACT_TEST(lists_of_an_empty_cluster_are_empty),
-    CONTRACT_TEST(a_list_stops_when_its_receiver_says_so),
-    CONTRACT_TEST(a_long_list_is_complete),
-    CONTRACT_TEST(bind_puts_node_and_annotations_on_the_pod_at_once),
-    CONTRACT_TEST(a_bound_pod_is_not_bound_again),
-    CONTRACT_TEST(patch_pod_sets_and_removes),
-    CONTRACT_TEST(patches_keep_their_preconditions),
-    CONTRACT_TEST(a_nomination_comes_with_an_annotation_and_goes),
-    CONTRACT_TEST(patch_node_sets_an_annotation),
-    CONTRACT_TEST(node_status_takes_resources),
-    CONTRACT_TEST(events_can_be_read_back),
-    CONTRACT_TEST(a_lease_is_created_once_and_replaced_under_its_version),
-};
-const size_t contract_object_test_count = GS_COUNT_OF(contract_object_tests);
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_SCENE(get_pod_fills_what_the_cluster_knows),
+        IN_SCENE(get_node_fills_what_the_cluster_knows),
+        IN_SCENE(what_does_not_exist_is_enoent),
+        IN_SCENE(lists_name_every_pod),
+        IN_SCENE(lists_of_an_empty_cluster_are_empty),
+        IN_SCENE(a_list_stops_when_its_receiver_says_so),
+        IN_SCENE(a_long_list_is_complete),
+        IN_SCENE(bind_puts_node_and_annotations_on_the_pod_at_once),
+        IN_SCENE(a_bound_pod_is_not_bound_again),
+        IN_SCENE(patch_pod_sets_and_removes),
+        IN_SCENE(patches_keep_their_preconditions),
+        IN_SCENE(a_nomination_comes_with_an_annotation_and_goes),
+        IN_SCENE(patch_node_sets_an_annotation),
+        IN_SCENE(node_status_takes_resources),
+        IN_SCENE(events_can_be_read_back),
+        IN_SCENE(a_lease_is_created_once_and_replaced_under_its_version),
+    };
+    return GS_RUN(tests);
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "contract_scene.h"
+#include "scene.h"
 
+#include "sim_upset.h"
 #include "watch_recorder.h"
 
 /* gs_kube_ops.watch and .wake. */
@@ -15,7 +16,8 @@ static void stop_promptly(struct watch_recorder *recorder)
 
 static void a_watch_lists_and_then_follows(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
+    struct gs_error err = {0};
     size_t at = 0;
     make_pod(f, "default", "old", 2, "n1");
     struct watch_recorder *recorder = recorder_start(f->kube, &all_pods);
@@ -25,9 +27,11 @@ static void a_watch_lists_and_then_follows(void **state)
     assert_true(recorder_wait(recorder, &at, "live"));
     make_pod(f, "default", "new", 2, "");
     assert_true(recorder_wait(recorder, &at, "pod default/new node= phase=Pending"));
-    assert_int_equal(f->set_phase(f->ctx, "default", "old", "Succeeded"), 0);
+    expect_ok(gs_sim_patch(f->cluster, GS_SIM_PODS, GS_SIM_STATUS, GS_SIM_PATCH_MERGE, "default",
+                           "old", GS_SLICE("{\"status\":{\"phase\":\"Succeeded\"}}"), NULL, &err),
+              &err);
     assert_true(recorder_wait(recorder, &at, "pod default/old node=n1 phase=Succeeded"));
-    assert_int_equal(f->delete_pod(f->ctx, "default", "old"), 0);
+    delete_object(f, GS_SIM_PODS, "default", "old");
     assert_true(recorder_wait(recorder, &at, "pod gone default/old"));
     assert_int_equal(recorder_count(recorder, "begin"), 1);
     stop_promptly(recorder);
@@ -35,7 +39,7 @@ static void a_watch_lists_and_then_follows(void **state)
 
 static void a_watch_of_an_empty_cluster_goes_live(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
     size_t at = 0;
     struct watch_recorder *recorder = recorder_start(f->kube, &all_nodes);
     assert_true(recorder_wait(recorder, &at, "begin"));
@@ -43,14 +47,14 @@ static void a_watch_of_an_empty_cluster_goes_live(void **state)
     assert_true(recorder_wait(recorder, &at, "live"));
     make_node(f, "n1", 8, 1);
     assert_true(recorder_wait(recorder, &at, "node n1 capacity=8"));
-    assert_int_equal(f->delete_node(f->ctx, "n1"), 0);
+    delete_object(f, GS_SIM_NODES, "", "n1");
     assert_true(recorder_wait(recorder, &at, "node gone n1"));
     stop_promptly(recorder);
 }
 
 static void a_long_list_arrives_whole(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
     size_t at = 0;
     for (unsigned i = 0; i < 1100; i++) {
         char name[16];
@@ -66,7 +70,7 @@ static void a_long_list_arrives_whole(void **state)
 
 static void a_watch_sees_what_its_own_port_writes(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
     struct gs_error err = {0};
     size_t at = 0;
     char uid[UID_BYTES];
@@ -82,7 +86,7 @@ static void a_watch_sees_what_its_own_port_writes(void **state)
 
 static void other_pods_are_passed_over_when_asked(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
     struct gs_watch_spec spec = {.kind = GS_KIND_POD, .skip_other_pods = true};
     size_t at = 0;
     make_pod(f, "default", "plain", 0, "n1");
@@ -99,7 +103,7 @@ static void other_pods_are_passed_over_when_asked(void **state)
 
 static void pods_of_one_node_come_and_go_with_it(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
     struct gs_error err = {0};
     struct gs_watch_spec spec = {.kind = GS_KIND_POD, .node = "n1"};
     size_t at = 0;
@@ -113,7 +117,7 @@ static void pods_of_one_node_come_and_go_with_it(void **state)
     struct gs_binding binding = {.ns = "default", .name = "later", .uid = uid, .node = "n1"};
     expect_ok(f->kube.ops->bind(f->kube.ctx, &binding, &err), &err);
     assert_true(recorder_wait(recorder, &at, "pod default/later node=n1"));
-    assert_int_equal(f->delete_pod(f->ctx, "default", "later"), 0);
+    delete_object(f, GS_SIM_PODS, "default", "later");
     assert_true(recorder_wait(recorder, &at, "pod gone default/later"));
     assert_int_equal(recorder_count(recorder, "pod default/mine"), 1);
     assert_int_equal(recorder_count(recorder, "pod default/theirs"), 0);
@@ -122,7 +126,7 @@ static void pods_of_one_node_come_and_go_with_it(void **state)
 
 static void one_node_is_watched_by_its_name(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
     struct gs_watch_spec spec = {.kind = GS_KIND_NODE, .node = "n2"};
     size_t at = 0;
     make_node(f, "n1", 8, 1);
@@ -131,7 +135,7 @@ static void one_node_is_watched_by_its_name(void **state)
     assert_true(recorder_wait(recorder, &at, "node n2 capacity=16"));
     assert_true(recorder_wait(recorder, &at, "live"));
     make_node(f, "n3", 8, 1);
-    assert_int_equal(f->delete_node(f->ctx, "n2"), 0);
+    delete_object(f, GS_SIM_NODES, "", "n2");
     assert_true(recorder_wait(recorder, &at, "node gone n2"));
     assert_int_equal(recorder_count(recorder, "node n1"), 0);
     assert_int_equal(recorder_count(recorder, "node n3"), 0);
@@ -140,32 +144,28 @@ static void one_node_is_watched_by_its_name(void **state)
 
 static void lost_history_is_listed_anew(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
     size_t at = 0;
-    if (!f->compact)
-        skip();
     make_pod(f, "default", "stays", 1, "n1");
     make_pod(f, "default", "goes", 1, "n1");
     struct watch_recorder *recorder = recorder_start(f->kube, &all_pods);
     assert_true(recorder_wait(recorder, &at, "live"));
     at = recorder_position(recorder);
-    assert_int_equal(f->compact(f->ctx), 0);
+    gs_sim_cluster_compact(f->cluster);
     assert_true(recorder_wait(recorder, &at, "lost: "));
     assert_true(recorder_wait(recorder, &at, "begin"));
     assert_true(recorder_wait(recorder, &at, "pod default/stays"));
     assert_true(recorder_wait(recorder, &at, "end"));
     assert_true(recorder_wait(recorder, &at, "live"));
-    assert_int_equal(f->delete_pod(f->ctx, "default", "goes"), 0);
+    delete_object(f, GS_SIM_PODS, "default", "goes");
     assert_true(recorder_wait(recorder, &at, "pod gone default/goes"));
     stop_promptly(recorder);
 }
 
 static void a_cut_watch_resumes_where_it_was(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
     size_t at = 0;
-    if (!f->cut_watches)
-        skip();
     make_pod(f, "default", "old", 1, "n1");
     struct watch_recorder *recorder = recorder_start(f->kube, &all_pods);
     assert_true(recorder_wait(recorder, &at, "live"));
@@ -173,7 +173,7 @@ static void a_cut_watch_resumes_where_it_was(void **state)
         char name[16], line[64];
         snprintf(name, sizeof(name), "p%u", i);
         snprintf(line, sizeof(line), "pod default/%s ", name);
-        assert_int_equal(f->cut_watches(f->ctx), 0);
+        gs_sim_cluster_cut_watches(f->cluster);
         make_pod(f, "default", name, 1, "");
         assert_true(recorder_wait(recorder, &at, line));
         assert_int_equal(recorder_count(recorder, line), 1);
@@ -186,7 +186,7 @@ static void a_cut_watch_resumes_where_it_was(void **state)
 /* A sink without memory answers -1; nothing that it missed may stay unknown. */
 static void a_refused_object_is_listed_again(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
     size_t at = 0;
     make_pod(f, "default", "p1", 1, "n1");
     struct watch_recorder *recorder = recorder_start_refusing(f->kube, &all_pods, 1);
@@ -200,7 +200,7 @@ static void a_refused_object_is_listed_again(void **state)
 
 static void two_watches_stop_with_one_wake(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
     make_node(f, "n1", 8, 1);
     make_pod(f, "default", "p1", 1, "n1");
     struct watch_recorder *nodes = recorder_start(f->kube, &all_nodes);
@@ -214,7 +214,7 @@ static void two_watches_stop_with_one_wake(void **state)
 
 static void a_wake_alone_stops_nothing(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
     size_t at = 0;
     struct watch_recorder *recorder = recorder_start(f->kube, &all_pods);
     assert_true(recorder_wait(recorder, &at, "live"));
@@ -228,7 +228,7 @@ static void a_wake_alone_stops_nothing(void **state)
 
 static void a_watch_that_is_told_to_lists_anew(void **state)
 {
-    struct gs_kube_fixture *f = *state;
+    struct scene *f = *state;
     atomic_bool list_wanted = false;
     const struct gs_watch_spec spec = {.kind = GS_KIND_POD, .list_wanted = &list_wanted};
     size_t at = 0;
@@ -249,19 +249,22 @@ static void a_watch_that_is_told_to_lists_anew(void **state)
     stop_promptly(recorder);
 }
 
-const struct CMUnitTest contract_watch_tests[] = {
-    CONTRACT_TEST(a_watch_lists_and_then_follows),
-    CONTRACT_TEST(a_watch_of_an_empty_cluster_goes_live),
-    CONTRACT_TEST(a_long_list_arrives_whole),
-    CONTRACT_TEST(a_watch_sees_what_its_own_port_writes),
-    CONTRACT_TEST(other_pods_are_passed_over_when_asked),
-    CONTRACT_TEST(pods_of_one_node_come_and_go_with_it),
-    CONTRACT_TEST(one_node_is_watched_by_its_name),
-    CONTRACT_TEST(lost_history_is_listed_anew),
-    CONTRACT_TEST(a_cut_watch_resumes_where_it_was),
-    CONTRACT_TEST(a_refused_object_is_listed_again),
-    CONTRACT_TEST(two_watches_stop_with_one_wake),
-    CONTRACT_TEST(a_wake_alone_stops_nothing),
-    CONTRACT_TEST(a_watch_that_is_told_to_lists_anew),
-};
-const size_t contract_watch_test_count = GS_COUNT_OF(contract_watch_tests);
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_SCENE(a_watch_lists_and_then_follows),
+        IN_SCENE(a_watch_of_an_empty_cluster_goes_live),
+        IN_SCENE(a_long_list_arrives_whole),
+        IN_SCENE(a_watch_sees_what_its_own_port_writes),
+        IN_SCENE(other_pods_are_passed_over_when_asked),
+        IN_SCENE(pods_of_one_node_come_and_go_with_it),
+        IN_SCENE(one_node_is_watched_by_its_name),
+        IN_SCENE(lost_history_is_listed_anew),
+        IN_SCENE(a_cut_watch_resumes_where_it_was),
+        IN_SCENE(a_refused_object_is_listed_again),
+        IN_SCENE(two_watches_stop_with_one_wake),
+        IN_SCENE(a_wake_alone_stops_nothing),
+        IN_SCENE(a_watch_that_is_told_to_lists_anew),
+    };
+    return GS_RUN(tests);
+}

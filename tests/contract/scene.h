@@ -1,30 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+/* An empty embedded cluster behind its REST API, and the curl client on a socket to it. */
+#include "gpushare/kube/client.h"
 #include "rows.h"
+#include "sim/api_server.h"
+#include "sim/apiserver/cluster.h"
 
-#include "kube_ops_contract.h"
+struct scene {
+    struct gs_names names;
+    struct gs_sim_cluster *cluster;
+    struct api_server *server;
+    struct gs_kube_client *client;
+    struct gs_kube kube; /* the port under test */
+};
 
-/* What the tests of the contract share. */
+/* A cmocka state: the scene of one test. */
+int scene_open(void **state);
+int scene_close(void **state);
 
-/* A cmocka state: the fixture of one test. */
-int contract_open(void **state);
-int contract_close(void **state);
+/* --- what happens behind the port's back, also while a watch runs in another thread --- */
 
 /* Node with `units` of GPU memory on `count` GPUs, Ready. */
-void make_node(struct gs_kube_fixture *f, const char *name, unsigned units, unsigned count);
+void make_node(struct scene *f, const char *name, unsigned units, unsigned count);
 
 /* Pod of one container; units 0: it asks for no GPU memory. node "": not bound. */
-void make_pod(struct gs_kube_fixture *f, const char *ns, const char *name, unsigned units,
-              const char *node);
+void make_pod(struct scene *f, const char *ns, const char *name, unsigned units, const char *node);
+
+/* At once, no grace period. */
+void delete_object(struct scene *f, enum gs_sim_kind kind, const char *ns, const char *name);
 
 /* The object's UID, copied into ret. */
 enum { UID_BYTES = 64 };
-void uid_of_pod(struct gs_kube_fixture *f, const char *ns, const char *name, char ret[UID_BYTES]);
+void uid_of_pod(struct scene *f, const char *ns, const char *name, char ret[UID_BYTES]);
 
-/* The text of the object contains `words`. */
-bool pod_says(struct gs_kube_fixture *f, const char *ns, const char *name, const char *words);
-bool node_says(struct gs_kube_fixture *f, const char *name, const char *words);
+/* The text of the pod contains `words`. */
+bool pod_says(struct scene *f, const char *ns, const char *name, const char *words);
 
 #define expect_ok(call, err)                                                                       \
     do {                                                                                           \
@@ -43,13 +54,4 @@ bool node_says(struct gs_kube_fixture *f, const char *name, const char *words);
         assert_true((err)->msg[0] != '\0');                                                        \
     } while (0)
 
-/* The parts of the suite. */
-extern const struct CMUnitTest contract_object_tests[];
-extern const struct CMUnitTest contract_watch_tests[];
-extern const size_t contract_object_test_count;
-extern const size_t contract_watch_test_count;
-
-#define CONTRACT_TEST(name)                                                                        \
-    {                                                                                              \
-#name, name, contract_open, contract_close, NULL                                           \
-    }
+#define IN_SCENE(test) cmocka_unit_test_setup_teardown(test, scene_open, scene_close)
