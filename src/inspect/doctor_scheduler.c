@@ -78,14 +78,14 @@ static const char schema[] =
 static bool parse_duration(const json_t *value, int64_t *ret_ns)
 {
     const char *text = json_string_value(value);
-    char whole[64];
+    char whole[64] = "";
     size_t len = 0;
-    for (bool cut = false; text && *text && len < sizeof(whole); text++) {
+    for (bool cut = false; text && *text && len < sizeof(whole) - 1; text++) {
         cut = *text == '.' || (cut && gs_is_digit(*text));
         if (!cut)
             whole[len++] = *text;
     }
-    return text && gs_parse_duration_ns(whole, len, ret_ns);
+    return text && gs_parse_duration_ns(whole, ret_ns);
 }
 
 static bool is_of_type(const json_t *value, const json_t *like)

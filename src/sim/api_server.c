@@ -19,12 +19,12 @@ enum {
     STREAM_BYTES = 64 << 20,      /* what a slow watcher may fall behind */
     STREAM_PAUSE_BYTES = 4 << 20, /* above it the watch waits for its client */
     DRAIN_MS = 1000,              /* for what is still to be sent before a cut */
-    PUMP_STACK_BYTES = 256 << 10,
 };
 
+#define BOOKMARK_NS (10 * GS_NS_PER_S)
+
 struct api_server {
-    struct gs_sim_cluster *cluster;
-    struct gs_sim_api *api;
+    struct gs_sim_api api;
     struct gs_http_server *http;
     pthread_mutex_t lock; /* guards pumps */
     pthread_cond_t fewer_pumps;
@@ -61,7 +61,7 @@ static void on_close(void *ctx)
 {
     struct pump *pump = ctx;
     atomic_store(&pump->closed, true);
-    gs_sim_cluster_wake(pump->server->cluster);
+    gs_sim_cluster_wake(pump->server->api.cluster);
     release_pump(pump);
 }
 
@@ -103,18 +103,6 @@ static void *run_pump(void *arg)
     return NULL;
 }
 
-static int start_thread(struct pump *pump)
-{
-    pthread_attr_t attr;
-    pthread_t thread;
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attr, PUMP_STACK_BYTES);
-    int rc = pthread_create(&thread, &attr, run_pump, pump);
-    pthread_attr_destroy(&attr);
-    return rc;
-}
-
 /* Takes the stream out of the reply. */
 static void answer_in_pieces(struct api_server *server, struct gs_sim_reply *reply,
                              struct gs_http_response *res)
@@ -132,7 +120,10 @@ static void answer_in_pieces(struct api_server *server, struct gs_sim_reply *rep
     server->pumps++;
     pthread_mutex_unlock(&server->lock);
     gs_http_respond_stream(res, to);
-    if (start_thread(pump) != 0) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, run_pump, pump) == 0) {
+        pthread_detach(thread);
+    } else {
         gs_http_stream_abort(to);
         release_pump(pump);
     }
@@ -160,7 +151,7 @@ static void handle(void *ctx, const struct gs_http_request *req, struct gs_http_
     };
     /* The answer grows in the connection's own buffer and goes out from there. */
     struct gs_sim_reply reply = {.body = res->body};
-    gs_sim_api_handle(server->api, &request, &reply);
+    gs_sim_api_handle(&server->api, &request, &reply);
     res->status = (unsigned)reply.status;
     res->content_type = reply.content_type;
     res->body = reply.body;
@@ -194,17 +185,16 @@ static int start_http(struct api_server *server, const char *listen, struct gs_e
     return gs_http_server_start(&config, &server->http, err);
 }
 
-int api_server_start(struct gs_sim_cluster *cluster, const struct gs_sim_api_options *options,
-                     const char *listen, struct api_server **ret_server, struct gs_error *err)
+int api_server_start(struct gs_sim_cluster *cluster, const char *token, const char *listen,
+                     struct api_server **ret_server, struct gs_error *err)
 {
     struct api_server *server = calloc(1, sizeof(*server));
     if (!server)
         return gs_fail_nomem(err);
-    server->cluster = cluster;
+    server->api = (struct gs_sim_api){cluster, token, BOOKMARK_NS};
     pthread_mutex_init(&server->lock, NULL);
     pthread_cond_init(&server->fewer_pumps, NULL);
-    if (gs_sim_api_new(cluster, options, &server->api, err) < 0 ||
-        start_http(server, listen, err) < 0) {
+    if (start_http(server, listen, err) < 0) {
         api_server_stop(server);
         return -1;
     }
@@ -230,7 +220,6 @@ void api_server_stop(struct api_server *server)
     pthread_mutex_unlock(&server->lock);
     if (server->http)
         gs_http_server_free(server->http);
-    gs_sim_api_free(server->api);
     pthread_cond_destroy(&server->fewer_pumps);
     pthread_mutex_destroy(&server->lock);
     free(server);

@@ -12,16 +12,16 @@
  * become streams, each with a thread of its own that sleeps in the cluster.
  *
  *   struct api_server *server;
- *   api_server_start(cluster, &api_options, "127.0.0.1:0", &server, &err);
+ *   api_server_start(cluster, NULL, "127.0.0.1:0", &server, &err);
  *   ... api_server_port(server)
  *   api_server_stop(server);
  */
 struct api_server;
 
-/* cluster and what options point to are *borrowed until* the stop. Errors as
+/* token: as in struct gs_sim_api. It and cluster are *borrowed until* the stop. Errors as
  * gs_http_server_start(). */
-int api_server_start(struct gs_sim_cluster *cluster, const struct gs_sim_api_options *options,
-                     const char *listen, struct api_server **ret_server, struct gs_error *err);
+int api_server_start(struct gs_sim_cluster *cluster, const char *token, const char *listen,
+                     struct api_server **ret_server, struct gs_error *err);
 uint16_t api_server_port(const struct api_server *server);
 
 /* Ends watches, lets requests finish, frees. NULL is fine. */

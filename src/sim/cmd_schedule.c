@@ -37,7 +37,7 @@ static void read_settings(struct sched_settings *set, int argc, char **argv)
                    "schedule pods of this scheduler (default default-scheduler)"),
         OPT_STRING("domain", &set->domain, "DOMAIN",
                    "domain of the GPU resources (default aliyun.com)"),
-        OPT_U64("seed", &set->seed, "NUMBER", "seed of the choice between equal nodes"),
+        OPT_U32("seed", &set->seed, "NUMBER", "seed of the choice between equal nodes"),
     };
     const struct gs_command command = {
         .name = "gpushare-sim schedule",

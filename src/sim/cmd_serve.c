@@ -65,9 +65,9 @@ static int make_cluster(struct serve *serve, struct gs_error *err)
 
 static int start_server(struct serve *serve, struct gs_error *err)
 {
-    const struct gs_sim_api_options options = {.token = serve->set.token};
     const char *colon = strrchr(serve->set.listen, ':');
-    if (api_server_start(serve->cluster, &options, serve->set.listen, &serve->server, err) < 0)
+    if (api_server_start(serve->cluster, serve->set.token, serve->set.listen, &serve->server, err) <
+        0)
         return gs_error_prefix(err, "--listen %s", serve->set.listen);
     int len = colon ? (int)(colon - serve->set.listen) : 0;
     snprintf(serve->url, sizeof(serve->url), "http://%.*s:%u", len > 0 ? len : 9,

@@ -18,7 +18,7 @@ struct sched_settings {
     const char *pods;     /* comma list of files, may be NULL */
     const char *domain;
     const char *scheduler_name;
-    uint64_t seed;
+    uint32_t seed;
     int64_t settle_ns;
     int64_t backoff_ns;
     bool follow;

@@ -28,12 +28,11 @@ int scene_open(void **state)
 {
     struct gs_error err = {0};
     const struct gs_sim_options cluster = {0};
-    const struct gs_sim_api_options api = {0};
     struct scene *f = calloc(1, sizeof(*f));
     assert_non_null(f);
     expect_ok(gs_names_init(&f->names, "aliyun.com", &err), &err);
     expect_ok(gs_sim_cluster_new(&cluster, &f->cluster, &err), &err);
-    expect_ok(api_server_start(f->cluster, &api, "127.0.0.1:0", &f->server, &err), &err);
+    expect_ok(api_server_start(f->cluster, NULL, "127.0.0.1:0", &f->server, &err), &err);
     connect_client(f);
     *state = f;
     return 0;
@@ -50,10 +49,10 @@ int scene_close(void **state)
     return 0;
 }
 
-static void load(struct scene *f, enum gs_sim_kind kind, const char *json)
+static void load(struct scene *f, const char *kind, const char *json)
 {
     struct gs_error err = {0};
-    expect_ok(gs_sim_load(f->cluster, kind, gs_slice_of(json), NULL, &err), &err);
+    expect_ok(gs_sim_load_object(f->cluster, "v1", kind, gs_slice_of(json), &err), &err);
 }
 
 void make_node(struct scene *f, const char *name, unsigned units, unsigned count)
@@ -69,7 +68,7 @@ void make_node(struct scene *f, const char *name, unsigned units, unsigned count
                          "\"address\":\"10.0.0.1\"}]}}",
                          name, f->names.gpu_mem, units, f->names.gpu_count, count, f->names.gpu_mem,
                          units, f->names.gpu_count, count) > 0);
-    load(f, GS_SIM_NODES, json);
+    load(f, "Node", json);
 }
 
 void make_pod(struct scene *f, const char *ns, const char *name, unsigned units, const char *node)
@@ -85,7 +84,7 @@ void make_pod(struct scene *f, const char *ns, const char *name, unsigned units,
                          "\"image\":\"busybox\",\"resources\":{\"limits\":{\"cpu\":\"1\"%s}}}]},"
                          "\"status\":{\"phase\":\"Pending\"}}",
                          name, ns, node[0] ? bound : "", units > 0 ? limits : "") > 0);
-    load(f, GS_SIM_PODS, json);
+    load(f, "Pod", json);
 }
 
 void delete_object(struct scene *f, enum gs_sim_kind kind, const char *ns, const char *name)

@@ -20,7 +20,7 @@ struct settings {
     const char *arrivals;
     const char *policies; /* comma lists */
     const char *loads;
-    uint64_t seed;
+    uint32_t seed;
     bool timed;
     uint32_t seeds;
     uint32_t moves;
@@ -60,7 +60,7 @@ static void read_settings(struct settings *set, int argc, char **argv)
                    "order of arrivals and nodes; without it, one is drawn"),
         OPT_STRING("arrivals", &set->arrivals, "FILE",
                    "a line per arrival: number, pod, node (-1: none), GPUs"),
-        OPT_U64("seed", &set->seed, "NUMBER", "of what is drawn (default 42)"),
+        OPT_U32("seed", &set->seed, "NUMBER", "of what is drawn (default 42)"),
         OPT_STRING("policy", &set->policies, "NAME[,NAME]",
                    "binpack, spread, rollout, orig (default orig,binpack,rollout)"),
         OPT_FLAG("learn", &set->learn,

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /*
  * How long to wait before trying again, spread at random so that many clients of one broken API
  * server do not come back together (client-go: wait.NewExponentialBackoffManager).
  */
-
-/* A state for gs_splitmix_next(), by getrandom(2). */
-uint64_t gs_random_seed(void);
 
 /* min * 2^attempt, at most max; attempt counts from 0. For a client that is alone with its server.
  */
@@ -21,9 +16,3 @@ int64_t gs_pause_ns(uint32_t attempt, int64_t min_ns, int64_t max_ns);
  * min and max.
  */
 int64_t gs_backoff_ns(uint64_t *random, uint32_t attempt, int64_t min_ns, int64_t max_ns);
-
-/*
- * A Retry-After header (RFC 9110, 10.2.3) in seconds, the form that API servers send. Dates and
- * anything else: false, *ret_ns untouched. The answer is at most max_ns.
- */
-bool gs_retry_after_ns(const char *text, size_t len, int64_t max_ns, int64_t *ret_ns);

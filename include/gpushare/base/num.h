@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 /*
- * Checked numbers from outside. All take a length (the text need not be terminated), accept the
- * whole text or nothing, and leave *ret untouched when they return false. No white space, no plus
- * sign, no leading "0x".
+ * Checked numbers from outside. Where a length is given the text need not be terminated. All accept
+ * the whole text or nothing, and leave *ret untouched when they return false. No white space, no
+ * plus sign, no leading "0x".
  */
 bool gs_parse_u64(const char *text, size_t len, uint64_t *ret);
 bool gs_parse_u32(const char *text, size_t len, uint32_t *ret);
@@ -52,8 +52,8 @@ static inline uint64_t gs_sat_mul_u64(uint64_t a, uint64_t b)
 }
 
 /* true|false|yes|no|on|off|1|0, any case: what YAML and the environment offer. */
-bool gs_parse_bool(const char *text, size_t len, bool *ret);
+bool gs_parse_bool(const char *text, bool *ret);
 
 /* "150ms", "5s", "1m", "2h", or a sum such as "1m30s" (Go's time.ParseDuration without fractions);
  * a bare "0" is allowed. */
-bool gs_parse_duration_ns(const char *text, size_t len, int64_t *ret_ns);
+bool gs_parse_duration_ns(const char *text, int64_t *ret_ns);

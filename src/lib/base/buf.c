@@ -102,16 +102,11 @@ void gs_buf_vprintf(struct gs_buf *buf, const char *fmt, va_list ap)
 {
     va_list again;
     va_copy(again, ap);
-    char small[256];
-    int len = vsnprintf(small, sizeof(small), fmt, ap);
-    if (len >= 0 && (size_t)len < sizeof(small)) {
-        gs_buf_append(buf, small, (size_t)len);
-    } else if (len >= 0) {
-        char *to = gs_buf_reserve(buf, (size_t)len);
-        if (to) {
-            vsnprintf(to, (size_t)len + 1, fmt, again);
-            gs_buf_advance(buf, (size_t)len);
-        }
+    int len = vsnprintf(NULL, 0, fmt, ap);
+    char *to = len < 0 ? NULL : gs_buf_reserve(buf, (size_t)len);
+    if (to) {
+        vsnprintf(to, (size_t)len + 1, fmt, again);
+        gs_buf_advance(buf, (size_t)len);
     }
     va_end(again);
 }
@@ -124,19 +119,16 @@ void gs_buf_printf(struct gs_buf *buf, const char *fmt, ...)
     va_end(ap);
 }
 
-static void escape_byte(struct gs_buf *buf, unsigned char c)
+/* Beyond U+FFFF as the two halves of a pair. */
+static void escape(struct gs_buf *buf, unsigned code_point)
 {
     static const char plain[] = "\"\\\n\r\t", letters[] = "\"\\nrt";
-    const char *known = memchr(plain, c, sizeof(plain) - 1);
-    if (known)
+    const char *known =
+        code_point < 0x80 ? memchr(plain, (int)code_point, sizeof(plain) - 1) : NULL;
+    if (known) {
         gs_buf_printf(buf, "\\%c", letters[known - plain]);
-    else
-        gs_buf_printf(buf, "\\u%04x", c);
-}
-
-/* Beyond U+FFFF as the two halves of a pair. */
-static void escape_wide(struct gs_buf *buf, unsigned code_point)
-{
+        return;
+    }
     if (code_point >= 0x10000) {
         gs_buf_printf(buf, "\\u%04x", 0xD800 + ((code_point - 0x10000) >> 10));
         code_point = 0xDC00 + ((code_point - 0x10000) & 0x3FF);
@@ -150,20 +142,19 @@ void gs_buf_json_string(struct gs_buf *buf, const char *text, size_t len)
     size_t plain = 0; /* start of the run that needs no escape */
     for (size_t i = 0; i < len;) {
         unsigned char c = (unsigned char)text[i];
-        size_t width = c < 0x80 ? 1 : gs_utf8_width(text + i, len - i);
-        bool wide = width > 1, acts = wide && gs_utf8_acts(text + i, width);
-        if (width && !acts && c >= 0x20 && c != '"' && c != '\\' && c != 0x7f) {
+        size_t width = gs_utf8_width(text + i, len - i);
+        bool acts = c < 0x80 ? c < 0x20 || c == 0x7f || c == '"' || c == '\\'
+                             : width && gs_utf8_acts(text + i, width);
+        if (width && !acts) {
             i += width;
             continue;
         }
         gs_buf_append(buf, text + plain, i - plain);
-        if (acts)
-            escape_wide(buf, gs_utf8_get(text + i, width));
-        else if (width)
-            escape_byte(buf, c);
+        if (width)
+            escape(buf, gs_utf8_get(text + i, width));
         else
             gs_buf_append(buf, "\xEF\xBF\xBD", 3);
-        i += wide ? width : 1;
+        i += width ? width : 1;
         plain = i;
     }
     gs_buf_append(buf, text + plain, len - plain);

@@ -34,8 +34,6 @@ int gs_fail_nomem(struct gs_error *err)
 
 int gs_fail_errno(struct gs_error *err, enum gs_code code, int errnum, const char *fmt, ...)
 {
-    if (!err || err->code != GS_OK)
-        return -1;
     char words[200];
     va_list ap;
     va_start(ap, fmt);

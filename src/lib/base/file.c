@@ -15,24 +15,22 @@ enum { CHUNK_BYTES = 4096 };
 int gs_file_read_fd(int fd, const char *name, size_t max, char **ret, size_t *ret_len,
                     struct gs_error *err)
 {
-    _cleanup_(gs_buf_wipe) struct gs_buf buf = GS_BUF(max);
+    _cleanup_(gs_buf_wipe) struct gs_buf buf = GS_BUF(max + CHUNK_BYTES);
     struct stat info;
     /* all at once: growing would leave copies of a key behind */
     if (fstat(fd, &info) == 0 && info.st_size > 0 && (size_t)info.st_size < max)
-        gs_buf_reserve(&buf, (size_t)info.st_size);
-    for (;;) {
-        char chunk[CHUNK_BYTES];
-        ssize_t got = read(fd, chunk, sizeof(chunk));
+        gs_buf_reserve(&buf, (size_t)info.st_size + CHUNK_BYTES);
+    for (char *to; (to = gs_buf_reserve(&buf, CHUNK_BYTES));) {
+        ssize_t got = read(fd, to, CHUNK_BYTES);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
             return gs_fail_errno(err, GS_EIO, errno, "cannot read %s", name);
+        gs_buf_advance(&buf, (size_t)got);
+        if (buf.len > max)
+            return gs_fail(err, GS_ETOOBIG, "%s is larger than %zu bytes", name, max);
         if (got == 0)
             break;
-        gs_buf_append(&buf, chunk, (size_t)got);
-        explicit_bzero(chunk, (size_t)got);
-        if (gs_buf_failed(&buf) == GS_ETOOBIG)
-            return gs_fail(err, GS_ETOOBIG, "%s is larger than %zu bytes", name, max);
     }
     size_t len = buf.len;
     char *text = gs_buf_steal(&buf);

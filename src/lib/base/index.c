@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#include "gpushare/base/backoff.h"
-
 enum { FIRST_CAPACITY = 16 };
 
 void gs_index_release(struct gs_index *index)
@@ -33,12 +31,13 @@ static uint64_t word_at(const unsigned char *at)
     return word;
 }
 
-static uint64_t secret = 0x2545F4914F6CDD1Du, factor = 0xD6E8FEB86659FD93u;
+static uint64_t secret, factor;
 
 __attribute__((constructor)) static void draw_secret(void)
 {
-    secret ^= gs_random_seed();
-    factor = (factor ^ gs_random_seed()) | 1;
+    arc4random_buf(&secret, sizeof(secret));
+    arc4random_buf(&factor, sizeof(factor));
+    factor |= 1;
 }
 
 /* Both halves of the product: with the lower one alone, what two words differ in would show at the

@@ -5,11 +5,11 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "gpushare/base/buf.h"
+#include "gpushare/base/clock.h"
 
 /* A longer value is cut, so that a line always fits and is never lost. */
 enum { LINE_MAX_BYTES = 65536, VALUE_MAX_BYTES = 1024 };
@@ -28,21 +28,6 @@ void gs_log_init(enum gs_log_level level, enum gs_log_format format)
 bool gs_log_enabled(enum gs_log_level level)
 {
     return level <= log_level;
-}
-
-bool gs_log_level_parse(const char *text, enum gs_log_level *ret)
-{
-    for (int i = GS_LOG_ERROR; i <= GS_LOG_DEBUG; i++) {
-        if (strcasecmp(text, level_names[i]) == 0) {
-            *ret = (enum gs_log_level)i;
-            return true;
-        }
-    }
-    if (strcasecmp(text, "warning") == 0) {
-        *ret = GS_LOG_WARN;
-        return true;
-    }
-    return false;
 }
 
 static void put_time(struct gs_buf *line)
@@ -80,78 +65,48 @@ static void put_field(struct gs_buf *line, const struct gs_log_field *field)
 }
 
 /*
- * Whoever may ask can have a line written for each request: of one message at most so many come at
+ * Whoever may ask can have a line written for each request: of one gs_log() at most so many come at
  * once and a second, more of what went well, which is scarce by itself. The next line that is
- * written says how many were not. Messages are literals: their addresses tell them apart.
+ * written says how many were not.
  */
-enum { MESSAGES_MAX = 256 };
 static const struct {
-    unsigned at_once, a_second;
+    int64_t at_once, a_second;
 } most[] = {[GS_LOG_ERROR] = {200, 20}, [GS_LOG_WARN] = {200, 20}, [GS_LOG_INFO] = {5000, 500}};
 
+enum { LINE = 1000 }; /* of a flow's room, to which a millisecond adds what a_second says */
+
 static pthread_mutex_t flow_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct flow {
-    const char *msg;
-    struct timespec filled; /* CLOCK_MONOTONIC */
-    unsigned room;
-    long long suppressed;
-} flows[MESSAGES_MAX];
-
-/* NULL: there are more messages than places. */
-static struct flow *flow_of(enum gs_log_level level, const char *msg)
-{
-    size_t at = ((uintptr_t)msg >> 3) % MESSAGES_MAX;
-    for (size_t i = 0; i < MESSAGES_MAX; i++, at = (at + 1) % MESSAGES_MAX) {
-        if (!flows[at].msg)
-            flows[at] = (struct flow){.msg = msg, .room = most[level].at_once};
-        if (flows[at].msg == msg)
-            return &flows[at];
-    }
-    return NULL;
-}
-
-static void fill(struct flow *flow, enum gs_log_level level)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    double seconds = (double)(now.tv_sec - flow->filled.tv_sec) +
-                     (double)(now.tv_nsec - flow->filled.tv_nsec) / 1e9;
-    double more = seconds * most[level].a_second;
-    if (more < 1)
-        return;
-    unsigned at_once = most[level].at_once;
-    flow->room = more + flow->room > at_once ? at_once : flow->room + (unsigned)more;
-    flow->filled = now;
-}
 
 /* Whether the line is written; *ret_suppressed: how many were not since the last. What was asked
  * for by --log-level=debug comes whole. */
-static bool flows_on(enum gs_log_level level, const char *msg, long long *ret_suppressed)
+static bool flows_on(struct gs_log_flow *flow, enum gs_log_level level, long long *ret_suppressed)
 {
     *ret_suppressed = 0;
     if (level == GS_LOG_DEBUG)
         return true;
+    int64_t now_ms = gs_clock_now_ns(gs_clock_system()) / GS_NS_PER_MS;
     pthread_mutex_lock(&flow_lock);
-    struct flow *flow = flow_of(level, msg);
-    if (flow)
-        fill(flow, level);
-    bool on = !flow || flow->room > 0;
-    if (flow && on) {
-        flow->room--;
+    flow->room += (now_ms - flow->filled_ms) * most[level].a_second;
+    if (flow->room > most[level].at_once * LINE)
+        flow->room = most[level].at_once * LINE;
+    flow->filled_ms = now_ms;
+    bool on = flow->room >= LINE;
+    if (on) {
+        flow->room -= LINE;
         *ret_suppressed = flow->suppressed;
         flow->suppressed = 0;
-    } else if (flow) {
+    } else {
         flow->suppressed++;
     }
     pthread_mutex_unlock(&flow_lock);
     return on;
 }
 
-void gs_log_fields(enum gs_log_level level, const char *msg, const struct gs_log_field *fields,
-                   int count)
+void gs_log_fields(struct gs_log_flow *flow, enum gs_log_level level, const char *msg,
+                   const struct gs_log_field *fields, int count)
 {
     long long suppressed;
-    if (!flows_on(level, msg, &suppressed))
+    if (!flows_on(flow, level, &suppressed))
         return;
     struct gs_buf line = GS_BUF(LINE_MAX_BYTES);
     bool json = log_format == GS_LOG_JSON;

@@ -41,7 +41,7 @@ bool gs_parse_i64(const char *text, size_t len, int64_t *ret)
     return true;
 }
 
-bool gs_parse_bool(const char *text, size_t len, bool *ret)
+bool gs_parse_bool(const char *text, bool *ret)
 {
     static const struct {
         const char *word;
@@ -49,7 +49,7 @@ bool gs_parse_bool(const char *text, size_t len, bool *ret)
     } words[] = {{"true", true}, {"false", false}, {"yes", true}, {"no", false},
                  {"on", true},   {"off", false},   {"1", true},   {"0", false}};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (strlen(words[i].word) == len && strncasecmp(words[i].word, text, len) == 0) {
+        if (strcasecmp(words[i].word, text) == 0) {
             *ret = words[i].value;
             return true;
         }
@@ -58,7 +58,7 @@ bool gs_parse_bool(const char *text, size_t len, bool *ret)
 }
 
 /* Length of the unit at text, and its size; 0 when there is none. "ms" is tried before "m". */
-static size_t duration_unit(const char *text, size_t len, int64_t *ret_ns)
+static size_t duration_unit(const char *text, int64_t *ret_ns)
 {
     static const struct {
         const char *name;
@@ -67,7 +67,7 @@ static size_t duration_unit(const char *text, size_t len, int64_t *ret_ns)
                  {"s", 1000000000}, {"m", 60000000000LL}, {"h", 3600000000000LL}};
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         size_t width = strlen(units[i].name);
-        if (len >= width && memcmp(text, units[i].name, width) == 0) {
+        if (strncmp(text, units[i].name, width) == 0) {
             *ret_ns = units[i].ns;
             return width;
         }
@@ -75,29 +75,19 @@ static size_t duration_unit(const char *text, size_t len, int64_t *ret_ns)
     return 0;
 }
 
-bool gs_parse_duration_ns(const char *text, size_t len, int64_t *ret_ns)
+bool gs_parse_duration_ns(const char *text, int64_t *ret_ns)
 {
-    if (len == 1 && text[0] == '0') {
-        *ret_ns = 0;
-        return true;
-    }
-    if (len == 0)
-        return false;
-    int64_t total = 0;
-    for (size_t at = 0; at < len;) {
-        size_t digits = 0;
-        while (at + digits < len && gs_is_digit(text[at + digits]))
-            digits++;
-        int64_t count, unit_ns;
-        if (!gs_parse_i64(text + at, digits, &count))
-            return false;
-        at += digits;
-        size_t width = duration_unit(text + at, len - at, &unit_ns);
-        if (width == 0 || __builtin_mul_overflow(count, unit_ns, &count) ||
+    int64_t total = 0, count, unit_ns = 1;
+    bool zero = strcmp(text, "0") == 0;
+    do {
+        size_t digits = strspn(text, "0123456789");
+        size_t width = zero ? 0 : duration_unit(text + digits, &unit_ns);
+        if (!gs_parse_i64(text, digits, &count) || (width == 0 && !zero) ||
+            __builtin_mul_overflow(count, unit_ns, &count) ||
             __builtin_add_overflow(total, count, &total))
             return false;
-        at += width;
-    }
+        text += digits + width;
+    } while (*text);
     *ret_ns = total;
     return true;
 }

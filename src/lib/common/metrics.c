@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -11,34 +10,27 @@
 #include "gpushare/base/invariant.h"
 #include "gpushare/base/metric.h"
 #include "gpushare/base/num.h"
+#include "gpushare/base/slice.h"
 
-/* Words of /proc/self/stat behind the program's name (proc(5)), counted from 0: state is 0. */
-enum { UTIME = 11, STIME = 12, STARTTIME = 19, VSIZE = 20, RSS = 21, WORDS = 22 };
+static time_t start_s;
 
-/* *ret[n] of a word that is no number is 0. */
-static void read_stat(uint64_t ret[WORDS])
+__attribute__((constructor)) static void note_start(void)
 {
-    char text[2048] = "";
-    FILE *file = fopen("/proc/self/stat", "re");
-    memset(ret, 0, WORDS * sizeof(*ret));
-    if (!file)
-        return;
-    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
-    fclose(file);
-    const char *at = strrchr(text, ')'); /* the name may hold spaces and parentheses */
-    for (int i = 0; at && i < WORDS; i++) {
-        at += strspn(at, ") ");
-        size_t len = strcspn(at, " \n");
-        gs_parse_u64(at, len, &ret[i]);
-        at += len;
-    }
+    start_s = time(NULL);
 }
 
-static double now_s(clockid_t clock)
+/* The first words of /proc/self/statm (proc(5)); 0 where there is none. */
+static void read_pages(uint64_t *ret_size, uint64_t *ret_resident)
 {
-    struct timespec now = {0};
-    clock_gettime(clock, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+    char text[256];
+    FILE *file = fopen("/proc/self/statm", "re");
+    struct gs_slice rest = {text, file ? fread(text, 1, sizeof(text), file) : 0};
+    const struct gs_slice size = gs_slice_cut(&rest, ' '), resident = gs_slice_cut(&rest, ' ');
+    *ret_size = *ret_resident = 0;
+    gs_parse_u64(size.at, size.len, ret_size);
+    gs_parse_u64(resident.at, resident.len, ret_resident);
+    if (file)
+        fclose(file);
 }
 
 /* Itself, "." and ".." are not counted. */
@@ -62,10 +54,10 @@ static uint64_t max_fds(void)
 
 void metrics_process(struct gs_buf *out)
 {
-    uint64_t stat[WORDS];
-    const double ticks_per_s = (double)sysconf(_SC_CLK_TCK);
-    read_stat(stat);
-    double booted_s = now_s(CLOCK_REALTIME) - now_s(CLOCK_BOOTTIME);
+    uint64_t size, resident, page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    struct timespec cpu = {0};
+    read_pages(&size, &resident);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
     gs_metric_family(out, "gpushare_build_info", "gauge",
                      "Constant 1, with the program's version as a label.");
     gs_metric_sample(out, "gpushare_build_info", "version", GS_VERSION, 1);
@@ -75,14 +67,13 @@ void metrics_process(struct gs_buf *out)
                       gs_invariants_broken());
     gs_metric_seconds(out, "process_cpu_seconds_total", "counter",
                       "Total user and system CPU time spent in seconds.",
-                      (double)(stat[UTIME] + stat[STIME]) / ticks_per_s);
+                      (double)cpu.tv_sec + (double)cpu.tv_nsec / 1e9);
     gs_metric_seconds(out, "process_start_time_seconds", "gauge",
-                      "Start time of the process since unix epoch in seconds.",
-                      booted_s + (double)stat[STARTTIME] / ticks_per_s);
+                      "Start time of the process since unix epoch in seconds.", (double)start_s);
     gs_metric_gauge(out, "process_virtual_memory_bytes", "Virtual memory size in bytes.",
-                    stat[VSIZE]);
+                    size * page_bytes);
     gs_metric_gauge(out, "process_resident_memory_bytes", "Resident memory size in bytes.",
-                    stat[RSS] * (uint64_t)sysconf(_SC_PAGESIZE));
+                    resident * page_bytes);
     gs_metric_gauge(out, "process_open_fds", "Number of open file descriptors.", open_fds());
     gs_metric_gauge(out, "process_max_fds", "Maximum number of open file descriptors.", max_fds());
 }

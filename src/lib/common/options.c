@@ -79,11 +79,6 @@ enum {
     CONFIG_BYTES_MAX = 1 << 20
 };
 
-static bool set_level(void *to, const char *text)
-{
-    return gs_log_level_parse(text, to);
-}
-
 /* The program's rows, then these. */
 struct parse {
     const struct gs_command *command;
@@ -124,9 +119,14 @@ static bool read_word(const char *words, const char *text, unsigned *ret)
     }
 }
 
+/* "warning" is the original's. */
+static bool set_level(void *to, const char *text)
+{
+    return read_word("error|warn|info|debug", strcasecmp(text, "warning") == 0 ? "warn" : text, to);
+}
+
 static int set_option(const struct gs_option *option, const char *text, struct gs_error *err)
 {
-    size_t len = strlen(text);
     bool good = false;
     switch (option->type) {
     case GS_OPT_STRING:
@@ -134,16 +134,13 @@ static int set_option(const struct gs_option *option, const char *text, struct g
         good = true;
         break;
     case GS_OPT_BOOL:
-        good = gs_parse_bool(text, len, option->to);
+        good = gs_parse_bool(text, option->to);
         break;
     case GS_OPT_U32:
-        good = gs_parse_u32(text, len, option->to);
-        break;
-    case GS_OPT_U64:
-        good = gs_parse_u64(text, len, option->to);
+        good = gs_parse_u32(text, strlen(text), option->to);
         break;
     case GS_OPT_DURATION:
-        good = gs_parse_duration_ns(text, len, option->to);
+        good = gs_parse_duration_ns(text, option->to);
         break;
     case GS_OPT_WORD:
         good = read_word(option->arg, text, option->to);
@@ -169,19 +166,15 @@ static char *value_text(const json_t *value)
         return strdup(json_is_string(value) ? json_string_value(value) : "");
     if (!json_is_array(value))
         return NULL;
-    char *text = NULL;
-    size_t len = 0, i;
+    struct gs_buf text = GS_BUF(CONFIG_BYTES_MAX);
+    size_t i;
     json_t *item;
-    FILE *out = open_memstream(&text, &len);
-    if (!out)
-        return NULL;
     json_array_foreach(value, i, item)
     {
         if (json_is_string(item))
-            fprintf(out, "%s%s", ftell(out) ? "," : "", json_string_value(item));
+            gs_buf_printf(&text, "%s%s", text.len ? "," : "", json_string_value(item));
     }
-    fclose(out);
-    return text;
+    return gs_buf_steal(&text);
 }
 
 static int read_option(const struct parse *parse, const char *name, const json_t *value,

@@ -30,7 +30,6 @@ enum gs_option_type {
     GS_OPT_STRING,   /* const char *; borrowed from argv or the environment, or kept for good */
     GS_OPT_BOOL,     /* bool; the flag takes no argument, or =true / =false */
     GS_OPT_U32,      /* uint32_t */
-    GS_OPT_U64,      /* uint64_t */
     GS_OPT_DURATION, /* int64_t nanoseconds: "5s", "1m30s" */
     GS_OPT_WORD,     /* an enum of the places of arg's words, which "|" parts; any case */
     GS_OPT_CUSTOM,   /* set() judges */
@@ -62,8 +61,6 @@ struct gs_option {
     OPT_ROW(GS_OPT_BOOL, name, OPT_IS(bool, to), NULL, doc, __VA_ARGS__)
 #define OPT_U32(name, to, arg, doc, ...)                                                           \
     OPT_ROW(GS_OPT_U32, name, OPT_IS(uint32_t, to), arg, doc, __VA_ARGS__)
-#define OPT_U64(name, to, arg, doc, ...)                                                           \
-    OPT_ROW(GS_OPT_U64, name, OPT_IS(uint64_t, to), arg, doc, __VA_ARGS__)
 #define OPT_DURATION(name, to, arg, doc, ...)                                                      \
     OPT_ROW(GS_OPT_DURATION, name, OPT_IS(int64_t, to), arg, doc, __VA_ARGS__)
 #define OPT_WORD(name, to, words, doc, ...) OPT_ROW(GS_OPT_WORD, name, to, words, doc, __VA_ARGS__)

@@ -49,12 +49,7 @@ void process_raise_files(void)
 
 void process_keep_secrets(void)
 {
-    struct rlimit core;
     prctl(PR_SET_DUMPABLE, 0);
-    if (getrlimit(RLIMIT_CORE, &core) < 0)
-        return;
-    core.rlim_cur = 0;
-    setrlimit(RLIMIT_CORE, &core);
 }
 
 bool process_sleep_until(int64_t due_ns, const atomic_bool *stop)

@@ -68,7 +68,7 @@ static int init(struct gs_kube_client *client, struct gs_error *err)
         return -1;
     snprintf(client->user_agent, sizeof(client->user_agent), "gpushare-%s/%s",
              client->options.program, GS_VERSION);
-    client->random = gs_random_seed();
+    arc4random_buf(&client->random, sizeof(client->random));
     gs_rate_init(&client->rate, client->options.qps, client->options.burst);
     return gs_auth_new(&client->config, client->options.clock, &client->auth, err);
 }

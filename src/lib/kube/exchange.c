@@ -240,6 +240,7 @@ static int finish(struct gs_connection *connection, struct gs_exchange *exchange
 {
     struct gs_kube_client *client = exchange->client;
     struct curl_header *header;
+    curl_off_t retry_after_s = 0;
     exchange->status = (int)status_of(connection->easy);
     GS_COUNT(client, bytes_received, exchange->bytes);
     if (exchange->error.code != GS_OK || (code != CURLE_OK && !exchange->enough)) {
@@ -255,9 +256,10 @@ static int finish(struct gs_connection *connection, struct gs_exchange *exchange
                        advice_for(code));
     }
     if (curl_easy_header(connection->easy, "Retry-After", 0, CURLH_HEADER, -1, &header) ==
-        CURLHE_OK)
-        (void)gs_retry_after_ns(header->value, strlen(header->value), GS_NS_PER_S * 3600,
-                                &exchange->retry_after_ns);
+        CURLHE_OK) {
+        curl_easy_getinfo(connection->easy, CURLINFO_RETRY_AFTER, &retry_after_s);
+        exchange->retry_after_ns = (retry_after_s < 3600 ? retry_after_s : 3600) * GS_NS_PER_S;
+    }
     GS_COUNT(client, requests, 1);
     GS_COUNT(client, unauthorized, exchange->status == 401);
     GS_COUNT(client, throttled, exchange->status == 429);

@@ -145,7 +145,7 @@ static int read_cluster(const struct file *file, json_t *map)
         read_text(file, map, "insecure-skip-tls-verify", &insecure) < 0 ||
         read_pem(file, map, "certificate-authority", &config->ca) < 0)
         return -1;
-    if (insecure[0] && !gs_parse_bool(insecure, strlen(insecure), &config->insecure))
+    if (insecure[0] && !gs_parse_bool(insecure, &config->insecure))
         return fail_file(file, " must be true or false", "insecure-skip-tls-verify");
     if (!config->server)
         return fail_file(file, "the cluster has no server", "");

@@ -1,40 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "api_internal.h"
-#include "gpushare/base/clock.h"
-#include "gpushare/base/num.h"
-
-#define BOOKMARK_NS_DEFAULT (10 * GS_NS_PER_S)
-
-int gs_sim_api_new(struct gs_sim_cluster *cluster, const struct gs_sim_api_options *options,
-                   struct gs_sim_api **ret_api, struct gs_error *err)
-{
-    struct gs_sim_api *api = calloc(1, sizeof(*api));
-    if (!api)
-        return gs_fail_nomem(err);
-    api->cluster = cluster;
-    api->bookmark_ns = options->bookmark_ns ? options->bookmark_ns : BOOKMARK_NS_DEFAULT;
-    if (options->token && !(api->token = strdup(options->token))) {
-        free(api);
-        return gs_fail_nomem(err);
-    }
-    *ret_api = api;
-    return 0;
-}
-
-void gs_sim_api_free(struct gs_sim_api *api)
-{
-    if (!api)
-        return;
-    free(api->token);
-    free(api);
-}
 
 void gs_sim_reply_release(struct gs_sim_reply *reply)
 {
@@ -45,10 +14,18 @@ void gs_sim_reply_release(struct gs_sim_reply *reply)
 
 /* ---- the path ---- */
 
-static struct gs_sim_path split_path(const char *path)
+/* Taken apart; slices of it. */
+enum { SEGMENTS_MAX = 8 };
+
+struct path {
+    struct gs_slice segments[SEGMENTS_MAX];
+    size_t count;
+};
+
+static struct path split_path(const char *path)
 {
-    struct gs_sim_path ret = {0};
-    while (*path && ret.count < GS_SIM_SEGMENTS_MAX) {
+    struct path ret = {0};
+    while (*path && ret.count < SEGMENTS_MAX) {
         path += strspn(path, "/");
         size_t len = strcspn(path, "/");
         if (len > 0)
@@ -68,7 +45,7 @@ static bool copy_slice(struct gs_slice from, char *to, size_t size)
 }
 
 /* [namespaces/NS/]PLURAL[/NAME[/SUB]] below a group and version. */
-static bool find_target(struct gs_sim_call *call, const struct gs_sim_path *path)
+static bool find_target(struct gs_sim_call *call, const struct path *path)
 {
     bool core = path->count > 2 && gs_slice_eq(path->segments[0], GS_SLICE("api"));
     bool group = path->count > 3 && gs_slice_eq(path->segments[0], GS_SLICE("apis"));
@@ -112,7 +89,7 @@ static bool place_ok(const struct gs_sim_call *call)
     return !gs_sim_resource(call->kind)->namespaced || call->ns[0] || read_all;
 }
 
-static void serve_resource(struct gs_sim_call *call)
+static int serve_resource(struct gs_sim_call *call)
 {
     static const struct {
         const char *method;
@@ -123,42 +100,15 @@ static void serve_resource(struct gs_sim_call *call)
         {"PUT", gs_sim_do_put, true},       {"PATCH", gs_sim_do_patch, true},
         {"DELETE", gs_sim_do_delete, true},
     };
-    if (gs_sim_call_query(call, "dryRun")[0]) {
-        gs_sim_reply_plain_error(call->ret, 400, "BadRequest",
-                                 "gpushare-sim does not support dryRun");
-        return;
-    }
+    if (gs_sim_call_query(call, "dryRun")[0])
+        return gs_fail(&call->err, GS_EPROTO, "gpushare-sim does not support dryRun");
     for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
-        if (strcmp(verbs[i].method, call->req->method) != 0 ||
-            (verbs[i].needs_name && !call->name[0]))
-            continue;
-        if (verbs[i].verb(call) < 0)
-            gs_sim_reply_error(call->ret, &call->err);
-        return;
+        if (strcmp(verbs[i].method, call->req->method) == 0 &&
+            (!verbs[i].needs_name || call->name[0]))
+            return verbs[i].verb(call);
     }
-    gs_sim_reply_plain_error(call->ret, 405, "MethodNotAllowed",
-                             "the server does not allow this method on the requested resource");
-}
-
-static bool serve_plain(const struct gs_sim_path *path, struct gs_sim_reply *ret)
-{
-    static const struct gs_slice health[] = {{"healthz", 7}, {"readyz", 6}, {"livez", 5}};
-    if (path->count == 0)
-        return false;
-    for (size_t i = 0; i < 3; i++) {
-        if (gs_slice_eq(path->segments[0], health[i])) {
-            ret->content_type = "text/plain";
-            gs_buf_puts(&ret->body, "ok");
-            return true;
-        }
-    }
-    if (path->count != 1 || !gs_slice_eq(path->segments[0], GS_SLICE("version")))
-        return false;
-    gs_buf_puts(
-        &ret->body,
-        "{\"major\":\"1\",\"minor\":\"32\",\"gitVersion\":\"v1.32.0-gpushare-sim." GS_VERSION
-        "\",\"platform\":\"linux/amd64\"}");
-    return true;
+    return gs_sim_reply_refused(call->ret, 405, "MethodNotAllowed",
+                                "the server does not allow this method on the requested resource");
 }
 
 static bool authorized(const struct gs_sim_api *api, const char *header)
@@ -168,28 +118,29 @@ static bool authorized(const struct gs_sim_api *api, const char *header)
                            strcmp(header + sizeof(scheme) - 1, api->token) == 0);
 }
 
-void gs_sim_api_handle(struct gs_sim_api *api, const struct gs_sim_request *request,
+static int serve(struct gs_sim_call *call)
+{
+    const struct gs_sim_request *request = call->req;
+    struct path path = split_path(request->path);
+    if (!authorized(call->api, request->authorization))
+        return gs_fail(&call->err, GS_EAUTH, "Unauthorized");
+    if (strcmp(request->method, "GET") == 0 && gs_sim_discovery(request->path, call->ret))
+        return 0;
+    if (!find_target(call, &path) || !sub_served(call) || !place_ok(call))
+        return gs_fail(&call->err, GS_ENOENT, "the server could not find the requested resource");
+    if (serve_resource(call) < 0)
+        return -1;
+    return gs_buf_failed(&call->ret->body)
+               ? gs_fail(&call->err, GS_EINTERNAL, "the response is too large, or out of memory")
+               : 0;
+}
+
+void gs_sim_api_handle(const struct gs_sim_api *api, const struct gs_sim_request *request,
                        struct gs_sim_reply *ret)
 {
-    struct gs_sim_path path = split_path(request->path);
     struct gs_sim_call call = {.api = api, .req = request, .ret = ret};
     ret->status = 200;
     ret->content_type = "application/json";
-    if (serve_plain(&path, ret))
-        return;
-    if (!authorized(api, request->authorization)) {
-        gs_fail(&call.err, GS_EAUTH, "Unauthorized");
+    if (serve(&call) < 0)
         gs_sim_reply_error(ret, &call.err);
-        return;
-    }
-    if (strcmp(request->method, "GET") == 0 && gs_sim_discovery(request->path, ret))
-        return;
-    if (!find_target(&call, &path) || !sub_served(&call) || !place_ok(&call))
-        gs_sim_reply_plain_error(ret, 404, "NotFound",
-                                 "the server could not find the requested resource");
-    else
-        serve_resource(&call);
-    if (gs_buf_failed(&ret->body))
-        gs_sim_reply_plain_error(ret, 500, "InternalError",
-                                 "the response is too large, or out of memory");
 }

@@ -20,23 +20,17 @@
  * exec.
  *
  *   struct gs_sim_reply reply = GS_SIM_REPLY;
- *   gs_sim_api_handle(api, &request, &reply);
+ *   gs_sim_api_handle(&api, &request, &reply);
  *   if (reply.stream) ... gs_sim_stream_next() until it says -1
  *   gs_sim_reply_release(&reply);
  */
-struct gs_sim_api;
 
-/* 0 or NULL means the default in brackets; everything is borrowed for the api's life. */
-struct gs_sim_api_options {
-    const char *token;   /* bearer token that every request must bring (401); [none] */
-    int64_t bookmark_ns; /* between bookmarks of a quiet watch [10 s] */
+/* Everything is borrowed for as long as requests come. */
+struct gs_sim_api {
+    struct gs_sim_cluster *cluster;
+    const char *token;   /* bearer token that every request must bring (401); NULL: none */
+    int64_t bookmark_ns; /* between bookmarks of a quiet watch */
 };
-
-/* *ret_api: *caller frees*. cluster is *borrowed until* then. GS_ENOMEM. */
-int gs_sim_api_new(struct gs_sim_cluster *cluster, const struct gs_sim_api_options *options,
-                   struct gs_sim_api **ret_api, struct gs_error *err);
-void gs_sim_api_free(struct gs_sim_api *api);
-GS_DEFINE_CLEANUP(struct gs_sim_api *, gs_sim_api_free)
 
 /* Everything borrowed for the call; the header fields are NULL when they did not come. */
 struct gs_sim_request {
@@ -64,7 +58,7 @@ enum { GS_SIM_REPLY_BYTES_MAX = 1 << 30 };
 #define GS_SIM_REPLY ((struct gs_sim_reply){.body = GS_BUF(GS_SIM_REPLY_BYTES_MAX)})
 
 /* Always fills *ret. From any thread. */
-void gs_sim_api_handle(struct gs_sim_api *api, const struct gs_sim_request *request,
+void gs_sim_api_handle(const struct gs_sim_api *api, const struct gs_sim_request *request,
                        struct gs_sim_reply *ret);
 void gs_sim_reply_release(struct gs_sim_reply *reply);
 

@@ -4,10 +4,10 @@
 #include "api_internal.h"
 
 /*
- * What kubectl asks before it does anything: which groups, versions and resources there are, and
- * whether the server validates fields (a PATCH operation in /openapi/v3 that takes the argument
- * fieldValidation: k8s.io/kubectl/pkg/util/openapi, query_param_verifier_v3.go). The kinds are
- * those of object.c, so that the documents are constant.
+ * Health, and what kubectl asks before it does anything: which groups, versions and resources there
+ * are, and whether the server validates fields (a PATCH operation in /openapi/v3 that takes the
+ * argument fieldValidation: k8s.io/kubectl/pkg/util/openapi, query_param_verifier_v3.go). The kinds
+ * are those of object.c, so that the documents are constant.
  */
 
 #define VERBS  "\"verbs\":[\"create\",\"delete\",\"get\",\"list\",\"patch\",\"update\",\"watch\"]"
@@ -29,6 +29,12 @@
 static const struct {
     const char *path, *text;
 } documents[] = {
+    {"/healthz", "ok"},
+    {"/readyz", "ok"},
+    {"/livez", "ok"},
+    {"/version",
+     "{\"major\":\"1\",\"minor\":\"32\",\"gitVersion\":\"v1.32.0-gpushare-sim." GS_VERSION
+     "\",\"platform\":\"linux/amd64\"}"},
     {"/api", "{\"kind\":\"APIVersions\",\"versions\":[\"v1\"],\"serverAddressByClientCIDRs\":[]}"},
     {"/api/v1",
      "{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":\"v1\",\"resources\":["

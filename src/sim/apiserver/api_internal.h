@@ -6,23 +6,10 @@
 #include "api.h"
 
 /* Inside sim only: what the files of the REST API share. */
-struct gs_sim_api {
-    struct gs_sim_cluster *cluster;
-    char *token; /* NULL: none is asked for */
-    int64_t bookmark_ns;
-};
-
-/* The path of a request, taken apart; slices of it. */
-enum { GS_SIM_SEGMENTS_MAX = 8 };
-
-struct gs_sim_path {
-    struct gs_slice segments[GS_SIM_SEGMENTS_MAX];
-    size_t count;
-};
 
 /* One request on its way; the target's strings are NUL-terminated copies. */
 struct gs_sim_call {
-    struct gs_sim_api *api;
+    const struct gs_sim_api *api;
     const struct gs_sim_request *req;
     struct gs_sim_reply *ret;
     enum gs_sim_kind kind;
@@ -45,15 +32,14 @@ int gs_sim_do_delete(struct gs_sim_call *call);
 /* Makes *ret the Status of a failure; returns nothing because that is always the answer. */
 void gs_sim_reply_error(struct gs_sim_reply *ret, const struct gs_error *err);
 
-/* The same for what has no code of its own. */
-void gs_sim_reply_plain_error(struct gs_sim_reply *ret, int http, const char *reason,
-                              const char *message);
+/* The same for what has no code of its own. Returns 0: that is the answer. */
+int gs_sim_reply_refused(struct gs_sim_reply *ret, int http, const char *reason,
+                         const char *message);
 
 /* HTTP status and reason of a failure, appended as a Status object; returns the HTTP status. */
 int gs_sim_status_put(const struct gs_error *err, struct gs_buf *out);
 
-/* GET of /api, /apis, /openapi and what is below them without naming a resource; false: not that.
- */
+/* GET of what is always the same: health, version, discovery; false: not that. */
 bool gs_sim_discovery(const char *path, struct gs_sim_reply *ret);
 
 struct gs_sim_stream_spec {
@@ -63,5 +49,5 @@ struct gs_sim_stream_spec {
     bool bookmarks;
 };
 
-int gs_sim_stream_open(struct gs_sim_api *api, const struct gs_sim_stream_spec *spec,
+int gs_sim_stream_open(const struct gs_sim_api *api, const struct gs_sim_stream_spec *spec,
                        struct gs_sim_stream **ret, struct gs_error *err);

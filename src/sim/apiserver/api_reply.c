@@ -41,8 +41,8 @@ void gs_sim_reply_error(struct gs_sim_reply *ret, const struct gs_error *err)
     ret->status = gs_sim_status_put(err, &ret->body);
 }
 
-void gs_sim_reply_plain_error(struct gs_sim_reply *ret, int http, const char *reason,
-                              const char *message)
+int gs_sim_reply_refused(struct gs_sim_reply *ret, int http, const char *reason,
+                         const char *message)
 {
     struct gs_api_status status = {.code = http};
     snprintf(status.reason, sizeof(status.reason), "%s", reason);
@@ -50,4 +50,5 @@ void gs_sim_reply_plain_error(struct gs_sim_reply *ret, int http, const char *re
     gs_buf_reset(&ret->body);
     gs_codec_status_encode(&ret->body, &status);
     ret->status = http;
+    return 0;
 }

@@ -23,7 +23,7 @@ static int64_t now_ns(void)
     return gs_clock_now_ns(gs_clock_system());
 }
 
-int gs_sim_stream_open(struct gs_sim_api *api, const struct gs_sim_stream_spec *spec,
+int gs_sim_stream_open(const struct gs_sim_api *api, const struct gs_sim_stream_spec *spec,
                        struct gs_sim_stream **ret, struct gs_error *err)
 {
     struct gs_sim_stream *stream = calloc(1, sizeof(*stream));
@@ -67,10 +67,11 @@ static void put_event(const struct gs_sim_event *event, struct gs_buf *out)
 
 static void put_bookmark(struct gs_sim_stream *stream, struct gs_buf *out)
 {
+    const struct gs_sim_resource *resource = gs_sim_resource(stream->kind);
     gs_buf_printf(out,
-                  "{\"type\":\"BOOKMARK\",\"object\":{%s,\"metadata\":{\"resourceVersion\":"
-                  "\"%llu\",\"creationTimestamp\":null}}}\n",
-                  gs_sim_resource(stream->kind)->type_json,
+                  "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"%s\",\"apiVersion\":\"%s\","
+                  "\"metadata\":{\"resourceVersion\":\"%llu\",\"creationTimestamp\":null}}}\n",
+                  resource->kind, resource->api,
                   (unsigned long long)gs_sim_watch_version(stream->watch));
     stream->bookmark_ns = now_ns() + stream->api->bookmark_ns;
 }

@@ -23,7 +23,7 @@ static bool query_bool(const struct gs_sim_call *call, const char *name)
 {
     const char *text = gs_sim_call_query(call, name);
     bool value = false;
-    return gs_parse_bool(text, strlen(text), &value) && value;
+    return gs_parse_bool(text, &value) && value;
 }
 
 /* Absent: 0. */
@@ -152,11 +152,9 @@ int gs_sim_do_post(struct gs_sim_call *call)
     struct gs_sim_object *object;
     if (strcmp(call->sub, "binding") == 0 && call->kind == GS_SIM_PODS)
         return do_bind(call);
-    if (call->name[0] || call->sub[0]) {
-        gs_sim_reply_plain_error(call->ret, 405, "MethodNotAllowed",
-                                 "the server does not allow this method on the requested resource");
-        return 0;
-    }
+    if (call->name[0])
+        return gs_sim_reply_refused(call->ret, 405, "MethodNotAllowed",
+                                    "an object is created in the collection");
     call->ret->status = 201;
     int rc = gs_sim_create(call->api->cluster, call->kind, call->ns, call->req->body, &object,
                            &call->err);
@@ -178,14 +176,12 @@ int gs_sim_do_patch(struct gs_sim_call *call)
     const char *type = call->req->content_type ? call->req->content_type : "";
     bool merge = strncasecmp(type, "application/merge-patch+json", 28) == 0;
     bool strategic = strncasecmp(type, "application/strategic-merge-patch+json", 38) == 0;
-    if (!merge && !strategic) {
-        gs_sim_reply_plain_error(
+    if (!merge && !strategic)
+        return gs_sim_reply_refused(
             call->ret, 415, "UnsupportedMediaType",
             "the body of the request was in an unknown format - accepted media types "
             "include: application/merge-patch+json, "
             "application/strategic-merge-patch+json");
-        return 0;
-    }
     int rc =
         gs_sim_patch(call->api->cluster, call->kind, call->sub[0] ? GS_SIM_STATUS : GS_SIM_MAIN,
                      merge ? GS_SIM_PATCH_MERGE : GS_SIM_PATCH_STRATEGIC, call->ns, call->name,

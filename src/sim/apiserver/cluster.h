@@ -60,12 +60,9 @@ int gs_sim_cluster_new(const struct gs_sim_options *options, struct gs_sim_clust
 void gs_sim_cluster_free(struct gs_sim_cluster *cluster);
 GS_DEFINE_CLEANUP(struct gs_sim_cluster *, gs_sim_cluster_free)
 
-/* The clock it was made with. */
-const struct gs_clock *gs_sim_cluster_clock(const struct gs_sim_cluster *cluster);
-
 /* ---- one object ---- */
 
-/* In all of these ret_object may be NULL, else *ret_object: *caller unrefs*. */
+/* *ret_object: *caller unrefs*; ret_object may be NULL but here. */
 int gs_sim_get(struct gs_sim_cluster *cluster, enum gs_sim_kind kind, const char *ns,
                const char *name, struct gs_sim_object **ret_object, struct gs_error *err);
 
@@ -80,11 +77,8 @@ int gs_sim_create(struct gs_sim_cluster *cluster, enum gs_sim_kind kind, const c
                   struct gs_slice body, struct gs_sim_object **ret_object, struct gs_error *err);
 
 /* The same behind the API's back, to set a scene: status, uid, creationTimestamp and
- * deletionTimestamp are kept as given, and the namespace is the body's ("default" without one). */
-int gs_sim_load(struct gs_sim_cluster *cluster, enum gs_sim_kind kind, struct gs_slice body,
-                struct gs_sim_object **ret_object, struct gs_error *err);
-
-/* A gs_manifest_take (codec/manifest.h) that loads into the cluster. GS_EINVAL: an unknown kind. */
+ * deletionTimestamp are kept as given, and the namespace is the body's ("default" without one).
+ * A gs_manifest_take (codec/manifest.h). GS_EINVAL: an unknown kind. */
 int gs_sim_load_object(void *cluster, const char *version, const char *kind, struct gs_slice json,
                        struct gs_error *err);
 

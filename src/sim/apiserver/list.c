@@ -54,33 +54,32 @@ struct gs_sim_snapshot *gs_sim_snapshot_take(struct gs_sim_cluster *cluster, enu
     return snapshot;
 }
 
-/* Takes the place of the oldest, of which *ret gets the reference. Lock held. */
-static void keep_snapshot(struct gs_sim_cluster *cluster, struct gs_sim_snapshot *snapshot,
-                          struct gs_sim_snapshot **ret)
+static struct gs_sim_snapshot **place_of(struct gs_sim_cluster *cluster, uint64_t id)
 {
-    size_t oldest = 0;
-    for (size_t i = 0; i < GS_SIM_SNAPSHOTS_MAX && cluster->snapshots[oldest]; i++) {
-        if (!cluster->snapshots[i] || cluster->snapshots[i]->id < cluster->snapshots[oldest]->id)
-            oldest = i;
-    }
-    *ret = cluster->snapshots[oldest];
+    return &cluster->snapshots[id % GS_SIM_SNAPSHOTS_MAX];
+}
+
+/* In place of the oldest. */
+static void keep_snapshot(struct gs_sim_cluster *cluster, struct gs_sim_snapshot *snapshot)
+{
+    pthread_mutex_lock(&cluster->lock);
     snapshot->id = ++cluster->next_snapshot;
+    struct gs_sim_snapshot **place = place_of(cluster, snapshot->id), *oldest = *place;
     atomic_fetch_add(&snapshot->refs, 1);
-    cluster->snapshots[oldest] = snapshot;
+    *place = snapshot;
+    pthread_mutex_unlock(&cluster->lock);
+    gs_sim_snapshot_unref(oldest);
 }
 
 /* A list under way, referenced; NULL when it is gone. */
 static struct gs_sim_snapshot *find_snapshot(struct gs_sim_cluster *cluster, uint64_t id)
 {
-    struct gs_sim_snapshot *found = NULL;
     pthread_mutex_lock(&cluster->lock);
-    for (size_t i = 0; i < GS_SIM_SNAPSHOTS_MAX; i++) {
-        struct gs_sim_snapshot *snapshot = cluster->snapshots[i];
-        if (snapshot && snapshot->id == id) {
-            found = snapshot;
-            atomic_fetch_add(&found->refs, 1);
-        }
-    }
+    struct gs_sim_snapshot *found = *place_of(cluster, id);
+    if (found && found->id != id)
+        found = NULL;
+    if (found)
+        atomic_fetch_add(&found->refs, 1);
     pthread_mutex_unlock(&cluster->lock);
     return found;
 }
@@ -98,13 +97,8 @@ static void make_page(struct gs_sim_cluster *cluster, struct gs_sim_snapshot *sn
                                 .snapshot = snapshot};
     if (ret->remaining == 0)
         return;
-    if (at == 0) {
-        struct gs_sim_snapshot *oldest;
-        pthread_mutex_lock(&cluster->lock);
-        keep_snapshot(cluster, snapshot, &oldest);
-        pthread_mutex_unlock(&cluster->lock);
-        gs_sim_snapshot_unref(oldest);
-    }
+    if (at == 0)
+        keep_snapshot(cluster, snapshot);
     snprintf(ret->next, sizeof(ret->next), "%llu.%zu", (unsigned long long)snapshot->id,
              at + count);
 }

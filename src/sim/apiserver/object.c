@@ -7,26 +7,26 @@
 static const struct gs_sim_resource resources[GS_SIM_KINDS] = {
     [GS_SIM_NODES] = {.api = "v1",
                       .plural = "nodes",
+                      .group_resource = "nodes",
                       .kind = "Node",
-                      .has_status = true,
-                      .type_json = "\"kind\":\"Node\",\"apiVersion\":\"v1\""},
+                      .has_status = true},
     [GS_SIM_PODS] = {.api = "v1",
                      .plural = "pods",
+                     .group_resource = "pods",
                      .kind = "Pod",
                      .namespaced = true,
-                     .has_status = true,
-                     .type_json = "\"kind\":\"Pod\",\"apiVersion\":\"v1\""},
+                     .has_status = true},
     [GS_SIM_EVENTS] = {.api = "v1",
                        .plural = "events",
+                       .group_resource = "events",
                        .kind = "Event",
-                       .namespaced = true,
-                       .type_json = "\"kind\":\"Event\",\"apiVersion\":\"v1\""},
+                       .namespaced = true},
     [GS_SIM_LEASES] = {.api = "coordination.k8s.io/v1",
                        .plural = "leases",
+                       .group_resource = "leases.coordination.k8s.io",
                        .kind = "Lease",
                        .namespaced = true,
-                       .needs_version = true,
-                       .type_json = "\"kind\":\"Lease\",\"apiVersion\":\"coordination.k8s.io/v1\""},
+                       .needs_version = true},
 };
 
 const struct gs_sim_resource *gs_sim_resource(enum gs_sim_kind kind)
@@ -60,8 +60,7 @@ void gs_sim_object_unref(struct gs_sim_object *object)
 
 void gs_sim_object_put(const struct gs_sim_object *object, struct gs_buf *out)
 {
-    gs_buf_putc(out, '{');
-    gs_buf_puts(out, resources[object->kind].type_json);
-    gs_buf_putc(out, ',');
+    const struct gs_sim_resource *resource = &resources[object->kind];
+    gs_buf_printf(out, "{\"kind\":\"%s\",\"apiVersion\":\"%s\",", resource->kind, resource->api);
     gs_buf_append(out, object->json + 1, object->json_len - 1);
 }

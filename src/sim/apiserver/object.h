@@ -28,11 +28,11 @@ enum gs_sim_kind {
 struct gs_sim_resource {
     const char *api; /* apiVersion: "v1", "coordination.k8s.io/v1" */
     const char *plural;
+    const char *group_resource; /* schema.GroupResource.String(): "leases.coordination.k8s.io" */
     const char *kind;
     bool namespaced;
-    bool has_status;       /* a /status subresource; a write to the object leaves status alone */
-    bool needs_version;    /* PUT without metadata.resourceVersion is refused */
-    const char *type_json; /* "\"kind\":\"Pod\",\"apiVersion\":\"v1\"" */
+    bool has_status;    /* a /status subresource; a write to the object leaves status alone */
+    bool needs_version; /* PUT without metadata.resourceVersion is refused */
 };
 
 /* Static. */

@@ -199,11 +199,6 @@ int gs_sim_cluster_new(const struct gs_sim_options *options, struct gs_sim_clust
     return 0;
 }
 
-const struct gs_clock *gs_sim_cluster_clock(const struct gs_sim_cluster *cluster)
-{
-    return cluster->clock;
-}
-
 static void release_table(struct gs_sim_table *table)
 {
     gs_sim_log_clear(&table->log, 0);

@@ -156,35 +156,23 @@ void gs_sim_draft_release(struct gs_sim_draft *draft)
     *draft = (struct gs_sim_draft){0};
 }
 
-/* "leases.coordination.k8s.io": schema.GroupResource.String() */
-static void group_resource(enum gs_sim_kind kind, char *ret, size_t size)
-{
-    const struct gs_sim_resource *res = gs_sim_resource(kind);
-    const char *slash = strchr(res->api, '/');
-    snprintf(ret, size, slash ? "%s.%.*s" : "%s", res->plural, (int)(slash - res->api), res->api);
-}
-
 int gs_sim_fail_not_found(enum gs_sim_kind kind, const char *name, struct gs_error *err)
 {
-    char what[96];
-    group_resource(kind, what, sizeof(what));
-    return gs_fail(err, GS_ENOENT, "%s \"%s\" not found", what, name);
+    return gs_fail(err, GS_ENOENT, "%s \"%s\" not found", gs_sim_resource(kind)->group_resource,
+                   name);
 }
 
 int gs_sim_fail_exists(enum gs_sim_kind kind, const char *name, struct gs_error *err)
 {
-    char what[96];
-    group_resource(kind, what, sizeof(what));
-    return gs_fail(err, GS_EEXIST, "%s \"%s\" already exists", what, name);
+    return gs_fail(err, GS_EEXIST, "%s \"%s\" already exists",
+                   gs_sim_resource(kind)->group_resource, name);
 }
 
 int gs_sim_fail_conflict(enum gs_sim_kind kind, const char *name, const char *why,
                          struct gs_error *err)
 {
-    char what[96];
-    group_resource(kind, what, sizeof(what));
-    return gs_fail(err, GS_ECONFLICT, "Operation cannot be fulfilled on %s \"%s\": %s", what, name,
-                   why);
+    return gs_fail(err, GS_ECONFLICT, "Operation cannot be fulfilled on %s \"%s\": %s",
+                   gs_sim_resource(kind)->group_resource, name, why);
 }
 
 int gs_sim_fail_invalid(enum gs_sim_kind kind, const char *name, const char *path, const char *why,

@@ -21,15 +21,10 @@ struct gs_sim_watch {
 /* The first log entry after a version. Lock held. */
 static uint64_t seek(const struct gs_sim_log *log, uint64_t version)
 {
-    uint64_t low = log->first, high = log->end;
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (log->entries[middle % log->cap].now->version <= version)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    uint64_t seq = log->end;
+    while (seq > log->first && log->entries[(seq - 1) % log->cap].now->version > version)
+        seq--;
+    return seq;
 }
 
 static void start(struct gs_sim_watch *watch)

@@ -17,10 +17,7 @@ int gs_sim_get(struct gs_sim_cluster *cluster, enum gs_sim_kind kind, const char
     struct gs_sim_object *object = gs_sim_store_get(cluster, kind, ns, name);
     if (!object)
         return gs_sim_fail_not_found(kind, name, err);
-    if (ret_object)
-        *ret_object = object;
-    else
-        gs_sim_object_unref(object);
+    *ret_object = object;
     return 0;
 }
 
@@ -103,28 +100,22 @@ int gs_sim_create(struct gs_sim_cluster *cluster, enum gs_sim_kind kind, const c
     return add(cluster, kind, ns, root, false, ret_object, err);
 }
 
-int gs_sim_load(struct gs_sim_cluster *cluster, enum gs_sim_kind kind, struct gs_slice body,
-                struct gs_sim_object **ret_object, struct gs_error *err)
-{
-    json_auto_t *root = NULL;
-    if (parse(kind, body, &root, err) < 0)
-        return -1;
-    const char *ns = "";
-    if (gs_sim_resource(kind)->namespaced) {
-        ns = gs_sim_tree_str(gs_sim_tree_object(root, "metadata"), "namespace");
-        ns = ns[0] ? ns : "default";
-    }
-    return add(cluster, kind, ns, root, true, ret_object, err);
-}
-
 int gs_sim_load_object(void *cluster, const char *version, const char *kind, struct gs_slice json,
                        struct gs_error *err)
 {
+    json_auto_t *root = NULL;
     const enum gs_sim_kind at = gs_sim_kind_of_type(version, kind);
     if (at == GS_SIM_KINDS)
         return gs_fail(err, GS_EINVAL, "unknown kind \"%.40s\" of apiVersion \"%.40s\"", kind,
                        version);
-    return gs_sim_load(cluster, at, json, NULL, err);
+    if (parse(at, json, &root, err) < 0)
+        return -1;
+    const char *ns = "";
+    if (gs_sim_resource(at)->namespaced) {
+        ns = gs_sim_tree_str(gs_sim_tree_object(root, "metadata"), "namespace");
+        ns = ns[0] ? ns : "default";
+    }
+    return add(cluster, at, ns, root, true, NULL, err);
 }
 
 /* ---- changes ---- */

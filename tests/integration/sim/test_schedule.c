@@ -148,8 +148,7 @@ static int open_world(void **state)
     pthread_mutex_init(&world->lock, NULL);
     if (gs_names_init(&world->names, "aliyun.com", NULL) < 0 ||
         gs_sim_cluster_new(&(struct gs_sim_options){0}, &world->cluster, NULL) < 0 ||
-        api_server_start(world->cluster, &(struct gs_sim_api_options){0}, "127.0.0.1:0",
-                         &world->api, NULL) < 0 ||
+        api_server_start(world->cluster, NULL, "127.0.0.1:0", &world->api, NULL) < 0 ||
         gs_http_server_start(&config, &world->extender, NULL) < 0)
         return -1;
     snprintf(world->api_url, sizeof(world->api_url), "http://127.0.0.1:%u",
@@ -183,7 +182,7 @@ static void add_node(struct world *world, const char *name, int gpu_units, const
              "\"allocatable\":{\"cpu\":\"4\",\"memory\":\"8Gi\",\"pods\":\"10\","
              "\"aliyun.com/gpu-mem\":\"%d\",\"aliyun.com/gpu-core.percentage\":\"100\"}}}",
              name, name, spec, gpu_units);
-    if (gs_sim_load(world->cluster, GS_SIM_NODES, gs_slice_of(body), NULL, &err) < 0)
+    if (gs_sim_load_object(world->cluster, "v1", "Node", gs_slice_of(body), &err) < 0)
         fail_msg("%s", err.msg);
 }
 
@@ -511,6 +510,6 @@ int main(void)
         test_with_world(a_parked_pod_is_tried_again_for_a_reason_only),
     };
     process_block_signals(); /* so that only the command itself hears SIGTERM */
-    setenv("LOG_LEVEL", "error", 1);
+    setenv("LOG_LEVEL", "warning", 1);
     return GS_RUN(tests);
 }

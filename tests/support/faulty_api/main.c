@@ -67,13 +67,18 @@ struct spoiled {
 
 static const char *type_of(const char *path)
 {
-    for (int kind = 0; kind < GS_SIM_KINDS; kind++) {
-        const struct gs_sim_resource *res = gs_sim_resource((enum gs_sim_kind)kind);
-        const char *at = strrchr(path, '/');
-        if (at && strcmp(at + 1, res->plural) == 0)
-            return res->type_json;
+    static const char *const types[GS_SIM_KINDS] = {
+        [GS_SIM_NODES] = "\"kind\":\"Node\",\"apiVersion\":\"v1\"",
+        [GS_SIM_PODS] = "\"kind\":\"Pod\",\"apiVersion\":\"v1\"",
+        [GS_SIM_EVENTS] = "\"kind\":\"Event\",\"apiVersion\":\"v1\"",
+        [GS_SIM_LEASES] = "\"kind\":\"Lease\",\"apiVersion\":\"coordination.k8s.io/v1\"",
+    };
+    const char *at = strrchr(path, '/');
+    for (int kind = 0; at && kind < GS_SIM_KINDS; kind++) {
+        if (strcmp(at + 1, gs_sim_resource((enum gs_sim_kind)kind)->plural) == 0)
+            return types[kind];
     }
-    return "\"kind\":\"Pod\",\"apiVersion\":\"v1\"";
+    return types[GS_SIM_PODS];
 }
 
 static void wrap_stream(const struct gs_sim_request *request, struct gs_sim_reply *ret, bool cut)
@@ -90,11 +95,11 @@ static void wrap_stream(const struct gs_sim_request *request, struct gs_sim_repl
     ret->stream = (struct gs_sim_stream *)spoiled;
 }
 
-typedef void handle(struct gs_sim_api *api, const struct gs_sim_request *request,
+typedef void handle(const struct gs_sim_api *api, const struct gs_sim_request *request,
                     struct gs_sim_reply *ret);
 handle __real_gs_sim_api_handle, __wrap_gs_sim_api_handle;
 
-void __wrap_gs_sim_api_handle(struct gs_sim_api *api, const struct gs_sim_request *request,
+void __wrap_gs_sim_api_handle(const struct gs_sim_api *api, const struct gs_sim_request *request,
                               struct gs_sim_reply *ret)
 {
     static const char *const plain[] = {"/healthz", "/readyz", "/livez", "/version"};

@@ -308,7 +308,7 @@ int gs_sim_workload_load(struct gs_sim_cluster *cluster, const struct gs_names *
                           .w = workload,
                           .text = GS_BUF(GS_SIM_OBJECT_BYTES_MAX),
                           .err = err};
-    const struct gs_clock *clock = gs_sim_cluster_clock(cluster);
+    const struct gs_clock *clock = cluster->clock;
     gs_rfc3339_format(clock->wall_ns(clock->ctx), 0, maker.now);
     int rc = 0;
     for (uint32_t i = 0; rc == 0 && i < workload->nodes; i++)

@@ -100,7 +100,7 @@ static int ask_alone(const struct gs_kube_request *request, int *ret_status, str
                                        .query_ctx = &query,
                                        .content_type = "application/json",
                                        .body = {request->body, request->body_len}};
-    gs_sim_api_handle(memory_source.api, &sim, &reply);
+    gs_sim_api_handle(&memory_source.api, &sim, &reply);
     *ret_status = reply.status;
     gs_buf_append(body, reply.body.data ? reply.body.data : "", reply.body.len);
     gs_sim_reply_release(&reply);
@@ -121,7 +121,6 @@ static int ask(void *ctx, const struct gs_kube_request *request, int *ret_status
 static void close_memory(void *ctx)
 {
     struct memory_source *memory = ctx;
-    gs_sim_api_freep(&memory->api);
     gs_sim_cluster_freep(&memory->cluster);
 }
 
@@ -144,11 +143,10 @@ static const struct gs_kube_ops nobody = {.watch = watch_nothing, .wake = wake_n
 int memory_connect(const struct connection *connection, struct source *ret, struct gs_error *err)
 {
     struct memory_source *memory = &memory_source;
-    const struct gs_sim_api_options options = {.token = memory->token};
     if (gs_sim_cluster_new(&(struct gs_sim_options){memory->clock}, &memory->cluster, err) < 0 ||
-        gs_manifest_read(memory->cluster_file, gs_sim_load_object, memory->cluster, err) < 0 ||
-        gs_sim_api_new(memory->cluster, &options, &memory->api, err) < 0)
+        gs_manifest_read(memory->cluster_file, gs_sim_load_object, memory->cluster, err) < 0)
         return -1;
+    memory->api = (struct gs_sim_api){memory->cluster, memory->token};
     *ret = (struct source){.ctx = memory,
                            .ask = ask,
                            .close = close_memory,

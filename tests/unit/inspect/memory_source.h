@@ -18,7 +18,7 @@ struct memory_source {
     const char *token; /* what the server wants; NULL: nothing. The client has none */
     struct gs_names names;
     struct gs_sim_cluster *cluster;
-    struct gs_sim_api *api;
+    struct gs_sim_api api;
 };
 
 /* The one that memory_connect() opens; a test process has one. */

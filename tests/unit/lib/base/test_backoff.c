@@ -2,7 +2,6 @@
 #include "rows.h"
 
 #include "gpushare/base/backoff.h"
-#include "gpushare/base/clock.h"
 
 static const struct backoff_row {
     const char *row;
@@ -44,46 +43,11 @@ static void pauses_double_up_to_the_ceiling(void **state)
         row_equal(r->row, gs_pause_ns(r->attempt, r->min_ns, r->max_ns), r->low_ns);
 }
 
-static void two_seeds_differ(void **state)
-{
-    assert_true(gs_random_seed() != gs_random_seed());
-}
-
-static const struct after_row {
-    const char *row;
-    const char *text;
-    bool ok;
-    int64_t ns;
-} afters[] = {
-    {"zero", "0", true, 0},
-    {"one", "1", true, GS_NS_PER_S},
-    {"at the bound", "60", true, 60 * GS_NS_PER_S},
-    {"above the bound", "61", true, 60 * GS_NS_PER_S},
-    {"above what nanoseconds hold", "18446744073709551615", true, 60 * GS_NS_PER_S},
-    {"above what numbers hold", "18446744073709551616", false, 0},
-    {"empty", "", false, 0},
-    {"negative", "-1", false, 0},
-    {"fraction", "1.5", false, 0},
-    {"a date", "Fri, 31 Dec 1999 23:59:59 GMT", false, 0},
-};
-
-static void retry_after_is_a_number_of_seconds(void **state)
-{
-    GS_FOR_EACH_ROW (r, afters) {
-        int64_t ns = 4711;
-        row_equal(r->row, gs_retry_after_ns(r->text, strlen(r->text), 60 * GS_NS_PER_S, &ns),
-                  r->ok);
-        row_equal(r->row, ns, r->ok ? r->ns : 4711);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waits_double_and_are_spread),
         cmocka_unit_test(pauses_double_up_to_the_ceiling),
-        cmocka_unit_test(two_seeds_differ),
-        cmocka_unit_test(retry_after_is_a_number_of_seconds),
     };
     return GS_RUN(tests);
 }

@@ -98,7 +98,7 @@ static void booleans(void **state)
     };
     GS_FOR_EACH_ROW (r, rows) {
         bool value = !r->value;
-        row_equal(r->row, gs_parse_bool(r->text, strlen(r->text), &value), r->ok);
+        row_equal(r->row, gs_parse_bool(r->text, &value), r->ok);
         row_equal(r->row, value, r->ok ? r->value : !r->value);
     }
 }
@@ -140,7 +140,7 @@ static void durations(void **state)
     };
     GS_FOR_EACH_ROW (r, rows) {
         int64_t ns = -4711;
-        row_equal(r->row, gs_parse_duration_ns(r->text, strlen(r->text), &ns), r->ok);
+        row_equal(r->row, gs_parse_duration_ns(r->text, &ns), r->ok);
         row_equal(r->row, ns, r->ok ? r->ns : -4711);
     }
 }

@@ -139,13 +139,14 @@ static void a_status_write_leaves_the_spec(void **state)
 static void a_strategic_patch_merges_lists_by_key(void **state)
 {
     struct gs_sim_cluster *cluster = *state;
-    assert_int_equal(gs_sim_load(cluster, GS_SIM_NODES,
-                                 GS_SLICE("{\"metadata\":{\"name\":\"n\"},\"status\":{"
-                                          "\"conditions\":[{\"type\":\"Ready\",\"status\":"
-                                          "\"True\"},{\"type\":\"Gone\",\"status\":\"True\"}],"
-                                          "\"images\":[1]}}"),
-                                 NULL, NULL),
-                     0);
+    assert_int_equal(
+        gs_sim_load_object(cluster, "v1", "Node",
+                           GS_SLICE("{\"metadata\":{\"name\":\"n\"},\"status\":{"
+                                    "\"conditions\":[{\"type\":\"Ready\",\"status\":"
+                                    "\"True\"},{\"type\":\"Gone\",\"status\":\"True\"}],"
+                                    "\"images\":[1]}}"),
+                           NULL),
+        0);
     assert_int_equal(
         gs_sim_patch(cluster, GS_SIM_NODES, GS_SIM_STATUS, GS_SIM_PATCH_STRATEGIC, "", "n",
                      GS_SLICE("{\"status\":{\"$setElementOrder/conditions\":[{\"type\":\"Ready\"}],"
