@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device_plugin/device_lists.h"
 
-#include <string.h>
+#include "gpushare/base/slice.h"
 
-static unsigned word(const char *text, size_t len)
+static unsigned list_of(struct gs_slice word)
 {
     static const struct {
         const char *word;
@@ -15,7 +15,7 @@ static unsigned word(const char *text, size_t len)
         {"cdi-cri", DEVICE_LIST_CDI_CRI},
     };
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (strlen(words[i].word) == len && memcmp(words[i].word, text, len) == 0)
+        if (gs_slice_eq(gs_slice_of(words[i].word), word))
             return words[i].list;
     }
     return 0;
@@ -23,17 +23,14 @@ static unsigned word(const char *text, size_t len)
 
 bool device_lists_parse(const char *text, unsigned *ret)
 {
+    struct gs_slice rest = gs_slice_of(text);
     unsigned lists = 0;
-    for (;; text++) {
-        size_t len = strcspn(text, ",");
-        unsigned one = word(text, len);
+    do {
+        unsigned one = list_of(gs_slice_cut(&rest, ','));
         if (!one)
             return false;
         lists |= one;
-        text += len;
-        if (!*text)
-            break;
-    }
+    } while (rest.at);
     *ret = lists;
     return true;
 }

@@ -163,14 +163,13 @@ static gs_gpu_mask placed_on(const struct gs_allocator_stats *stats)
 }
 
 /* Nobody is known to be on a GPU before the pods are. */
-static struct gs_gpu_set number_gpus(struct plugin *plugin, struct numbers *numbers)
+static struct gs_gpu_set number_gpus(struct plugin *plugin, const struct gs_allocator_stats *stats,
+                                     struct numbers *numbers)
 {
     struct gs_gpu_set set = plugin->devices.found;
-    struct gs_allocator_stats stats;
-    gs_allocator_stats(plugin->alloc, &stats);
     ownership_leave_out(plugin, &set);
     mps_mark(plugin, &set);
-    numbers_apply(numbers, &set, plugin->restored ? placed_on(&stats) : ~(gs_gpu_mask)0);
+    numbers_apply(numbers, &set, plugin->restored ? placed_on(stats) : ~(gs_gpu_mask)0);
     return set;
 }
 
@@ -217,11 +216,12 @@ static void keep_record(struct plugin *plugin, const struct gs_gpu_set *set,
     plugin->node.rev = rev;
 }
 
-static int apply(struct plugin *plugin, struct unit_choice choice, struct gs_error *err)
+static int apply(struct plugin *plugin, const struct gs_allocator_stats *stats,
+                 struct unit_choice choice, struct gs_error *err)
 {
     struct devices *devices = &plugin->devices;
     struct numbers numbers = devices->numbers;
-    struct gs_gpu_set set = number_gpus(plugin, &numbers);
+    struct gs_gpu_set set = number_gpus(plugin, stats, &numbers);
     struct advertised made;
     advertise_divide(&set, choice.unit);
     devices->in_use.above = devices->above;
@@ -245,15 +245,14 @@ static int apply(struct plugin *plugin, struct unit_choice choice, struct gs_err
 }
 
 /* Makes the list anew from what is known now. */
-static int renew(struct plugin *plugin, struct gs_error *err)
+static int renew(struct plugin *plugin, const struct gs_allocator_stats *stats,
+                 struct gs_error *err)
 {
-    struct gs_allocator_stats stats;
-    gs_allocator_stats(plugin->alloc, &stats);
-    struct unit_choice choice = choose_unit(plugin, &stats);
+    struct unit_choice choice = choose_unit(plugin, stats);
     bool changed = choice.unit != plugin->devices.unit;
     plugin->devices.due = false;
     plugin->devices.tried = choice;
-    if (apply(plugin, choice, err) < 0)
+    if (apply(plugin, stats, choice, err) < 0)
         return -1;
     plugin->node.due = plugin->node.due || changed;
     return 0;
@@ -278,7 +277,7 @@ static void renew_if_due(struct plugin *plugin)
         devices->due = plugin->node.due = true;
     if (!devices->have_gpus || (!devices->due && is_tried(devices, choose_unit(plugin, &stats))))
         return;
-    if (renew(plugin, &err) < 0)
+    if (renew(plugin, &stats, &err) < 0)
         gs_log(GS_LOG_ERROR, "device list not updated", GS_STR("error", err.msg));
 }
 
@@ -411,9 +410,11 @@ void devices_round(struct plugin *plugin)
 int devices_take_gpus(struct plugin *plugin, const struct gs_gpu_set *found, struct gs_error *err)
 {
     struct gs_gpu_set before = plugin->devices.found;
+    struct gs_allocator_stats stats;
     plugin->devices.found = *found;
     plugin->devices.found.reserved_mib = settings_reserved_mib(&plugin->settings);
-    if (renew(plugin, err) < 0) {
+    gs_allocator_stats(plugin->alloc, &stats);
+    if (renew(plugin, &stats, err) < 0) {
         plugin->devices.found = before;
         return -1;
     }

@@ -21,7 +21,7 @@
 /* The library of another driver never works: time to write that the GPUs take no new pods. */
 #define MISMATCH_S    30
 #define READ_EVERY_NS (10 * GS_NS_PER_S)
-enum { STOP_MS = 2000, LOOK_MS = 10 };
+#define STOP_NS       (2 * GS_NS_PER_S)
 
 struct gpu_thread {
     struct plugin *plugin;
@@ -29,15 +29,14 @@ struct gpu_thread {
     struct gs_process_pods *processes; /* NULL: nobody asks what pods use by the driver's account */
     int64_t listed_ns;                 /* when they were last listed */
     bool news_came;                    /* while they were */
-    atomic_bool stop, ended;
+    atomic_bool stop;
     atomic_bool let_go;          /* of the driver, until it is taken back */
     atomic_bool given_up;        /* the loop has given the GPUs up: tell it when they answer */
     _Atomic int64_t answered_ns; /* when the source last came back */
     /* the loop's: */
     struct news *news;              /* the newest, not looked at yet */
     struct driver_reading *reading; /* the same of what pods use */
-    bool failing;                   /* the last news were that it cannot be read, since then */
-    int64_t failing_since_ns;
+    int64_t failing_since_ns;       /* the last news were that it cannot be read; 0: it can */
     pthread_t thread;
 };
 
@@ -109,9 +108,8 @@ static void end_if_for_long(struct plugin *plugin, enum gs_code code)
     int64_t now_ns = plugin_now_ns(plugin);
     if (plugin->settings.gpus.gpu_file)
         return;
-    if (!thread->failing)
+    if (!thread->failing_since_ns)
         thread->failing_since_ns = now_ns;
-    thread->failing = true;
     if (now_ns - thread->failing_since_ns < limit_ns)
         return;
     gs_log(GS_LOG_ERROR, "exiting to restart with the driver that is loaded now",
@@ -122,7 +120,7 @@ static void end_if_for_long(struct plugin *plugin, enum gs_code code)
 static void take_news(struct plugin *plugin, const struct news *news)
 {
     if (news->err.code == GS_OK)
-        plugin->gpu_thread->failing = false;
+        plugin->gpu_thread->failing_since_ns = 0;
     if (plugin->node.upgrading)
         return;
     if (news->err.code != GS_OK) {
@@ -144,7 +142,7 @@ static void follow_upgrade(struct plugin *plugin)
     bool let_go = plugin->node.upgrading;
     if (atomic_exchange(&thread->let_go, let_go) == let_go)
         return;
-    thread->failing = false;
+    thread->failing_since_ns = 0;
     if (let_go)
         pages_set_gpu_error(&plugin->pages, "the driver is released for its upgrade");
 }
@@ -339,7 +337,6 @@ static void *run(void *arg)
         else
             pause_ns(thread, gs_pause_ns(failures, FIRST_PAUSE_NS, LAST_PAUSE_NS));
     }
-    atomic_store(&thread->ended, true);
     return NULL;
 }
 
@@ -401,12 +398,10 @@ void gpu_thread_stop(struct plugin *plugin)
     if (!thread)
         return;
     atomic_store(&thread->stop, true);
-    for (int ms = 0; !atomic_load(&thread->ended) && ms < STOP_MS; ms += LOOK_MS)
-        nanosleep(&(const struct timespec){.tv_nsec = LOOK_MS * GS_NS_PER_MS}, NULL);
-    if (!atomic_load(&thread->ended)) {
+    const struct timespec until = gs_clock_wait_until(gs_clock_now_ns(gs_clock_system()) + STOP_NS);
+    if (pthread_clockjoin_np(thread->thread, NULL, CLOCK_MONOTONIC, &until) != 0) {
         gs_log(GS_LOG_WARN, "the driver does not return: exiting without it");
         _exit(plugin->round.result);
     }
-    pthread_join(thread->thread, NULL);
     free_thread(thread);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gpushare/base/num.h"
+#include "gpushare/base/slice.h"
 
 enum { NONE = GS_GPUS_MAX };
 
@@ -139,15 +140,15 @@ bool numbers_forget(struct numbers *numbers, gs_gpu_mask placed)
     return some;
 }
 
-static uint32_t one_of_visible(const struct gs_gpu_set *set, const char *word, size_t len)
+static uint32_t one_of_visible(const struct gs_gpu_set *set, struct gs_slice word)
 {
     uint32_t number;
-    bool is_number = gs_parse_u32(word, len, &number);
+    bool is_number = gs_parse_u32(word.at, word.len, &number);
     for (uint32_t i = 0; i < set->count; i++) {
         const struct gs_gpu *gpu = &set->gpus[i];
         bool same = is_number ? set->source_idx[gpu->idx] == number
-                              : strlen(gpu->uuid) == len && memcmp(gpu->uuid, word, len) == 0;
-        if (len && same)
+                              : gs_slice_eq(gs_slice_of(gpu->uuid), word);
+        if (word.len && same)
             return gpu->idx;
     }
     return NONE;
@@ -155,15 +156,13 @@ static uint32_t one_of_visible(const struct gs_gpu_set *set, const char *word, s
 
 gs_gpu_mask numbers_of_visible(const struct gs_gpu_set *set, const char *visible)
 {
+    struct gs_slice rest = gs_slice_of(visible);
     gs_gpu_mask gpus = 0;
-    for (const char *at = visible;; at++) {
-        size_t len = strcspn(at, ",");
-        uint32_t idx = one_of_visible(set, at, len);
+    do {
+        uint32_t idx = one_of_visible(set, gs_slice_cut(&rest, ','));
         if (idx == NONE)
             return 0;
         gpus |= GS_GPU_BIT(idx);
-        at += len;
-        if (!*at)
-            return gpus;
-    }
+    } while (rest.at);
+    return gpus;
 }

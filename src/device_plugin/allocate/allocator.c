@@ -39,7 +39,7 @@ void gs_allocator_free(struct gs_allocator *alloc)
     }
     gs_calls_free(alloc);
     gs_writes_free(alloc);
-    gs_moved_free(alloc);
+    gs_arena_release(&alloc->earlier_texts);
     gs_recent_release(&alloc->ended);
     gs_recent_release(&alloc->stranger_ids);
     gs_ledger_free(alloc->ledger);

@@ -94,7 +94,9 @@ struct gs_allocator {
     struct call *unseen[UNSEEN_MAX]; /* not in the checkpoint that is being read, by their keys */
     struct gs_recent stranger_ids;   /* of calls that no pod claimed, since one was dropped */
     uint64_t claim_number;
-    struct earlier_entry *earlier;       /* of gpu-reassigned, of pods not seen yet */
+    struct gs_moved *earlier; /* of gpu-reassigned, of pods not seen yet */
+    uint32_t earlier_count;
+    struct gs_arena earlier_texts;       /* and the array */
     bool names_early;                    /* gpu-reassigned was not written before this run */
     uint64_t moved_state, moved_written; /* numbers of states of the entries */
     struct queued_write *writes;
@@ -111,7 +113,6 @@ static inline bool gs_claimant_runs(const struct claimant *claimant)
 /* moved.c */
 /* Whenever what is allocated may have changed, or the record says something else (`drifted`). */
 void gs_claimant_note_move(struct gs_allocator *alloc, struct claimant *claimant, bool drifted);
-void gs_moved_free(struct gs_allocator *alloc);
 /* The earlier run's entry, of a claimant that is new. */
 void gs_claimant_take_entry(struct gs_allocator *alloc, struct claimant *claimant);
 /* Its entry, if it needs one, is on the node. */

@@ -3,7 +3,6 @@
  * Where pods are, written where their owners cannot write: on the node. And their own records,
  * which owners can write, put right when they drift.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "gpushare/codec/moved.h"
@@ -11,12 +10,6 @@
 
 /* A record that somebody writes over again and again is not fought for in every event. */
 #define AGAIN_NS (3 * GS_NS_PER_S)
-
-struct earlier_entry {
-    struct earlier_entry *next;
-    gs_gpu_mask gpus;
-    char uid[]; /* of the pod */
-};
 
 bool gs_claimant_is_recorded(const struct claimant *claimant)
 {
@@ -62,15 +55,6 @@ void gs_allocator_put_right(struct gs_allocator *alloc)
 
 /* ---- the annotation ---- */
 
-void gs_moved_free(struct gs_allocator *alloc)
-{
-    while (alloc->earlier) {
-        struct earlier_entry *next = alloc->earlier->next;
-        free(alloc->earlier);
-        alloc->earlier = next;
-    }
-}
-
 /* What it says is on the node already. Where no environment is known it is believed. */
 static void take(struct gs_allocator *alloc, struct claimant *claimant, gs_gpu_mask gpus)
 {
@@ -82,27 +66,26 @@ static void take(struct gs_allocator *alloc, struct claimant *claimant, gs_gpu_m
 
 void gs_claimant_take_entry(struct gs_allocator *alloc, struct claimant *claimant)
 {
-    for (const struct earlier_entry *at = alloc->earlier; at; at = at->next) {
-        if (strcmp(at->uid, claimant->pod.uid) == 0)
-            take(alloc, claimant, at->gpus);
+    for (uint32_t i = 0; i < alloc->earlier_count; i++) {
+        if (strcmp(alloc->earlier[i].uid, claimant->pod.uid) == 0)
+            take(alloc, claimant, alloc->earlier[i].gpus);
     }
 }
 
 int gs_allocator_moved_earlier(struct gs_allocator *alloc, const struct gs_moved *moved,
                                uint32_t count, bool written_before, struct gs_error *err)
 {
-    gs_moved_free(alloc);
+    gs_arena_release(&alloc->earlier_texts);
     alloc->names_early = !written_before;
-    for (uint32_t i = 0; i < count; i++) {
-        size_t len = strlen(moved[i].uid) + 1;
-        struct earlier_entry *entry = calloc(1, sizeof(*entry) + len);
-        if (!entry)
-            return gs_fail_nomem(err);
-        entry->gpus = moved[i].gpus;
-        memcpy(entry->uid, moved[i].uid, len);
-        entry->next = alloc->earlier;
-        alloc->earlier = entry;
+    alloc->earlier_count = 0;
+    alloc->earlier = gs_arena_calloc(&alloc->earlier_texts, count + 1, sizeof(*moved));
+    for (uint32_t i = 0; i < count && alloc->earlier; i++) {
+        const char *uid = gs_arena_strdup(&alloc->earlier_texts, moved[i].uid);
+        if (uid)
+            alloc->earlier[alloc->earlier_count++] = (struct gs_moved){uid, moved[i].gpus};
     }
+    if (alloc->earlier_count < count)
+        return gs_fail_nomem(err);
     alloc->moved_state++; /* of pods that are gone an entry may be there */
     for (struct claimant *at = alloc->first; at; at = at->next) {
         if (at->moved)
