@@ -317,13 +317,13 @@ void enforce_round(struct plugin *plugin)
 {
     struct gs_nvml_limits *driver = plugin->enforce.driver;
     const bool released = driver && plugin->node.upgrading;
+    if (driver)
+        gs_nvml_limits_release(driver, released);
     if (released || !plugin_knows(plugin)) {
         read_watch(plugin);
         plugin->enforce.look_due = true; /* which tells of all pods that are there */
-        if (released) {                  /* last of all, and the next one is another */
-            gs_nvml_limits_unload(driver);
+        if (released)                    /* the next one is another */
             memset(plugin->enforce.gpus, 0, sizeof(plugin->enforce.gpus));
-        }
         return;
     }
     if (plugin->enforce.keeper)

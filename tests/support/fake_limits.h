@@ -17,8 +17,8 @@ struct fake_limits {
     int sets;
     struct fake_limit {
         char gpu[16], cgroup[512];
-        uint64_t bytes;
-    } all[16];
+        uint64_t bytes, used; /* used: beside that of all */
+    } all[512];
     size_t count;
 };
 
@@ -64,7 +64,7 @@ static inline int fake_limits_get(void *ctx, const char *gpu, const char *cgroup
         if (!one)
             continue;
         *ret_bytes = one->bytes;
-        *ret_used = limits->used;
+        *ret_used = limits->used + one->used;
         return 0;
     }
     return EOPNOTSUPP;

@@ -31,7 +31,6 @@ typedef void gs_cgroup_watch_fn(void *ctx, const char *uid, enum gs_qos qos);
 int gs_cgroup_watch_new(gs_cgroup_watch_fn *fn, void *ctx, struct gs_cgroup_watch **ret,
                         struct gs_error *err);
 void gs_cgroup_watch_free(struct gs_cgroup_watch *watch);
-GS_DEFINE_CLEANUP(struct gs_cgroup_watch *, gs_cgroup_watch_free)
 
 /* For poll(2), POLLIN; non-blocking. Owned by the watch. */
 int gs_cgroup_watch_fd(const struct gs_cgroup_watch *watch);

@@ -56,7 +56,6 @@ enum { GS_KEEPER_PODS_MAX = 4096 };
 /* *caller frees*; NULL when out of memory. */
 struct gs_keeper *gs_keeper_new(const struct gs_keeper_options *options);
 void gs_keeper_free(struct gs_keeper *keeper);
-GS_DEFINE_CLEANUP(struct gs_keeper *, gs_keeper_free)
 
 /* By GPU index, copied: what gs_limiter_look() said; host: its result. count at most GS_GPUS_MAX.
  */

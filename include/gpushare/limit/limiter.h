@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gpushare/base/cleanup.h"
 #include "gpushare/base/error.h"
 #include "gpushare/limit/pod_tree.h"
 #include "gpushare/limit/region.h"
@@ -50,7 +49,6 @@ struct gs_limiter_options {
 int gs_limiter_new(const struct gs_limiter_options *options, struct gs_limiter **ret,
                    struct gs_error *err);
 void gs_limiter_free(struct gs_limiter *limiter);
-GS_DEFINE_CLEANUP(struct gs_limiter *, gs_limiter_free)
 
 /* ---- what this host can do ---- */
 
@@ -108,6 +106,8 @@ struct gs_limit_result {
     enum gs_limit_outcome outcome;
     uint64_t found_bytes; /* the limit that the kernel has now; valid for HELD and OTHER */
     bool written;         /* it said something else before: newly set, or repaired */
+    /* by the driver, where limits do not nest: */
+    uint64_t used_bytes, apart_bytes; /* under the pod's limit, and under its containers' own */
 };
 
 enum { GS_LIMITS_MAX = 64 }; /* of one pod */

@@ -41,7 +41,6 @@ enum { GS_PROCESS_PODS_MAX = 4096 }; /* PIDs in one list; of more nobody's pod i
  * of memory. */
 struct gs_process_pods *gs_process_pods_new(const char *proc);
 void gs_process_pods_free(struct gs_process_pods *pods);
-GS_DEFINE_CLEANUP(struct gs_process_pods *, gs_process_pods_free)
 
 /* A list begins. */
 void gs_process_pods_begin(struct gs_process_pods *pods);

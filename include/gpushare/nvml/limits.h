@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "gpushare/base/cleanup.h"
+#include <stdbool.h>
+
 #include "gpushare/port/memory_limits.h"
 
 /*
@@ -16,10 +17,10 @@ struct gs_nvml_limits;
  * memory. */
 struct gs_nvml_limits *gs_nvml_limits_new(const char *library);
 void gs_nvml_limits_free(struct gs_nvml_limits *limits);
-GS_DEFINE_CLEANUP(struct gs_nvml_limits *, gs_nvml_limits_free)
 
 /* Borrowed from it. The first call loads the library, on a thread that all calls run on. */
 struct gs_memory_limits gs_nvml_limits_port(struct gs_nvml_limits *limits);
 
-/* Lets go of the library, so that the driver can be replaced, until the next call. */
-void gs_nvml_limits_unload(struct gs_nvml_limits *limits);
+/* Lets go of the library, so that the driver can be replaced: until it is not released any more,
+ * calls are ETIMEDOUT. */
+void gs_nvml_limits_release(struct gs_nvml_limits *limits, bool released);

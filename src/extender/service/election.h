@@ -50,7 +50,6 @@ struct gs_election_config {
 /* *caller frees*; NULL when out of memory. */
 struct gs_election *gs_election_new(const struct gs_election_config *config);
 void gs_election_free(struct gs_election *election);
-GS_DEFINE_CLEANUP(struct gs_election *, gs_election_free)
 
 /* Takes, renews, watches or follows the lease: one or two calls to the API. Returns the monotonic
  * time of the next step. err, when not NULL, says why a renewal or attempt failed (being a standby

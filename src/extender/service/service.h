@@ -55,7 +55,6 @@ struct gs_service_config {
 /* *caller frees*; NULL with GS_ENOMEM. */
 struct gs_service *gs_service_new(const struct gs_service_config *config, struct gs_error *err);
 void gs_service_free(struct gs_service *service);
-GS_DEFINE_CLEANUP(struct gs_service *, gs_service_free)
 
 /* Where the watches of nodes and pods deliver. Borrowed from the service. */
 struct gs_watch_sink gs_service_sink(struct gs_service *service);

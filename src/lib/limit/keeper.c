@@ -255,6 +255,10 @@ static const char *limit(struct gs_keeper *keeper, struct pod *pod)
     size_t count = limits_of(keeper, pod, limits);
     pod->outcome = gs_limiter_hold(keeper->options.limiter, pod->uid, limits, count, results);
     count_writes(keeper, pod, results, count);
+    for (size_t i = 0; i < count; i++)
+        for (uint32_t gpu = 0; results[i].apart_bytes && gpu < keeper->gpu_count; gpu++)
+            if (limits[i].region == keeper->gpus[gpu].name)
+                note_use(pod, gpu, pod->used_on[gpu] + results[i].apart_bytes, NULL);
     if (pod->outcome == GS_LIMIT_OTHER) {
         pod->adopted = true;
         memset(pod->caps, 0, sizeof(pod->caps));

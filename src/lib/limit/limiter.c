@@ -212,8 +212,6 @@ enum gs_enforced gs_limiter_look_at_driver(struct gs_limiter *limiter, const cha
         snprintf(gpu.name, sizeof(gpu.name), "%s", uuid);
         if (ret[i].state != GS_ENFORCED_DRIVER || strcmp(ret[i].name, gpu.name) != 0)
             gpu.state = *uuid ? try_driver(limiter, uuid) : GS_ENFORCED_ABSENT;
-        if (gpu.state != GS_ENFORCED_DRIVER)
-            gpu.name[0] = '\0';
         if (*uuid && state != GS_ENFORCED_DRIVER)
             state = gpu.state;
         ret[i] = gpu;
@@ -288,8 +286,8 @@ static enum gs_limit_outcome judge_by_driver(struct gs_limiter *limiter, const c
         return GS_LIMIT_NO_POD;
     for (size_t i = 0; i < count; i++) {
         struct gs_dmem_line line = {.region = gs_slice_of(limits[i].region)};
-        uint64_t used;
-        int error = get_by_driver(limiter, limits[i].region, path, &line.bytes, &used);
+        int error =
+            get_by_driver(limiter, limits[i].region, path, &line.bytes, &results[i].used_bytes);
         if (error)
             return outcome_of(error);
         judge(&line, 1, &limits[i], &results[i]);
@@ -388,19 +386,21 @@ struct leaves {
     const struct gs_limit *limits;
     size_t count;
     struct gs_limit_result *results;
+    struct gs_limit_result above[GS_LIMITS_MAX]; /* of the folder that was read last */
 };
 
 static void each_container(const char *pod, void (*each)(struct leaves *leaves, const char *path),
                            struct leaves *leaves)
 {
-    static const char *const below[] = {"", "/container"}; /* crun's, where programs are then */
+    static const char *const below[2] = {"", "/container"}; /* crun's, where programs are then */
     char leaf[GS_CGROUP_PATH_BYTES];
     DIR *dir = opendir(pod);
     struct dirent *entry;
     while (dir && (entry = readdir(dir))) {
         if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
             continue;
-        for (size_t i = 0; i < sizeof(below) / sizeof(below[0]); i++) {
+        memcpy(leaves->above, leaves->results, leaves->count * sizeof(leaves->above[0]));
+        for (size_t i = 0; i < 2; i++) {
             int len = snprintf(leaf, sizeof(leaf), "%s/%s%s", pod, entry->d_name, below[i]);
             if (len > 0 && (size_t)len < sizeof(leaf))
                 each(leaves, leaf);
@@ -426,17 +426,24 @@ static void show_leaf(struct leaves *leaves, const char *path)
     work_at(leaves->limiter, path, leaves->limits, leaves->count, leaves->results, true);
 }
 
+/* One without a limit of its own reads as the folder above it. */
 static void lower_leaf(struct leaves *leaves, const char *path)
 {
-    uint64_t bytes, used;
     if (access(path, F_OK) < 0 || nests(path))
         return;
     for (size_t i = 0; i < leaves->count; i++) {
         const struct gs_limit *limit = &leaves->limits[i];
-        if (get_by_driver(leaves->limiter, limit->region, path, &bytes, &used) != 0 ||
-            bytes <= limit->bytes)
+        struct gs_limit_result own = {0}, *above = &leaves->above[i];
+        if (get_by_driver(leaves->limiter, limit->region, path, &own.found_bytes,
+                          &own.used_bytes) != 0)
             continue;
-        set_by_driver(leaves->limiter, limit->region, path, limit->bytes);
+        if (own.found_bytes != above->found_bytes || own.used_bytes != above->used_bytes)
+            leaves->results[i].apart_bytes += own.used_bytes;
+        *above = own;
+        if (own.found_bytes <= limit->bytes)
+            continue;
+        if (set_by_driver(leaves->limiter, limit->region, path, limit->bytes) == 0)
+            above->found_bytes = limit->bytes;
         leaves->results[i].outcome = GS_LIMIT_CONTAINER;
     }
 }
@@ -454,7 +461,8 @@ static enum gs_limit_outcome work(struct gs_limiter *limiter, const char *uid,
     for (size_t i = 0; i < at.count; i++)
         outcome = work_at(limiter, at.paths[i], limits, count, results, writing);
     if (limiter->by_driver && writing && outcome == GS_LIMIT_HELD) {
-        each_container(at.paths[0], lower_leaf, &(struct leaves){limiter, limits, count, results});
+        each_container(at.paths[0], lower_leaf,
+                       &(struct leaves){limiter, limits, count, results, {{0}}});
         outcome = worst(results, count);
     }
     return at.count == 1 ? outcome : all_alike(GS_LIMIT_TWICE, count, results);
@@ -478,7 +486,7 @@ void gs_limiter_show(struct gs_limiter *limiter, const char *uid, const struct g
                      size_t count)
 {
     struct gs_limit_result results[GS_LIMITS_MAX];
-    struct leaves leaves = {limiter, limits, count, results};
+    struct leaves leaves = {limiter, limits, count, results, {{0}}};
     struct places at;
     if (count <= GS_LIMITS_MAX && find_pod(limiter, uid, &at) && at.count == 1)
         each_container(at.paths[0], show_leaf, &leaves);

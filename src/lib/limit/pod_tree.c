@@ -27,18 +27,18 @@ static bool is_pods_folder(const char *name)
     return ends_in(name, len, FOLDER) && (len == FOLDER_LEN || name[len - FOLDER_LEN - 1] == '-');
 }
 
-/* The last component without ".slice": what systemd's names below it begin with. False: the driver
- * is cgroupfs. */
-static bool systemd_stem(const char *root, const char **ret, int *ret_len)
+static bool is_systemd(const char *root)
+{
+    return ends_in(root, strlen(root), SLICE);
+}
+
+/* The last component without ".slice": what systemd's names below it begin with. Its length; 0: the
+ * driver is cgroupfs. */
+static int systemd_stem(const char *root, const char **ret)
 {
     const char *slash = strrchr(root, '/');
-    const char *name = slash ? slash + 1 : root;
-    size_t len = strlen(name);
-    if (!ends_in(name, len, SLICE))
-        return false;
-    *ret = name;
-    *ret_len = (int)(len - SLICE_LEN);
-    return true;
+    *ret = slash ? slash + 1 : root;
+    return is_systemd(root) ? (int)(strlen(*ret) - SLICE_LEN) : 0;
 }
 
 static const char *const classes[GS_QOS_COUNT] = {[GS_QOS_GUARANTEED] = "",
@@ -53,25 +53,16 @@ static bool fits(int written)
 bool gs_pod_tree_folder(const char *root, enum gs_qos qos, char ret[GS_CGROUP_PATH_BYTES])
 {
     const char *stem;
-    int len;
+    int len = systemd_stem(root, &stem);
     if (qos == GS_QOS_GUARANTEED)
         return fits(snprintf(ret, GS_CGROUP_PATH_BYTES, "%s", root));
-    if (systemd_stem(root, &stem, &len))
-        return fits(
-            snprintf(ret, GS_CGROUP_PATH_BYTES, "%s/%.*s-%s" SLICE, root, len, stem, classes[qos]));
-    return fits(snprintf(ret, GS_CGROUP_PATH_BYTES, "%s/%s", root, classes[qos]));
-}
-
-static bool is_uid_char(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-';
+    return fits(snprintf(ret, GS_CGROUP_PATH_BYTES, "%s/%.*s%s%s%s", root, len, stem,
+                         len ? "-" : "", classes[qos], len ? SLICE : ""));
 }
 
 static bool is_uid(const char *uid)
 {
-    size_t len = 0;
-    while (is_uid_char(uid[len]))
-        len++;
+    size_t len = strspn(uid, "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
     return len > 0 && len < GS_POD_UID_BYTES && uid[len] == '\0';
 }
 
@@ -79,15 +70,10 @@ static bool is_uid(const char *uid)
 static int name_prefix(const char *root, enum gs_qos qos, char *out, size_t size)
 {
     const char *stem;
-    int len;
-    if (!systemd_stem(root, &stem, &len))
+    int len = systemd_stem(root, &stem);
+    if (!len)
         return snprintf(out, size, "pod");
     return snprintf(out, size, "%.*s%s%s-pod", len, stem, *classes[qos] ? "-" : "", classes[qos]);
-}
-
-static bool is_systemd(const char *root)
-{
-    return ends_in(root, strlen(root), SLICE);
 }
 
 static void swap_chars(char *text, char from, char to)

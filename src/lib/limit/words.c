@@ -6,7 +6,8 @@
 static const char *const outcomes[GS_LIMIT_OUTCOME_COUNT] = {
     [GS_LIMIT_HELD] = "",
     [GS_LIMIT_CONTAINER] = "one of its containers had a limit above the pod's "
-                           "(NVIDIA_GPU_MEMORY_LIMIT), which was lowered",
+                           "(NVIDIA_GPU_MEMORY_LIMIT), which is lowered once the container uses "
+                           "no more than that",
     [GS_LIMIT_NO_POD] = "the pod has no cgroup on this node",
     [GS_LIMIT_TWICE] = "the pod has several cgroups on this node: the kubelet's cgroup "
                        "driver was changed while it ran",
@@ -17,8 +18,8 @@ static const char *const outcomes[GS_LIMIT_OUTCOME_COUNT] = {
                           "on to it",
     [GS_LIMIT_READ_ONLY] = "the host's cgroup file system is mounted read-only",
     [GS_LIMIT_DENIED] = "writing to the pod's cgroup is not permitted",
-    [GS_LIMIT_FAILED] = "the pod's cgroup cannot be read or written, or the driver did not "
-                        "take the limit",
+    [GS_LIMIT_FAILED] = "the pod's cgroup cannot be read or written, or the GPU is lost, or its "
+                        "driver did not take the limit or did not respond",
 };
 
 const char *gs_limit_outcome_reason(enum gs_limit_outcome outcome)

@@ -10,21 +10,20 @@
 #define FIRST_DEAF_NS (10 * GS_NS_PER_S)
 #define LAST_DEAF_NS  (300 * GS_NS_PER_S)
 
-static bool is_among(unsigned long long xid, const unsigned short *xids, size_t count)
+/* xids: ends in 0. */
+static bool is_among(unsigned long long xid, const unsigned short *xids)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (xids[i] == xid)
-            return true;
-    }
-    return false;
+    while (*xids && *xids != xid)
+        xids++;
+    return *xids != 0;
 }
 
 /* XIDs that a faulty application causes, not a faulty GPU (NVIDIA's XID catalogue; the list of
  * NVIDIA's own device plugin, internal/rm/health.go). */
 static bool is_applications_fault(unsigned long long xid)
 {
-    static const unsigned short harmless[] = {13, 31, 43, 45, 68, 109};
-    return is_among(xid, harmless, sizeof(harmless) / sizeof(harmless[0]));
+    static const unsigned short harmless[] = {13, 31, 43, 45, 68, 109, 0};
+    return is_among(xid, harmless);
 }
 
 /* XIDs after which a GPU works again only once it, or the node, was reset: those whose immediate
@@ -32,9 +31,9 @@ static bool is_applications_fault(unsigned long long xid)
  * xid-errors, gpu-debug-guidelines). */
 static bool needs_reset(unsigned long long xid)
 {
-    static const unsigned short broken[] = {46,  48,  62,  64,  74,  79, 95,
-                                            110, 119, 120, 136, 140, 143};
-    return is_among(xid, broken, sizeof(broken) / sizeof(broken[0]));
+    static const unsigned short broken[] = {46,  48,  62,  64,  74,  79,  95,
+                                            110, 119, 120, 136, 140, 143, 0};
+    return is_among(xid, broken);
 }
 
 static void drop_events(struct driver *driver)

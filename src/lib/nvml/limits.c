@@ -30,6 +30,7 @@ struct call {
 struct gs_nvml_limits {
     const char *library;
     struct nvml nvml; /* of that thread */
+    bool released;    /* of the caller's */
     pthread_mutex_t lock;
     pthread_cond_t news;
     /* guarded: */
@@ -59,9 +60,8 @@ static int error_of(int code)
 /* 0 or an errno. */
 static int find(struct gs_nvml_limits *limits, const char *gpu, nvml_device *ret)
 {
-    struct gs_error err = {0};
     int code;
-    if (!limits->nvml.handle && nvml_open(&limits->nvml, limits->library, &code, &err) < 0)
+    if (!limits->nvml.handle && nvml_open(&limits->nvml, limits->library, &code, NULL) < 0)
         return EOPNOTSUPP;
     const struct nvml *nvml = &limits->nvml;
     if (!nvml->set_limits || !nvml->get_limits || !nvml->by_uuid)
@@ -183,18 +183,20 @@ struct gs_nvml_limits *gs_nvml_limits_new(const char *library)
     return limits;
 }
 
-void gs_nvml_limits_unload(struct gs_nvml_limits *limits)
+void gs_nvml_limits_release(struct gs_nvml_limits *limits, bool released)
 {
     struct call call = {.what = UNLOAD};
-    if (limits->started)
+    limits->released = released;
+    if (released && limits->started)
         ask(limits, &call);
 }
 
 void gs_nvml_limits_free(struct gs_nvml_limits *limits)
 {
-    if (!limits || !limits->started) {
-        if (limits)
-            forget(limits);
+    if (!limits)
+        return;
+    if (!limits->started) {
+        forget(limits);
         return;
     }
     pthread_mutex_lock(&limits->lock);
@@ -210,7 +212,7 @@ static int call(struct gs_nvml_limits *limits, enum what what, const char *gpu, 
     snprintf(call.gpu, sizeof(call.gpu), "%s", gpu);
     if ((size_t)snprintf(call.cgroup, sizeof(call.cgroup), "%s", cgroup) >= sizeof(call.cgroup))
         return ENAMETOOLONG;
-    const int error = ask(limits, &call);
+    const int error = limits->released ? ETIMEDOUT : ask(limits, &call);
     if (!error && what == GET) {
         *bytes = call.bytes;
         *ret_used = call.used;

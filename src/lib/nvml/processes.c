@@ -59,14 +59,14 @@ int gs_driver_processes(void *ctx, uint32_t idx, struct gs_gpu_process ret[GS_GP
 {
     struct driver *driver = ctx;
     const struct nvml *nvml = &driver->nvml;
-    const nvml_processes lists[] = {nvml->compute, nvml->graphics, nvml->mps_clients};
+    const nvml_processes lists[3] = {nvml->compute, nvml->graphics, nvml->mps_clients};
     const struct card *card = nvml->handle ? card_at(driver, idx) : NULL;
     struct list list = {.to = ret};
     if (!card)
         return gs_fail(err, GS_ENOENT, "GPU %u not found", idx);
     if (!nvml->compute)
         return gs_fail(err, GS_EIO, "this driver's library does not list processes");
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+    for (size_t i = 0; i < 3; i++) {
         int code = lists[i] ? add_list(lists[i], card, &list) : NVML_SUCCESS;
         if (code == NVML_INSUFFICIENT_SIZE)
             return gs_fail(err, GS_ETOOBIG, "GPU %u has more than %d processes", idx,

@@ -333,63 +333,13 @@ void node_set_gpus(struct node *node, const struct gs_gpu *gpus, uint32_t count)
         take_gpus(node);
 }
 
-static const char *region_of(const struct node *node, const char *uuid)
-{
-    GS_EACH_OF (gpu, node->gpus.gpus, node->gpus.count) {
-        if (strcmp(gpu->uuid, uuid) == 0)
-            return strstr(gpu->pci, "41:00") ? REGION_0 : REGION_1;
-    }
-    return "";
-}
-
-/* A new cgroup has its files at once, and they do not keep it from going. */
-static int set_by_driver(void *ctx, const char *gpu, const char *cgroup, uint64_t bytes)
-{
-    struct node *node = ctx;
-    char path[600], text[GS_DMEM_WRITE_BYTES];
-    const bool tried = strstr(cgroup, "gpushare-limit-test") != NULL;
-    if (node->driver_error)
-        return node->driver_error;
-    snprintf(path, sizeof(path), "%s/dmem.max", cgroup);
-    if (tried && bytes != GS_DMEM_NO_LIMIT)
-        put_text(path, REGION_0 " max\n" REGION_1 " max\n");
-    gs_dmem_format(region_of(node, gpu), bytes, text);
-    const int error = node->tree.host.put(node->tree.host.ctx, path, text, strlen(text));
-    if (tried && (error || bytes == GS_DMEM_NO_LIMIT))
-        unlink(path);
-    return error;
-}
-
-static uint64_t line_of(const char *cgroup, const char *file, const char *region)
-{
-    char path[600], text[4096];
-    snprintf(path, sizeof(path), "%s/%s", cgroup, file);
-    get_text(path, text, sizeof(text));
-    const char *line = strstr(text, region);
-    line = line ? line + strlen(region) + 1 : "max";
-    return strncmp(line, "max", 3) == 0 ? GS_DMEM_NO_LIMIT : strtoull(line, NULL, 10);
-}
-
-static int get_by_driver(void *ctx, const char *gpu, const char *cgroup, uint64_t *ret_bytes,
-                         uint64_t *ret_used)
-{
-    const char *region = region_of(ctx, gpu);
-    char path[600];
-    snprintf(path, sizeof(path), "%s/dmem.max", cgroup);
-    if (!region[0] || access(path, F_OK) < 0)
-        return ENOENT;
-    *ret_bytes = line_of(cgroup, "dmem.max", region);
-    *ret_used = line_of(cgroup, "dmem.current", region);
-    return 0;
-}
-
 static void start_enforce(struct node *node)
 {
     struct gs_limiter_options options = {node->tree.mount, &node->tree.host};
     if (plugin.settings.enforce == GS_ENFORCE_OFF)
         return;
     if (node->by_driver) {
-        options.driver = (struct gs_memory_limits){node, set_by_driver, get_by_driver};
+        options.driver = fake_limits_port(&node->driver);
         plugin.enforce.driver = gs_nvml_limits_new("/nowhere");
     }
     assert_int_equal(gs_limiter_new(&options, &plugin.enforce.limiter, NULL), 0);

@@ -14,6 +14,7 @@
  */
 #include "cgroup_tree.h"
 #include "device_plugin/plugin.h"
+#include "fake_limits.h"
 
 enum { NODE_PODS = 32, NODE_IDS = 64, NODE_EVENT_TEXTS = 64 };
 
@@ -46,8 +47,8 @@ struct node {
     const char *cordon; /* gpu-cordon; NULL: none */
     const char *others; /* capacity of NVIDIA's plugin, as ,"NAME":"N"; NULL: none */
     bool mps;           /* the label */
-    bool by_driver;     /* NVIDIA's driver limits, which writes the kernel's files itself */
-    int driver_error;   /* of its calls; 0: none */
+    bool by_driver;     /* NVIDIA's driver limits, by its own account */
+    struct fake_limits driver;
     bool upgrading;     /* the label: it is replaced */
     uint32_t counts[2]; /* capacity: GPUs, cores */
     char events[NODE_EVENT_TEXTS][600];

@@ -146,11 +146,16 @@ static uint64_t limit_of(const struct node_pod *pod, uint32_t card)
 {
     uint64_t least = UINT64_MAX;
     GS_FOR_EACH_ROW (r, roots) {
-        const char *text = tree_get(&w.node.tree, folder_in(*r, pod), "dmem.max");
-        const char *line = strstr(text, regions[card]);
-        if (!line || strncmp(line + strlen(regions[card]) + 1, "max", 3) == 0)
-            continue;
-        uint64_t bytes = strtoull(line + strlen(regions[card]) + 1, NULL, 10);
+        const char *folder = folder_in(*r, pod), *line;
+        uint64_t bytes = UINT64_MAX;
+        char path[512];
+        tree_path(&w.node.tree, folder, NULL, path, sizeof(path));
+        const struct fake_limit *one = fake_limit_of(&w.node.driver, uuids[card], path);
+        if (one && tree_has(&w.node.tree, folder, NULL))
+            bytes = one->bytes;
+        line = strstr(tree_get(&w.node.tree, folder, "dmem.max"), regions[card]);
+        if (line && strncmp(line + strlen(regions[card]) + 1, "max", 3) != 0)
+            bytes = strtoull(line + strlen(regions[card]) + 1, NULL, 10);
         least = bytes < least ? bytes : least;
     }
     return least;
@@ -453,6 +458,7 @@ static void restart(void)
 
 static void lose_limit(const struct guest *guest)
 {
+    w.node.driver.count = 0; /* it was loaded anew */
     GS_FOR_EACH_ROW (r, roots) {
         const char *folder = folder_in(*r, guest->pod);
         if (tree_has(&w.node.tree, folder, "dmem.max"))
@@ -543,7 +549,7 @@ static void trouble(void)
         set_cards(pick(1u << CARDS), pick(2));
         break;
     case 3:
-        w.node.tree.put_error = errors[pick(3)];
+        w.node.driver.set_error = w.node.tree.put_error = errors[pick(3)];
         w.node.tree.put_errors = -1;
         break;
     default:
@@ -554,7 +560,7 @@ static void trouble(void)
 static void calm_down(void)
 {
     w.node.node_away = w.node.pods_away = w.node.slices_away = false;
-    w.node.tree.put_errors = 0;
+    w.node.tree.put_errors = w.node.driver.set_error = 0;
     set_cards((1u << CARDS) - 1, false);
     node_list_pods(&w.node);
     w.node.others = NULL;

@@ -622,39 +622,41 @@ static void processes_have_a_ceiling(void **state)
 static void limits_are_the_drivers_own(void **state)
 {
     static const struct {
-        const char *row, *library, *text, *gpu, *cgroup;
+        const char *row, *library, *text, *gpu, *below;
         uint64_t bytes;
         int set, get; /* 0 or an errno */
         uint64_t found;
     } rows[] = {
-        {"set", FAKE_NVML, TWO "limits 0 5", "GPU-b", "/tmp", 8, 0, 0, 8},
-        {"taken off", FAKE_NVML, TWO "limits 0 5", "GPU-b", "/tmp", UINT64_MAX, 0, 0, UINT64_MAX},
-        {"more is in use", FAKE_NVML, TWO "limits 0 9", "GPU-b", "/tmp", 8, EINVAL, EOPNOTSUPP, 0},
-        {"no such cgroup", FAKE_NVML, TWO "limits 0 5", "GPU-b", "/tmp/none", 8, ENOENT, EOPNOTSUPP,
-         0},
-        {"no such GPU", FAKE_NVML, TWO "limits 0 5", "GPU-z", "/tmp", 8, ENOENT, ENOENT, 0},
+        {"set", FAKE_NVML, TWO "limits 0 5", "GPU-b", "", 8, 0, 0, 8},
+        {"taken off", FAKE_NVML, TWO "limits 0 5", "GPU-b", "", UINT64_MAX, 0, 0, UINT64_MAX},
+        {"more is in use", FAKE_NVML, TWO "limits 0 9", "GPU-b", "", 8, EINVAL, EOPNOTSUPP, 0},
+        {"no such cgroup", FAKE_NVML, TWO "limits 0 5", "GPU-b", "/none", 8, ENOENT, EOPNOTSUPP, 0},
+        {"no such GPU", FAKE_NVML, TWO "limits 0 5", "GPU-z", "", 8, ENOENT, ENOENT, 0},
         {"an instance", FAKE_NVML, "gpu GPU-a 81559 1 0000:3B:00.0\nmig MIG-a 9 1\nlimits 0 5",
-         "MIG-a", "/tmp", 8, EOPNOTSUPP, EOPNOTSUPP, 0},
-        {"no capability", FAKE_NVML, TWO "limits 4 5", "GPU-b", "/tmp", 8, EPERM, EOPNOTSUPP, 0},
-        {"a lost card", FAKE_NVML, TWO "limits 15 5", "GPU-b", "/tmp", 8, EIO, EOPNOTSUPP, 0},
-        {"the kernel is too old for it", FAKE_NVML, TWO, "GPU-b", "/tmp", 8, EOPNOTSUPP, EOPNOTSUPP,
-         0},
-        {"an older driver", FAKE_NVML_OLD, TWO, "GPU-b", "/tmp", 8, EOPNOTSUPP, EOPNOTSUPP, 0},
-        {"no driver", "/nowhere", TWO, "GPU-b", "/tmp", 8, EOPNOTSUPP, EOPNOTSUPP, 0},
+         "MIG-a", "", 8, EOPNOTSUPP, EOPNOTSUPP, 0},
+        {"no capability", FAKE_NVML, TWO "limits 4 5", "GPU-b", "", 8, EPERM, EOPNOTSUPP, 0},
+        {"a lost card", FAKE_NVML, TWO "limits 15 5", "GPU-b", "", 8, EIO, EOPNOTSUPP, 0},
+        {"the kernel is too old for it", FAKE_NVML, TWO, "GPU-b", "", 8, EOPNOTSUPP, EOPNOTSUPP, 0},
+        {"an older driver", FAKE_NVML_OLD, TWO, "GPU-b", "", 8, EOPNOTSUPP, EOPNOTSUPP, 0},
+        {"no driver", "/nowhere", TWO, "GPU-b", "", 8, EOPNOTSUPP, EOPNOTSUPP, 0},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct rig rig;
         uint64_t bytes = 0, used = 0;
+        char cgroup[128];
         rig_up(&rig, r->library, r->text);
+        snprintf(cgroup, sizeof(cgroup), "%s%s", rig.dir, r->below);
         struct gs_nvml_limits *limits = gs_nvml_limits_new(r->library);
         const struct gs_memory_limits port = gs_nvml_limits_port(limits);
-        row_equal(r->row, port.set(port.ctx, r->gpu, r->cgroup, r->bytes), r->set);
-        row_equal(r->row, port.get(port.ctx, r->gpu, r->cgroup, &bytes, &used), r->get);
+        row_equal(r->row, port.set(port.ctx, r->gpu, cgroup, r->bytes), r->set);
+        row_equal(r->row, port.get(port.ctx, r->gpu, cgroup, &bytes, &used), r->get);
         row_equal(r->row, bytes, r->found);
         row_equal(r->row, used, r->found ? 5 : 0);
-        gs_nvml_limits_unload(limits);
-        row_equal(r->row, port.set(port.ctx, r->gpu, r->cgroup, r->bytes), r->set);
-        gs_nvml_limits_unload(limits);
+        for (int released = 1; released >= 0; released--) {
+            gs_nvml_limits_release(limits, released);
+            row_equal(r->row, port.set(port.ctx, r->gpu, cgroup, r->bytes),
+                      released ? ETIMEDOUT : r->set);
+        }
         gs_nvml_limits_free(limits);
         rig_down(&rig);
     }
@@ -675,7 +677,7 @@ static void a_driver_that_failed_is_opened_anew_by_all(void **state)
         port.get(port.ctx, "GPU-a", "/tmp", &bytes, &used);
         show(&rig, TWO "anew 1");
     }
-    gs_nvml_limits_unload(limits);
+    gs_nvml_limits_release(limits, true);
     gs_nvml_limits_free(limits);
     assert_true(read);
     rig_down(&rig);
@@ -696,8 +698,8 @@ static void a_driver_that_takes_too_long_is_not_waited_for(void **state)
         rig_up(&rig, FAKE_NVML, r->shown);
         struct gs_nvml_limits *limits = gs_nvml_limits_new(FAKE_NVML);
         const struct gs_memory_limits port = gs_nvml_limits_port(limits);
-        row_equal(r->row, port.set(port.ctx, "GPU-a", "/tmp", 8), r->first);
-        row_equal(r->row, port.set(port.ctx, "GPU-a", "/tmp", 9), r->second);
+        row_equal(r->row, port.set(port.ctx, "GPU-a", rig.dir, 8), r->first);
+        row_equal(r->row, port.set(port.ctx, "GPU-a", rig.dir, 9), r->second);
         row_equal(r->row, port.get(port.ctx, "GPU-b", "/tmp", &bytes, &used), ETIMEDOUT);
         gs_nvml_limits_free(limits);
         rig_down(&rig);

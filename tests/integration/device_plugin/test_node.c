@@ -838,7 +838,7 @@ static void a_driver_that_was_replaced_is_tried_anew(void **state)
     assert_string_equal(node.label, "driver");
     for (int replaced = 0; replaced < 2; replaced++) {
         node.upgrading = !replaced;
-        node.driver_error = EOPNOTSUPP; /* 580; the kernel can */
+        node.driver.set_error = EOPNOTSUPP; /* 580; the kernel can */
         node_run(&node, 150);
     }
     assert_string_equal(node.label, "dmem");
@@ -851,7 +851,7 @@ static void a_pod_without_any_limit_takes_the_label_off(void **state)
     node_make(&node);
     node.by_driver = true;
     node_start(&node);
-    node.driver_error = EINVAL; /* not only for what is in use */
+    node.driver.set_error = EINVAL; /* not only for what is in use */
     struct node_pod *pod = node_pod(&node, "p", 8, 0);
     node_run(&node, 60);
     assert_int_equal(node_limit(&node, pod, REGION_0), UINT64_MAX);
@@ -859,9 +859,29 @@ static void a_pod_without_any_limit_takes_the_label_off(void **state)
     node_free(&node);
 }
 
+static void use_under_a_containers_own_limit_is_the_pods(void **state)
+{
+    struct node node;
+    struct gs_kept kept;
+    char path[512];
+    node_make(&node);
+    node.by_driver = true;
+    node_start(&node);
+    struct node_pod *pod = node_pod(&node, "p", 8, 1);
+    tree_path(&node.tree, node_folder(pod), "c", path, sizeof(path));
+    assert_int_equal(mkdir(path, 0755), 0);
+    fake_limits_set(&node.driver, "GPU-b", path, GIB);
+    fake_limit_of(&node.driver, "GPU-b", path)->used = 7;
+    node_run(&node, 15);
+    assert_true(gs_keeper_find(plugin.enforce.keeper, "p", &kept) && kept.held);
+    assert_int_equal(kept.used_on[1], 7);
+    node_free(&node);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(use_under_a_containers_own_limit_is_the_pods),
         cmocka_unit_test(a_pod_is_given_what_it_was_bound_to),
         cmocka_unit_test(without_a_card_the_node_has_no_label),
         cmocka_unit_test(a_pod_that_was_not_taken_in_yet_says_nothing),

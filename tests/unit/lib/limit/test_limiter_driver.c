@@ -23,7 +23,7 @@ static void open_fixture(struct fixture *f)
 {
     *f = (struct fixture){.limiter = NULL};
     tree_make(&f->tree);
-    tree_mkdirs(&f->tree, APP, false);
+    tree_mkdirs(&f->tree, APP "/container", false);
     const struct gs_limiter_options options = {
         .mount = f->tree.mount, .host = &f->tree.host, .driver = fake_limits_port(&f->driver)};
     assert_int_equal(gs_limiter_new(&options, &f->limiter, NULL), 0);
@@ -164,10 +164,12 @@ static void a_containers_own_limit_is_no_way_around_the_pods(void **state)
         gs_limiter_hold(f.limiter, UID_A, two, 1, &result);
         tree_path(&f.tree, APP, NULL, path, sizeof(path));
         fake_limits_set(&f.driver, "GPU-a", path, r->own);
-        if (r->nests)
-            tree_put(&f.tree, APP, "dmem.max", "");
+        fake_limit_of(&f.driver, "GPU-a", path)->used = 7;
+        for (int deep = 0; r->nests && deep < 2; deep++)
+            tree_put(&f.tree, deep ? APP "/container" : APP, "dmem.max", "");
         row_equal(r->row, gs_limiter_hold(f.limiter, UID_A, two, 1, &result), r->first);
         row_equal(r->row, limit_at(&f, "GPU-a", APP), r->left);
+        row_equal(r->row, result.apart_bytes, r->nests ? 0 : 7); /* crun's is the same again */
         row_equal(r->row, gs_limiter_hold(f.limiter, UID_A, two, 1, &result), GS_LIMIT_HELD);
         gs_limiter_show(f.limiter, UID_A, two, 1); /* several containers would have more together */
         row_true(r->row, limit_at(&f, "GPU-a", APP) <= r->left);
