@@ -42,7 +42,7 @@ static inline int fake_limits_set(void *ctx, const char *gpu, const char *cgroup
     if (bytes < limits->used)
         return EINVAL;
     if (!one) {
-        assert_true(limits->count < sizeof(limits->all) / sizeof(limits->all[0]));
+        assert_true(limits->count < GS_COUNT_OF(limits->all));
         one = &limits->all[limits->count++];
         snprintf(one->gpu, sizeof(one->gpu), "%s", gpu);
         snprintf(one->cgroup, sizeof(one->cgroup), "%s", cgroup);

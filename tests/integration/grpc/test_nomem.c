@@ -160,5 +160,5 @@ int main(void)
         cmocka_unit_test(a_server_survives_every_failing_allocation),
         cmocka_unit_test(clients_survive_every_failing_allocation),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

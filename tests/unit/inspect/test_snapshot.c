@@ -90,5 +90,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(who_waits_is_who_is_told_to),
                                        cmocka_unit_test(most_pods_tell_who_places_them)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

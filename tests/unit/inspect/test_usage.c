@@ -347,5 +347,5 @@ int main(void)
         cmocka_unit_test(a_nul_in_one_object_costs_no_list),
         cmocka_unit_test(bytes_are_told_in_the_nodes_unit),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -229,5 +229,5 @@ int main(void)
         in_folder(logs_are_emptied_by_what_they_take_of_the_disk),
         in_folder(a_tool_is_found_and_asked_what_it_knows),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

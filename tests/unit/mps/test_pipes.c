@@ -92,5 +92,5 @@ int main(void)
         in_folder(what_an_earlier_daemon_left_is_thrown_out),
         in_folder(only_a_socket_of_the_daemon_is_its_own),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

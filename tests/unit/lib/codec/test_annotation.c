@@ -186,5 +186,5 @@ int main(void)
         cmocka_unit_test(bind_records_the_largest_pod),
         cmocka_unit_test(an_allocation_names_its_gpus),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

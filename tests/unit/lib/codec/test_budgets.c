@@ -106,5 +106,5 @@ int main(void)
         cmocka_unit_test(covered_is_whom_kube_scheduler_counts),
         cmocka_unit_test(lists_are_read),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -87,5 +87,5 @@ int main(void)
         cmocka_unit_test(long_names_and_messages_are_cut),
         cmocka_unit_test(events_go_to_the_namespace_of_their_object),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

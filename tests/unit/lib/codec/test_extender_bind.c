@@ -80,5 +80,5 @@ int main(void)
         cmocka_unit_test(what_is_no_request_is_refused_and_leaves_nothing),
         cmocka_unit_test(results_are_written_without_percent_signs),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

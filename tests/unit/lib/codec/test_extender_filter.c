@@ -416,5 +416,5 @@ int main(void)
         cmocka_unit_test(scores_name_the_candidates),
         cmocka_unit_test(errors_are_answered_without_percent_signs),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

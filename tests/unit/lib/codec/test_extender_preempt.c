@@ -169,5 +169,5 @@ int main(void)
         cmocka_unit_test(there_is_a_ceiling_of_nodes),
         cmocka_unit_test(results_name_victims_by_uid),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

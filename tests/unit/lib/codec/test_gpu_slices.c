@@ -72,5 +72,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gpus_of_the_driver_are_read),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

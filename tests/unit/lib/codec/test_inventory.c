@@ -268,5 +268,5 @@ int main(void)
         cmocka_unit_test(a_plugin_says_that_it_speaks_of_moved_pods),
         cmocka_unit_test(what_is_said_of_limits_is_read),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

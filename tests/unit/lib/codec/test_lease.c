@@ -112,5 +112,5 @@ int main(void)
         cmocka_unit_test(what_is_no_lease_is_refused_and_changes_nothing),
         cmocka_unit_test(leases_are_written),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -130,5 +130,5 @@ int main(void)
         cmocka_unit_test(what_is_told_before_the_items_is_read_alone),
         cmocka_unit_test(long_versions_and_tokens_are_refused),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -124,5 +124,5 @@ int main(void)
         cmocka_unit_test(entries_and_bytes_have_a_ceiling),
         cmocka_unit_test(moved_pods_are_written_as_the_contract_shows),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -258,5 +258,5 @@ int main(void)
         cmocka_unit_test(a_cordon_works_on_divided_gpus),
         cmocka_unit_test(a_label_that_is_null_is_there_and_empty),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -254,5 +254,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_failed_allocation_is_told_and_undone),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

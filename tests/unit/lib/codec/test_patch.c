@@ -91,5 +91,5 @@ int main(void)
         cmocka_unit_test(a_metadata_patch_has_what_it_is_given),
         cmocka_unit_test(a_node_status_patch_sets_both_resources),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -655,5 +655,5 @@ int main(void)
         cmocka_unit_test(containers_above_the_ceiling_count_with_the_last),
         cmocka_unit_test(another_domain_has_other_names),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

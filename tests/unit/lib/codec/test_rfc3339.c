@@ -87,5 +87,5 @@ int main(void)
         cmocka_unit_test(times_are_read_in_every_form),
         cmocka_unit_test(times_are_written_in_utc_and_cut),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

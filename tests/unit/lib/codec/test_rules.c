@@ -205,5 +205,5 @@ int main(void)
         cmocka_unit_test(of_more_words_than_are_kept_nobody_knows_what_they_say),
         cmocka_unit_test(who_is_not_to_be_offered_a_node_is_read),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

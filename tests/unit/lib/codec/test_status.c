@@ -42,5 +42,5 @@ int main(void)
         cmocka_unit_test(what_is_no_status_is_refused),
         cmocka_unit_test(a_status_is_written),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -82,5 +82,5 @@ int main(void)
         cmocka_unit_test(an_error_event_brings_its_status),
         cmocka_unit_test(the_version_of_an_object_is_found),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -296,5 +296,5 @@ int main(void)
         TEST(a_path_too_long_is_refused_at_once),
         TEST(a_cancelled_call_is_never_told),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -382,5 +382,5 @@ int main(void)
         TEST(a_kubelet_that_does_not_answer_is_a_timeout),
         TEST(a_cancelled_registration_is_never_told),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

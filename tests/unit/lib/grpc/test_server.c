@@ -294,5 +294,5 @@ int main(void)
         TEST(a_protocol_error_is_told_with_goaway),
         TEST(pings_are_answered),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -229,5 +229,5 @@ int main(void)
         in_tree(pods_that_are_gone_are_waited_for_no_more),
         in_tree(what_the_kernel_dropped_is_found_by_reading),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -103,5 +103,5 @@ int main(void)
         cmocka_unit_test(a_region_is_found_by_its_whole_name),
         cmocka_unit_test(a_write_is_one_decimal_line),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -66,5 +66,5 @@ int main(void)
         cmocka_unit_test(a_write_waits_for_nobody),
         cmocka_unit_test(a_text_is_written_whole_into_what_is_there),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

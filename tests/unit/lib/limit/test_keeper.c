@@ -857,5 +857,5 @@ int main(void)
         cmocka_unit_test(a_gpu_that_cannot_be_limited_has_its_reason),
         cmocka_unit_test(pods_come_and_go_up_to_a_ceiling),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

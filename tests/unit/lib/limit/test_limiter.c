@@ -512,5 +512,5 @@ int main(void)
         in_tree(what_crun_makes_below_is_shown_them_too),
         in_tree(more_limits_than_a_pod_can_have_are_refused),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

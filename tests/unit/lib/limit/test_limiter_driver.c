@@ -225,5 +225,5 @@ int main(void)
         cmocka_unit_test(use_is_known_where_the_driver_counts),
         cmocka_unit_test(the_kernels_files_are_used_after_a_look_at_them),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -273,5 +273,5 @@ int main(void)
         cmocka_unit_test(a_pod_is_found_in_every_tree_and_class),
         cmocka_unit_test(the_nodes_own_folder_is_among_those_that_are_kept),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

@@ -323,5 +323,5 @@ int main(void)
         cmocka_unit_test(pids_have_a_ceiling_and_are_forgotten),
         cmocka_unit_test(the_kernels_own_file_is_understood),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }

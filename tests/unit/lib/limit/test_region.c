@@ -119,5 +119,5 @@ int main(void)
         cmocka_unit_test(an_address_is_parsed_or_refused),
         cmocka_unit_test(a_gpu_has_exactly_one_region_or_none),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return GS_RUN(tests);
 }
