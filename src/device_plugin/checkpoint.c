@@ -159,16 +159,15 @@ static void count_ids(const struct gs_checkpoint_entry *entry, struct unit_note 
 static void take_indices(const struct told *told, struct numbers *indices)
 {
     uint32_t idx;
-    const char *name = told->names;
+    struct gs_slice rest = gs_slice_of(told->names);
     GS_FOR_EACH_GPU (idx, told->idx) {
         struct gs_gpu gpu = {.idx = idx, .mem_units = told->units, .numa = GS_NUMA_NONE};
-        size_t len = strcspn(name, ",");
+        const struct gs_slice name = gs_slice_cut(&rest, ',');
         uint32_t number;
-        if (len && len < sizeof(gpu.uuid) && !gs_parse_u32(name, len, &number)) {
-            memcpy(gpu.uuid, name, len);
+        if (name.len && name.len < sizeof(gpu.uuid) && !gs_parse_u32(name.at, name.len, &number)) {
+            memcpy(gpu.uuid, name.at, name.len);
             numbers_remember(indices, &gpu, 1);
         }
-        name += len + (name[len] == ',');
     }
 }
 

@@ -14,8 +14,8 @@ struct gs_recent {
     uint64_t *ring; /* hashes of texts in small sets, newest first; 0: empty */
 };
 
+/* It is empty again, and may be used. */
 void gs_recent_release(struct gs_recent *recent);
 void gs_recent_add(struct gs_recent *recent, const char *text);
 void gs_recent_remove(struct gs_recent *recent, const char *text);
 bool gs_recent_has(const struct gs_recent *recent, const char *text);
-void gs_recent_clear(struct gs_recent *recent);

@@ -261,7 +261,7 @@ static bool outdated(struct gs_allocator *alloc, const struct claimant *claimant
 {
     if (alloc->in_list) {
         if (gs_recent_has(&alloc->ended, pod->uid))
-            gs_recent_clear(&alloc->ended); /* the cluster was set back to an earlier state */
+            gs_recent_release(&alloc->ended); /* the cluster was set back to an earlier state */
         return false;
     }
     uint64_t revision = gs_pod_revision(pod);

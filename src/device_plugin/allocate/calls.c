@@ -27,7 +27,7 @@ void gs_call_drop(struct gs_allocator *alloc, struct call *call)
     if (call->next)
         call->next->link = call->link;
     discharge(alloc, call);
-    gs_recent_clear(&alloc->stranger_ids); /* its IDs may come again, and count */
+    gs_recent_release(&alloc->stranger_ids); /* its IDs may come again, and count */
     free(call);
 }
 

@@ -63,9 +63,3 @@ void gs_recent_remove(struct gs_recent *recent, const char *text)
     if (at)
         *at = 0;
 }
-
-void gs_recent_clear(struct gs_recent *recent)
-{
-    if (recent->ring)
-        memset(recent->ring, 0, GS_RECENT_MAX * sizeof(*recent->ring));
-}

@@ -153,8 +153,9 @@ int gs_sim_do_post(struct gs_sim_call *call)
     if (strcmp(call->sub, "binding") == 0 && call->kind == GS_SIM_PODS)
         return do_bind(call);
     if (call->name[0])
-        return gs_sim_reply_refused(call->ret, 405, "MethodNotAllowed",
-                                    "an object is created in the collection");
+        return gs_sim_reply_refused(
+            call->ret, 405, "MethodNotAllowed",
+            "the server does not allow this method on the requested resource");
     call->ret->status = 201;
     int rc = gs_sim_create(call->api->cluster, call->kind, call->ns, call->req->body, &object,
                            &call->err);
