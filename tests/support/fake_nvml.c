@@ -27,6 +27,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 enum {
@@ -386,19 +387,25 @@ EXPORT int nvmlDeviceGetHandleByUUID(const char *uuid, struct card ***ret)
     return NOT_FOUND;
 }
 
-/* The nearest limit above a cgroup is its. */
-static struct limit {
-    unsigned handle;
-    char cgroup[512];
-    unsigned long long soft, hard;
-} limits[256];
-
-static struct limit *limit_of(struct card **device, const char *cgroup)
+/* What is noted of a cgroup on a card, in an attribute of its folder: "limit" is set here, the
+ * nearest above a cgroup is its; "used" by tests. */
+static int read_note(const struct card *card, const char *cgroup, const char *what,
+                     unsigned long long *ret)
 {
-    struct limit *at = limits;
-    while (at->cgroup[0] && (at->handle != index_of(device) || strcmp(at->cgroup, cgroup) != 0))
-        at++;
-    return at;
+    char name[128], text[32] = "";
+    snprintf(name, sizeof(name), "user.%s.%s", what, card->uuid);
+    if (getxattr(cgroup, name, text, sizeof(text) - 1) <= 0)
+        return UNSUPPORTED;
+    *ret = strtoull(text, NULL, 10);
+    return OK;
+}
+
+static int write_limit(const struct card *card, const char *cgroup, unsigned long long bytes)
+{
+    char name[128], text[32];
+    snprintf(name, sizeof(name), "user.limit.%s", card->uuid);
+    snprintf(text, sizeof(text), "%llu", bytes);
+    return setxattr(cgroup, name, text, strlen(text), 0) == 0 ? OK : UNKNOWN;
 }
 
 /* A line "nvidia/0000:41:00/vidmem BYTES" of a file of the kernel's controller: the card's bytes.
@@ -443,7 +450,6 @@ EXPORT int nvmlDeviceSetMemoryLimits_v1(struct card **device, struct set_limits 
 EXPORT int nvmlDeviceSetMemoryLimits_v1(struct card **device, struct set_limits *to)
 {
     struct state state = look();
-    struct limit *limit = limit_of(device, to->cgroup);
     if (state.limits == STUCK)
         sleep(4);
     if (state.limits == SLOW) {
@@ -457,13 +463,11 @@ EXPORT int nvmlDeviceSetMemoryLimits_v1(struct card **device, struct set_limits 
     const struct card *card = &state.cards[index_of(device)];
     if (state.dmem)
         read_dmem(card, to->cgroup, "dmem.current", &state.in_use);
+    else
+        read_note(card, to->cgroup, "used", &state.in_use);
     if (to->soft > to->hard || to->hard < state.in_use || strcmp(to->cgroup, "/sys/fs/cgroup") == 0)
         return INVALID;
-    if (state.dmem)
-        return write_dmem(card, to->cgroup, to->hard);
-    *limit = (struct limit){.handle = index_of(device), .soft = to->soft, .hard = to->hard};
-    snprintf(limit->cgroup, sizeof(limit->cgroup), "%s", to->cgroup);
-    return OK;
+    return (state.dmem ? write_dmem : write_limit)(card, to->cgroup, to->hard);
 }
 
 struct get_limits {
@@ -483,12 +487,10 @@ EXPORT int nvmlDeviceGetMemoryLimits_v1(struct card **device, struct get_limits 
         return read_dmem(card, ret->limits.cgroup, "dmem.current", &ret->used);
     snprintf(path, sizeof(path), "%s", ret->limits.cgroup);
     for (; path[0]; *strrchr(path, '/') = '\0') {
-        const struct limit *limit = limit_of(device, path);
-        if (!limit->cgroup[0])
+        if (read_note(card, path, "limit", &ret->limits.hard) != OK)
             continue;
-        ret->limits.soft = limit->soft;
-        ret->limits.hard = limit->hard;
         ret->used = state.in_use;
+        read_note(card, path, "used", &ret->used);
         return OK;
     }
     return UNSUPPORTED;

@@ -5,7 +5,9 @@ and after admission, gpu-count edited while the plugin is away, static pods (one
 that come again under another UID; plugin, kubelet and API server restarted in any order; an API server that fails; a
 kubelet that gives IDs twice, and whose checkpoint is torn or late; NVIDIA's plugin beside this one; cards lost and back in another order; unit,
 overhead and mode of limits changed at a restart; the record's file torn, forged, deleted, put back; limits that are
-lost. Kernel and clock are a folder and a file (tests/support/dmem_shim.c, clock_shim.c).
+lost. Limits are the kernel's, or the driver's without dmem: a mock that fails at times, that takes no
+limit below use and counts where a limit is, while NVIDIA's toolkit gives containers limits of their own. Kernel,
+driver and clock are a folder and files (tests/support/dmem_shim.c, fake_nvml.c, clock_shim.c).
 
   node_attack.py --build DIR [--seconds 60] [--seed N] [--sabotage all]
 
@@ -14,7 +16,10 @@ lost. Kernel and clock are a folder and a file (tests/support/dmem_shim.c, clock
 | what containers that started were promised on a card is at most its size | always |
 | no limit of theirs on their cards is below the promise, none is a factor off | always |
 | the node's unit is that of the pods that live; they have one | always |
-| of a GPU whose word is dmem, in inventory and metric, every pod that runs is limited there; the label says so of all GPUs | when all is quiet |
+| no container's own limit is raised | always |
+| of a GPU whose word is dmem or driver, in inventory and metric, every pod that runs is limited there; the label says so of all GPUs | when all is quiet |
+| a container's own limit is at most its pod's, and only lowered to that, as it uses no more | when all is quiet |
+| a pod's use is that of its cgroup and of its containers with limits of their own | when all is quiet |
 | a pod's record and the node's word name the cards that its containers were told | when all is quiet |
 | who was bound where there is room is admitted | while nothing disturbs |
 | who was bound where there is room starts | when all is quiet |
@@ -52,21 +57,23 @@ def region(uuid):
 
 
 class Kernel:
-    """The cgroups of pods."""
+    """The cgroups of pods, and what the driver notes of them where the kernel has no dmem."""
 
-    def __init__(self, root):
-        self.root = root
+    def __init__(self, root, dmem):
+        self.root, self.dmem = root, dmem
         self.make("", top=True)
-        with open(f"{root}/dmem.capacity", "w", encoding="ascii") as out:
-            out.writelines(f"{region(uuid)} {gib * GIB}\n" for uuid, (_, gib) in CARDS.items())
+        if dmem:
+            with open(f"{root}/dmem.capacity", "w", encoding="ascii") as out:
+                out.writelines(f"{region(uuid)} {gib * GIB}\n" for uuid, (_, gib) in CARDS.items())
         for name in ("kubepods", "kubepods/burstable", "kubepods/besteffort"):
             self.make(name)
 
     def make(self, name, top=False):
         path = os.path.join(self.root, name)
         os.makedirs(path)
-        texts = {"cgroup.controllers": "cpu io memory pids dmem\n", "cgroup.subtree_control": "cpu io memory pids dmem\n"}
-        if not top:
+        words = "cpu io memory pids dmem\n" if self.dmem else "cpu io memory pids\n"
+        texts = {"cgroup.controllers": words, "cgroup.subtree_control": words}
+        if self.dmem and not top:
             texts |= {"dmem.max": self.lines("max"), "dmem.current": self.lines("0")}
         for file, text in texts.items():
             with open(os.path.join(path, file), "w", encoding="ascii") as out:
@@ -80,17 +87,35 @@ class Kernel:
     def pod(self, uid, kind):
         return self.make(f"kubepods/{kind}pod{uid}")
 
-    @staticmethod
-    def limits(path):
+    def limits(self, path):
         """{card: bytes, or None without a limit}"""
+        if not self.dmem:
+            return {uuid: self.note(path, f"limit.{uuid}") for uuid in CARDS}
         with open(f"{path}/dmem.max", encoding="ascii") as file:
             found = dict(line.split() for line in file)
         return {uuid: None if found[region(uuid)] == "max" else int(found[region(uuid)]) for uuid in CARDS}
 
+    @staticmethod
+    def note(path, name):
+        """Of the driver's mock."""
+        found = f"user.{name}" in os.listxattr(path) and int(os.getxattr(path, f"user.{name}"))
+        return found if found and found < 1 << 63 else None
+
+    @staticmethod
+    def set_notes(path, what, values):
+        for uuid, value in values.items():
+            os.setxattr(path, f"user.{what}.{uuid}", str(value).encode())
+
+    def used(self, path, uuid):
+        return self.note(path, f"used.{uuid}") or 0
+
     def lose(self, path):
-        with open(f"{path}/dmem.max.lost", "w", encoding="ascii") as out:
-            out.write(self.lines("max"))
-        os.rename(f"{path}/dmem.max.lost", f"{path}/dmem.max")
+        for name in os.listxattr(path):
+            os.removexattr(path, name)
+        if self.dmem:
+            with open(f"{path}/dmem.max.lost", "w", encoding="ascii") as out:
+                out.write(self.lines("max"))
+            os.rename(f"{path}/dmem.max.lost", f"{path}/dmem.max")
 
 
 class Clock:
@@ -110,6 +135,7 @@ class Pod:
         self.env, self.started, self.folder, self.forged = {}, set(), None, False
         self.kubelet_uid, self.bound, self.refused = uid, [], 0
         self.sure = False   # nothing has disturbed since it was bound
+        self.own = {}       # container's folder -> the limit that the toolkit gave it
 
     def units(self):
         """The peak: an init container beside the sidecars before it, or all that stays."""
@@ -172,21 +198,26 @@ class World:
         self.folder = tempfile.mkdtemp(prefix="node-attack.")
         os.mkdir(f"{self.folder}/kubelet")
         self.api = Faulty(self.folder, build)
-        self.kernel = Kernel(f"{self.folder}/cgroup")
+        self.by, self.code = self.random.choice(["dmem", "driver"]), 0
+        self.kernel = Kernel(f"{self.folder}/cgroup", self.by == "dmem")
         self.clock = Clock(f"{self.folder}/clock")
         self.plugin = Plugin(self.folder, build, self.api)
-        self.base = list(self.plugin.command)
+        self.base = [*self.plugin.command, "--enforce-by=dmem"]
+        if self.by == "driver":
+            self.base = [*self.plugin.command[:-2], f"--enforce-by={self.random.choice(['auto', 'driver'])}",
+                         f"--nvml-library={build}/tests/libfake_nvml.so"]
         self.present, self.hung, self.pods, self.made, self.saved = list(CARDS), False, {}, 0, None
         self.options = {"unit": "GiB", "overhead": 0, "enforce": self.random.choice(["preferred", "required"]),
                         "foreign": self.random.random() < .5}
         self.counts = dict.fromkeys(["started", "refused", "held", "given up", "again", "plans", "torn", "beside",
-                                     "checks"], 0)
+                                     "own", "used", "by driver", "checks"], 0)
+        self.counts["by driver"] = self.by == "driver"
         self.plan, self.beside = "", None
         self.port = free_port()
         self.put_cards()
         self.kubelet = Guest(f"{self.folder}/kubelet", self.random)
         self.kubelet.twice = self.random.choice([0, .1])
-        os.environ.update(DMEM_SHIM_ROOT=f"{self.folder}/cgroup", GS_CLOCK_FILE=f"{self.folder}/clock")
+        os.environ.update(DMEM_SHIM_ROOT=f"{self.folder}/cgroup", GS_FAKE_NVML=self.plugin.cards, GS_CLOCK_FILE=f"{self.folder}/clock")
         self.build = build
         self.start_plugin()
         wait_for("the inventory", lambda: self.api.node("gpu-inventory"))
@@ -209,7 +240,7 @@ class World:
             f"--deny-unallocated-gpus={'true' if options['foreign'] else 'false'}",
             f"--cgroup-root={self.folder}/cgroup", f"--health-listen=127.0.0.1:{self.port}"]
         shims = [f"{self.build}/tests/lib{name}_shim.so" for name in ("dmem", "clock")]
-        self.plugin.command = ["env", "LD_PRELOAD=" + ":".join(shims), "GPUSHARE_INVARIANTS=fatal", *self.plugin.command]
+        self.plugin.command = ["env", "LD_PRELOAD=" + ":".join(shims), "GPUSHARE_INVARIANTS=fatal", *self.plugin.command, "--pod-usage=on"]
         self.plugin.start()
 
     def alive(self):
@@ -217,10 +248,15 @@ class World:
 
     def put_cards(self):
         with open(f"{self.plugin.cards}.new", "w", encoding="utf-8") as file:
-            json.dump({"v": 1, "unit": "GiB", "gpus": [
-                {"idx": idx, "uuid": uuid, "mem": CARDS[uuid][1], "memMiB": CARDS[uuid][1] * 1024,
-                 "pci": CARDS[uuid][0]} for idx, uuid in enumerate(self.present)]}, file)
+            if self.by == "driver":
+                file.writelines(f"gpu {uuid} {CARDS[uuid][1] * 1024} 0 0000{CARDS[uuid][0]}\n" for uuid in self.present)
+                file.write(f"limits {self.code} 0\n")
+            else:
+                json.dump({"v": 1, "unit": "GiB", "gpus": [
+                    {"idx": idx, "uuid": uuid, "mem": CARDS[uuid][1], "memMiB": CARDS[uuid][1] * 1024,
+                     "pci": CARDS[uuid][0]} for idx, uuid in enumerate(self.present)]}, file)
         os.rename(f"{self.plugin.cards}.new", self.plugin.cards)
+        self.clock.shift(11)    # it is read again
 
     def settle(self, seconds=.25):
         """Real time; a plugin that ended by itself is started anew, as the kubelet does."""
@@ -271,6 +307,10 @@ class World:
                 if uuid in pod.cards() and limit is not None and not \
                         pod.promise() <= limit <= 2 * pod.promise() + 4 * GIB:
                     raise Wrong(f"the limit of {pod.name} on {uuid} is {limit}, promised were {pod.promise()}")
+            for path, own in pod.own.items():
+                limits = self.kernel.limits(path)
+                if any(not limits[uuid] or limits[uuid] > first for uuid, first in own.items()):
+                    raise Wrong(f"{path} has the limits {limits}, its own were {own}")
 
     def free(self):
         """As an extender sees it: {index: GiB}"""
@@ -395,8 +435,29 @@ class World:
                 return
             self.counts["started"] += not pod.started
             pod.started.add(box)
+            if not self.kernel.dmem:
+                self.limit_container(pod, f"{pod.folder}/{box}")
         if not self.hung:
             self.api.phase(pod.name, "Running")
+
+    def limit_container(self, pod, path):
+        """As NVIDIA's toolkit does by NVIDIA_GPU_MEMORY_LIMIT: all of its cards alike."""
+        if os.path.exists(path):
+            shutil.rmtree(path)     # it starts anew
+        os.mkdir(path)
+        pod.own[path] = {}
+        if self.random.random() < .4:
+            pod.own[path] = dict.fromkeys(pod.cards(), int(pod.promise() * self.random.choice([.25, .5, 1, 2, 4])))
+            self.kernel.set_notes(path, "limit", pod.own[path])
+            self.counts["own"] += 1
+
+    def use(self, pod):
+        """Processes take memory, or give it back: the nearest limit allows it, and counts it."""
+        for path in [pod.folder, *pod.own]:
+            parts = [0, .3, .7, 1] if path == pod.folder else [0, .2, .6, .9]
+            self.kernel.set_notes(path, "used", {uuid: int((limit or 0) * self.random.choice(parts))
+                                                 for uuid, limit in self.kernel.limits(path).items()})
+        self.counts["used"] += 1
 
     def end(self, pod):
         self.pods.pop(pod.name)
@@ -484,7 +545,7 @@ class World:
         self.kubelet.stop()
         for pod in self.alive_pods():
             shutil.rmtree(pod.folder)
-            pod.started, pod.folder = set(), None
+            pod.started, pod.folder, pod.own = set(), None, {}
         if rng.random() < .5:
             rng.shuffle(self.present)
             self.put_cards()
@@ -556,7 +617,8 @@ class World:
         rng, hung, doubled = self.random, self.hung, self.kubelet.doubled
         what = rng.choices(
             ["bind", "hand", "admit", "start", "end", "edit", "restart", "kubelet", "hang", "cards", "lose", "time",
-             "reboot", "again", "plan", "torn", "beside"], [9, 2, 12, 5, 2, 4, 3, 1, 1, 1, 1, 3, .5, 3, 2, 2, .7])[0]
+             "reboot", "again", "plan", "torn", "beside", "use", "code"],
+            [9, 2, 12, 5, 2, 4, 3, 1, 1, 1, 1, 3, .5, 3, 2, 2, .7, 6, .7])[0]
         words = what
         if what == "bind" and not hung:
             self.bind()
@@ -597,11 +659,16 @@ class World:
             self.move_cards()
         elif what == "lose" and (pod := self.some(lambda pod: pod.folder)):
             self.kernel.lose(pod.folder)
+        elif what == "use" and not self.kernel.dmem and (pod := self.some(Pod.runs)):
+            self.use(pod)
+        elif what == "code":
+            self.code = rng.choice([0, 3, 4, 15])
+            self.put_cards()
         elif what == "time":
             self.clock.shift(rng.choice([1, 6, 11, 11, 25]))
         if words != what or what not in ("admit", "start", "end", "bind", "hand"):
             self.events.append(words + (" hung" if hung else ""))
-        if what not in ("bind", "admit", "start", "end", "again", "time", "lose") or self.kubelet.doubled > doubled:
+        if what not in ("bind", "admit", "start", "end", "again", "time", "lose", "use") or self.kubelet.doubled > doubled:
             self.disturb()
         self.settle(.06)
         self.wait_devices(.3 if self.hung else 1)
@@ -617,7 +684,28 @@ class World:
     def is_limited(self, pod, uuid):
         limit = self.kernel.limits(pod.folder)[uuid]
         most = pod.promise() + (self.options["overhead"] * len(pod.boxes) << 20)
-        return limit is not None and limit <= most
+        return limit is not None and limit <= max(most, self.kernel.used(pod.folder, uuid)) and \
+            all((self.kernel.limits(path)[uuid] or 0) <= limit for path in pod.own)
+
+    def containers(self):
+        """What is not as limits and use of pods and their containers have to be."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/usage", timeout=10) as answer:
+            told = {pod["uid"]: pod for pod in json.load(answer)["pods"]}
+        index = {gpu["idx"]: gpu["uuid"] for gpu in self.api.node("gpu-inventory")["gpus"]}
+        for pod in self.running():
+            limits = self.kernel.limits(pod.folder)
+            for path, own in pod.own.items():
+                for uuid, first in own.items():
+                    at = self.kernel.limits(path)[uuid] * (3 if self.deed == "own" else 1)
+                    most = limits[uuid] or 0
+                    if not min(first, pod.promise()) <= at or at > most >= self.kernel.used(path, uuid):
+                        return f"{path} has {at} of its pod's {limits}, and began with {own}"
+            for gpu in told.get(pod.uid, {}).get("gpus", ()):
+                uuid = index[gpu["id"]]
+                used = sum(self.kernel.used(path, uuid) for path in [pod.folder, *pod.own])
+                if uuid in pod.cards() and gpu.get("usedBytes") != used + (self.deed == "used"):
+                    return f"{pod.name} is said to use {gpu}, and uses {used}"
+        return ""
 
     def words(self):
         """What is said and is not so; "" is the end of waiting for it."""
@@ -629,13 +717,13 @@ class World:
         metric = self.metric("gpushare_device_plugin_gpu_enforced")
         label = self.api.request("GET", "/api/v1/nodes/n1")["metadata"].get("labels", {}).get("aliyun.com/gpu-enforced")
         for uuid, gpu in gpus.items():
-            said = gpu.get("enforced") == "dmem"
+            said = gpu.get("enforced") in ("dmem", "driver")
             if said and not held[uuid] or metric.get(f'gpu="{gpu["idx"]}"') == 1 and not held[uuid]:
                 return f"{uuid} is said to be held, {gpu} {metric}"
-        if label == "dmem" and not all(held.values()):
+        if label and not all(held.values()):
             return f"the node has the label {label}, and {held}"
         waits = [pod for pod in self.alive_pods() if not pod.runs()]
-        if all(held.values()) and not waits and label != "dmem":
+        if all(held.values()) and not waits and label != self.by:
             return f"all is held, and the label is {label}: {inventory}"
         if set(gpus) != set(CARDS) or not all(gpu.get("healthy", True) for gpu in gpus.values()):
             return f"cards are not told: {gpus}"
@@ -650,7 +738,7 @@ class World:
                 return f"the node says that {pod.name} is on {moved[pod.uid]}, and it is on {mine}"
         if stale := set(moved) - {pod.uid for pod in self.pods.values()}:
             return f"the node names pods that have ended: {stale}"
-        return ""
+        return self.containers()
 
     def quiet(self):
         self.events.append("quiet")
@@ -660,7 +748,7 @@ class World:
         if self.beside:
             self.change_beside()
         self.kubelet.write_checkpoint()
-        self.present = list(CARDS)
+        self.present, self.code = list(CARDS), 0
         self.put_cards()
         for pod in [pod for pod in self.pods.values() if not pod.env]:
             self.end(pod)
@@ -702,7 +790,7 @@ class World:
         return f"{why}\n  {self.options} events {self.events[-40:]}\n{shown}\n  logs {self.folder}"
 
 
-SABOTAGE = ["overfull", "unit", "limit", "word", "lost"]
+SABOTAGE = ["overfull", "unit", "limit", "word", "lost", "own", "used"]
 
 
 def one_world(build, rng, wrong, deed):
