@@ -34,15 +34,6 @@ static inline void test_claim(struct gs_ledger *ledger, const char *uid, const c
             .uid = uid, .ns = "default", .name = uid, .node = node, .gpus = gpus, .units = units});
 }
 
-static inline void test_reserve(struct gs_ledger *ledger, const char *uid, const char *node,
-                                gs_gpu_mask gpus, uint32_t units)
-{
-    test_set_claim(
-        ledger,
-        (struct gs_claim){
-            .uid = uid, .node = node, .gpus = gpus, .units = units, .state = GS_CLAIM_RESERVED});
-}
-
 static inline uint32_t test_audit(const struct gs_ledger *ledger)
 {
     uint32_t differing = 0;

@@ -169,6 +169,16 @@ static void a_node_brings_sixteen_models_at_most(void **state)
     }
 }
 
+static void an_audit_sees_each_sum_that_is_not_its_claims(void **state)
+{
+    test_set_node(*state, "n1", "16 16 80");
+    struct gs_gpu_state *gpus = gs_ledger_view(*state, "n1")->gpus;
+    gpus[0].used_units++;
+    gpus[1].used_cores_pct++;
+    gpus[2].pods++;
+    assert_int_equal(test_audit(*state), 3);
+}
+
 #define WITH_LEDGER(test) cmocka_unit_test_setup_teardown(test, new_ledger, free_ledger)
 
 int main(void)
@@ -181,6 +191,7 @@ int main(void)
         WITH_LEDGER(more_models_than_there_are_numbers_are_unknown),
         WITH_LEDGER(a_model_is_forgotten_with_its_last_gpu),
         WITH_LEDGER(a_node_brings_sixteen_models_at_most),
+        WITH_LEDGER(an_audit_sees_each_sum_that_is_not_its_claims),
     };
     return GS_RUN(tests);
 }
