@@ -59,6 +59,7 @@ struct given_pod {
     uint32_t inits;       /* of its containers, the first ones */
     uint32_t sidecars;    /* and those after them */
     uint32_t gpu_count;   /* 0: not given */
+    uint32_t created_s;
     bool assigned;
     gs_gpu_mask allocation; /* the JSON's GPUs; 0: none */
     const char *static_uid;
@@ -117,7 +118,7 @@ static inline void give_pod(struct rig *rig, const struct given_pod *given)
     }
     pod.count_kind = given->gpu_count ? GS_COUNT_VALID : GS_COUNT_ABSENT;
     pod.gpu_count = given->gpu_count;
-    pod.created_s = 1;
+    pod.created_s = given->created_s;
     pod.static_uid = given->static_uid ? given->static_uid : "";
     pod.qos = given->qos;
     pod.enforce_required = given->enforce_required;

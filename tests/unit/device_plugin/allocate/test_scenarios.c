@@ -99,7 +99,7 @@ static void read_listed(struct scenario *s, struct listed *ret)
 /* of POD… up to a word that is none. false: the checkpoint was not read. */
 static bool read_observed(struct scenario *s, bool at_allocate)
 {
-    static const char *const ends[] = {"=", "old", "api", "patient", "listed", "tried"};
+    static const char *const ends[] = {"=", "old", "api", "patient", "listed", "tried", "unasked"};
     struct listed listed = {0};
     bool more = true;
     if (!scenario_has(s, "of"))
@@ -141,8 +141,10 @@ static void verb_pod(struct scenario *s)
     const struct {
         const char *word;
         uint32_t *to;
-    } numbers[] = {
-        {"inits", &given.inits}, {"sidecars", &given.sidecars}, {"count", &given.gpu_count}};
+    } numbers[] = {{"inits", &given.inits},
+                   {"sidecars", &given.sidecars},
+                   {"count", &given.gpu_count},
+                   {"created", &given.created_s}};
     const struct {
         const char *word;
         enum gs_pod_phase phase;
@@ -271,8 +273,8 @@ static void expect_why(struct scenario *s, const struct gs_error *err)
 }
 
 /* call UNITS (again: with the ids of the last, same N: of call N) of PODS old (a kubelet up
- * to 1.27) api away patient = GPU (or none, or list-first) cores N "part of the error"; without
- * "of", the checkpoint was not read
+ * to 1.27) api away, or unasked, patient = GPU (or none, or list-first) cores N "part of the
+ * error"; without "of", the checkpoint was not read
  */
 static void verb_call(struct scenario *s)
 {
@@ -290,11 +292,14 @@ static void verb_call(struct scenario *s)
     const bool read = read_observed(s, true);
     const bool old = scenario_has(s, "old");
     const bool away = scenario_has(s, "api") && scenario_has(s, "away");
+    const bool unasked = scenario_has(s, "unasked");
     const struct gs_allocate_request request = {.ids = ids,
                                                 .id_count = units,
                                                 .told = read,
                                                 .skips_running = !old,
-                                                .api = away ? GS_API_TIMEOUT : GS_API_ANSWERED,
+                                                .api = away      ? GS_API_TIMEOUT
+                                                       : unasked ? GS_API_NOT_ASKED
+                                                                 : GS_API_ANSWERED,
                                                 .patient = scenario_has(s, "patient")};
     const enum gs_allocate_result result =
         gs_allocator_allocate(rig.alloc, &request, &answer, &err);
