@@ -80,7 +80,7 @@ static void understand(struct gs_slice answer, const struct gs_names *names,
         (list = list_of(arena, bytes, len, names, set->vendor)) &&
         gs_codec_idx_parse(gs_slice_of(idx), &ret->idx)) {
         ret->names = list;
-        ret->gpus = numbers_of_visible(set, list);
+        ret->gpus = gpu_indices_of_visible(set, list);
     }
     if (bytes && gs_dp_answer_env(arena, bytes, len, names->dev, &dev, NULL) == 0 && dev)
         gs_parse_u32(dev, strlen(dev), &ret->units);
@@ -156,7 +156,7 @@ static void count_ids(const struct gs_checkpoint_entry *entry, struct unit_note 
 }
 
 /* Index by index, UUID by UUID. Those that contradict an earlier one are passed over. */
-static void take_indices(const struct told *told, struct numbers *indices)
+static void take_indices(const struct told *told, struct gpu_indices *indices)
 {
     uint32_t idx;
     struct gs_slice rest = gs_slice_of(told->names);
@@ -166,7 +166,7 @@ static void take_indices(const struct told *told, struct numbers *indices)
         uint32_t number;
         if (name.len && name.len < sizeof(gpu.uuid) && !gs_parse_u32(name.at, name.len, &number)) {
             memcpy(gpu.uuid, name.at, name.len);
-            numbers_remember(indices, &gpu, 1);
+            gpu_indices_remember(indices, &gpu, 1);
         }
     }
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "device_plugin/allocate/allocator.h"
-#include "device_plugin/numbers.h"
+#include "device_plugin/gpu_indices.h"
 #include "device_plugin/unit.h"
 #include "gpushare/base/arena.h"
 #include "gpushare/base/error.h"
@@ -21,10 +21,10 @@ int checkpoint_read(const char *dir, const struct gs_names *names, const struct 
 
 /* What answers of any plugin tell of the GPUs. */
 struct checkpoint_notes {
-    enum gs_unit unit;      /* unit_noted() of all; unknown: no answer tells */
-    bool unclear;           /* an answer tells nothing of a GPU of the set */
-    struct numbers indices; /* which UUID had which index, also of GPUs that are not in the set; of
-                               each mem_units as its container was told */
+    enum gs_unit unit;          /* unit_noted() of all; unknown: no answer tells */
+    bool unclear;               /* an answer tells nothing of a GPU of the set */
+    struct gpu_indices indices; /* which UUID had which index, also of GPUs that are not in the set;
+                               of each mem_units as its container was told */
 };
 
 /* No file is none. Errors as above; there are no notes then. */

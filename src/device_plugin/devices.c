@@ -164,12 +164,12 @@ static gs_gpu_mask placed_on(const struct gs_allocator_stats *stats)
 
 /* Nobody is known to be on a GPU before the pods are. */
 static struct gs_gpu_set number_gpus(struct plugin *plugin, const struct gs_allocator_stats *stats,
-                                     struct numbers *numbers)
+                                     struct gpu_indices *indices)
 {
     struct gs_gpu_set set = plugin->devices.found;
     ownership_leave_out(plugin, &set);
     mps_mark(plugin, &set);
-    numbers_apply(numbers, &set, plugin->restored ? placed_on(stats) : ~(gs_gpu_mask)0);
+    gpu_indices_apply(indices, &set, plugin->restored ? placed_on(stats) : ~(gs_gpu_mask)0);
     return set;
 }
 
@@ -220,8 +220,8 @@ static int apply(struct plugin *plugin, const struct gs_allocator_stats *stats,
                  struct unit_choice choice, struct gs_error *err)
 {
     struct devices *devices = &plugin->devices;
-    struct numbers numbers = devices->numbers;
-    struct gs_gpu_set set = number_gpus(plugin, stats, &numbers);
+    struct gpu_indices indices = devices->indices;
+    struct gs_gpu_set set = number_gpus(plugin, stats, &indices);
     struct advertised made;
     advertise_divide(&set, choice.unit);
     devices->in_use.above = devices->above;
@@ -237,7 +237,7 @@ static int apply(struct plugin *plugin, const struct gs_allocator_stats *stats,
     tell_foreign(devices, &made);
     devices->foreign = made.foreign;
     devices->dropped = made.dropped;
-    devices->numbers = numbers;
+    devices->indices = indices;
     devices->tell_gpus = true;
     devices->set = set;
     plugin->enforce.look_due = true;
@@ -273,7 +273,7 @@ static void renew_if_due(struct plugin *plugin)
         devices_read_ids_soon(plugin);
     devices->pods = stats.pods;
     tell_overfull(plugin);
-    if (plugin->restored && numbers_forget(&devices->numbers, placed_on(&stats)))
+    if (plugin->restored && gpu_indices_forget(&devices->indices, placed_on(&stats)))
         devices->due = plugin->node.due = true;
     if (!devices->have_gpus || (!devices->due && is_tried(devices, choose_unit(plugin, &stats))))
         return;
@@ -296,23 +296,23 @@ static void remember(struct plugin *plugin)
         plugin_wake_at(plugin, late ? INT64_MAX : until_ns);
         return;
     }
-    devices->numbers = (struct numbers){.boot = devices->numbers.boot};
-    numbers_remember(&devices->numbers, record->gpus, record->gpu_count);
+    devices->indices = (struct gpu_indices){.boot = devices->indices.boot};
+    gpu_indices_remember(&devices->indices, record->gpus, record->gpu_count);
     devices->remembered = devices->due = devices->log_due = true;
 }
 
 /* Where no record says whose index is whose, what containers were told does: pods go by it, those
  * on a card that is away, too. */
-static void number_by_notes(struct plugin *plugin, const struct numbers *indices)
+static void number_by_notes(struct plugin *plugin, const struct gpu_indices *indices)
 {
     struct devices *devices = &plugin->devices;
     enum gs_unit unit = devices->noted ? devices->noted : plugin->settings.unit;
     uint32_t idx;
-    devices->numbers = (struct numbers){.boot = devices->numbers.boot};
+    devices->indices = (struct gpu_indices){.boot = devices->indices.boot};
     GS_FOR_EACH_GPU (idx, indices->used) {
         struct gs_gpu gpu = indices->remembered[idx];
         gpu.mem_mib = gpu.mem_units * gs_unit_mib(unit);
-        numbers_remember(&devices->numbers, &gpu, 1);
+        gpu_indices_remember(&devices->indices, &gpu, 1);
     }
 }
 
@@ -321,7 +321,7 @@ static void read_notes(struct plugin *plugin)
 {
     struct devices *devices = &plugin->devices;
     const struct gs_inventory *record = record_now(devices->record);
-    struct numbers numbers = devices->numbers;
+    struct gpu_indices indices = devices->indices;
     struct checkpoint_notes said;
     int64_t now_ns = plugin_now_ns(plugin);
     if (!devices->remembered || devices->noted_read || !devices->have_gpus)
@@ -332,7 +332,7 @@ static void read_notes(struct plugin *plugin)
     }
     devices->notes_again_ns = now_ns + DEVICES_PATIENCE_NS;
     struct gs_gpu_set set = devices->found; /* those left to another driver, too */
-    numbers_apply(&numbers, &set, ~(gs_gpu_mask)0);
+    gpu_indices_apply(&indices, &set, ~(gs_gpu_mask)0);
     advertise_divide(&set, plugin->settings.unit);
     bool read = checkpoint_units(plugin->settings.device_plugin_dir, &plugin->names, &set, record,
                                  plugin->settings.unit, &said, NULL) == 0;
@@ -438,7 +438,7 @@ void devices_take_node(struct plugin *plugin, const struct gs_node *node)
     }
     if (!devices->remembered)
         return;
-    if (!numbers_remember(&devices->numbers, record->gpus, record->gpu_count) ||
+    if (!gpu_indices_remember(&devices->indices, record->gpus, record->gpu_count) ||
         (devices_known(devices) && record->unit && record->unit != devices->unit)) {
         gs_log(GS_LOG_ERROR, "the Node has a newer record, with other GPU indices or another "
                              "memory unit: exiting to restart with it");
@@ -482,7 +482,7 @@ int devices_open_record(struct plugin *plugin, struct gs_error *err)
 
 void devices_start(struct plugin *plugin)
 {
-    plugin->devices.numbers.boot = read_boot();
+    plugin->devices.indices.boot = read_boot();
     plugin->devices.unit = plugin->devices.tried.unit = plugin->settings.unit;
     plugin->devices.ids_at_ns = INT64_MAX;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "device_plugin/gpu_indices.h"
 #include "device_plugin/ids_in_use.h"
 #include "device_plugin/node_object.h"
-#include "device_plugin/numbers.h"
 #include "device_plugin/record.h"
 #include "device_plugin/unit.h"
 #include "gpushare/port/gpu_source.h"
@@ -19,14 +19,14 @@ struct plugin;
  */
 struct devices {
     struct gs_gpu_set found;    /* as read, without units, by the source's indices */
-    struct numbers numbers;     /* which are ours */
+    struct gpu_indices indices; /* which are ours */
     struct gs_gpu_set set;      /* as told: mem_units are set, in the unit in force */
     struct gs_gpu_set reported; /* what node events were about last */
     bool have_gpus;             /* they were read, and there are some */
     int64_t since_ns;           /* since then */
     bool tell_gpus;             /* the set has changed since */
     struct record *record;      /* of the node: what was so, and is */
-    bool remembered;            /* numbers come from it, or it is known that there is none */
+    bool remembered;            /* indices come from it, or it is known that there is none */
     bool node_read;             /* the node's object */
     bool noted_read;            /* the kubelet's checkpoint, or the record needs none */
     int64_t notes_again_ns;     /* it is read again then */

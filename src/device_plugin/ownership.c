@@ -33,7 +33,7 @@ static void tell_owner(struct plugin *plugin)
 
 static void share_anew(struct plugin *plugin)
 {
-    plugin->devices.numbers.seen = 0; /* who is left out now is nobody's that came and went */
+    plugin->devices.indices.seen = 0; /* who is left out now is nobody's that came and went */
     plugin->devices.due = true;
     plugin->node.due = true;
 }

@@ -199,8 +199,8 @@ int gs_ledger_set_other(struct gs_ledger *ledger, const char *uid, const char *n
  * claim of the same UID ends the hold.
  *
  * A nominated pod (pod.status.nominatedNodeName) waits for a place, and which GPUs these will be is
- * worked out each time. A promise (service/promises.h) is of `gpus`, and of these alone; it stays
- * when a list is swept: whoever made it ends it.
+ * worked out each time. A promise (service/reservations.h) is of `gpus`, and of these alone; it
+ * stays when a list is swept: whoever made it ends it.
  */
 struct gs_hold {
     struct gs_ask ask; /* the pod's, whose UID it has to name; neither rules nor namespace are kept.

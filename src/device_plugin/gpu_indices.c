@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "device_plugin/numbers.h"
+#include "device_plugin/gpu_indices.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,42 +16,42 @@ static bool is_same(const struct gs_gpu *remembered, const struct gs_gpu *gpu)
     return remembered->idx == gpu->idx;
 }
 
-static uint32_t find(const struct numbers *numbers, const struct gs_gpu *gpu)
+static uint32_t find(const struct gpu_indices *indices, const struct gs_gpu *gpu)
 {
     uint32_t idx;
-    GS_FOR_EACH_GPU (idx, numbers->used) {
-        if (is_same(&numbers->remembered[idx], gpu))
+    GS_FOR_EACH_GPU (idx, indices->used) {
+        if (is_same(&indices->remembered[idx], gpu))
             return idx;
     }
     return NONE;
 }
 
-static void keep(struct numbers *numbers, uint32_t idx, const struct gs_gpu *gpu)
+static void keep(struct gpu_indices *indices, uint32_t idx, const struct gs_gpu *gpu)
 {
-    numbers->remembered[idx] = *gpu;
-    numbers->remembered[idx].idx = idx;
-    numbers->used |= GS_GPU_BIT(idx);
+    indices->remembered[idx] = *gpu;
+    indices->remembered[idx].idx = idx;
+    indices->used |= GS_GPU_BIT(idx);
 }
 
-bool numbers_remember(struct numbers *numbers, const struct gs_gpu *gpus, uint32_t count)
+bool gpu_indices_remember(struct gpu_indices *indices, const struct gs_gpu *gpus, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t idx = find(numbers, &gpus[i]);
-        if (idx == NONE ? (numbers->used & GS_GPU_BIT(gpus[i].idx)) != 0 : idx != gpus[i].idx)
+        uint32_t idx = find(indices, &gpus[i]);
+        if (idx == NONE ? (indices->used & GS_GPU_BIT(gpus[i].idx)) != 0 : idx != gpus[i].idx)
             return false;
     }
     for (uint32_t i = 0; i < count; i++) {
         uint32_t idx = gpus[i].idx;
-        if (find(numbers, &gpus[i]) == NONE)
-            keep(numbers, idx, &gpus[i]);
-        struct gs_gpu *remembered = &numbers->remembered[idx];
-        remembered->xid = gpus[i].xid_boot == numbers->boot ? gpus[i].xid : 0;
+        if (find(indices, &gpus[i]) == NONE)
+            keep(indices, idx, &gpus[i]);
+        struct gs_gpu *remembered = &indices->remembered[idx];
+        remembered->xid = gpus[i].xid_boot == indices->boot ? gpus[i].xid : 0;
     }
     return true;
 }
 
 /* For a card that was not met before. */
-static uint32_t choose(const struct numbers *numbers, uint32_t wanted, gs_gpu_mask taken)
+static uint32_t choose(const struct gpu_indices *indices, uint32_t wanted, gs_gpu_mask taken)
 {
     if (wanted < GS_GPUS_MAX && !(taken & GS_GPU_BIT(wanted)))
         return wanted;
@@ -59,7 +59,7 @@ static uint32_t choose(const struct numbers *numbers, uint32_t wanted, gs_gpu_ma
 }
 
 /* remembered: who had the index before, or NULL. */
-static void describe(const struct numbers *numbers, const struct gs_gpu *remembered,
+static void describe(const struct gpu_indices *indices, const struct gs_gpu *remembered,
                      struct gs_gpu_set *set, const struct gs_gpu_set *from, uint32_t at,
                      uint32_t idx)
 {
@@ -71,7 +71,7 @@ static void describe(const struct numbers *numbers, const struct gs_gpu *remembe
         to->xid = remembered->xid;
         to->healthy = false;
     }
-    to->xid_boot = to->xid ? numbers->boot : 0;
+    to->xid_boot = to->xid ? indices->boot : 0;
     set->source_idx[idx] = gpu->idx;
     if (from->measured & GS_GPU_BIT(gpu->idx)) {
         set->measured |= GS_GPU_BIT(idx);
@@ -79,11 +79,11 @@ static void describe(const struct numbers *numbers, const struct gs_gpu *remembe
     }
 }
 
-static void add_gone(const struct numbers *numbers, struct gs_gpu_set *set)
+static void add_gone(const struct gpu_indices *indices, struct gs_gpu_set *set)
 {
     uint32_t idx;
-    GS_FOR_EACH_GPU (idx, numbers->used & ~numbers->present) {
-        set->gpus[set->count] = numbers->remembered[idx];
+    GS_FOR_EACH_GPU (idx, indices->used & ~indices->present) {
+        set->gpus[set->count] = indices->remembered[idx];
         set->gpus[set->count].schedulable = true;
         set->gpus[set->count++].healthy = false;
         set->gone |= GS_GPU_BIT(idx);
@@ -92,31 +92,31 @@ static void add_gone(const struct numbers *numbers, struct gs_gpu_set *set)
     gs_gpus_sort(set->gpus, set->count);
 }
 
-/* Those that are remembered first: a new card must not take their numbers. */
-static gs_gpu_mask find_remembered(const struct numbers *numbers, const struct gs_gpu_set *set,
+/* Those that are remembered first: a new card must not take their indices. */
+static gs_gpu_mask find_remembered(const struct gpu_indices *indices, const struct gs_gpu_set *set,
                                    uint32_t found[GS_GPUS_MAX])
 {
     gs_gpu_mask present = 0;
     for (uint32_t i = 0; i < set->count; i++) {
-        found[i] = find(numbers, &set->gpus[i]);
+        found[i] = find(indices, &set->gpus[i]);
         if (found[i] != NONE)
             present |= GS_GPU_BIT(found[i]);
     }
     return present;
 }
 
-void numbers_apply(struct numbers *numbers, struct gs_gpu_set *set, gs_gpu_mask placed)
+void gpu_indices_apply(struct gpu_indices *indices, struct gs_gpu_set *set, gs_gpu_mask placed)
 {
     const struct gs_gpu_set from = *set;
     uint32_t found[GS_GPUS_MAX];
-    gs_gpu_mask present = find_remembered(numbers, &from, found);
-    gs_gpu_mask lost = numbers->used & ~present;
+    gs_gpu_mask present = find_remembered(indices, &from, found);
+    gs_gpu_mask lost = indices->used & ~present;
     set->count = 0;
     set->gone = set->measured = 0;
     for (uint32_t i = 0; i < from.count; i++) {
         uint32_t idx = found[i];
         if (idx == NONE)
-            idx = choose(numbers, from.gpus[i].idx, present | (lost & placed));
+            idx = choose(indices, from.gpus[i].idx, present | (lost & placed));
         if (idx == NONE) {
             size_t len = strlen(set->refused);
             snprintf(set->refused + len, sizeof(set->refused) - len,
@@ -124,19 +124,19 @@ void numbers_apply(struct numbers *numbers, struct gs_gpu_set *set, gs_gpu_mask 
             continue;
         }
         present |= GS_GPU_BIT(idx);
-        describe(numbers, found[i] == NONE ? NULL : &numbers->remembered[idx], set, &from, i, idx);
-        keep(numbers, idx, &set->gpus[set->count - 1]);
+        describe(indices, found[i] == NONE ? NULL : &indices->remembered[idx], set, &from, i, idx);
+        keep(indices, idx, &set->gpus[set->count - 1]);
     }
-    numbers->present = present;
-    numbers->seen = (numbers->seen & numbers->used) | present;
-    add_gone(numbers, set);
+    indices->present = present;
+    indices->seen = (indices->seen & indices->used) | present;
+    add_gone(indices, set);
 }
 
-bool numbers_forget(struct numbers *numbers, gs_gpu_mask placed)
+bool gpu_indices_forget(struct gpu_indices *indices, gs_gpu_mask placed)
 {
-    gs_gpu_mask kept = numbers->used & (numbers->present | numbers->seen | placed);
-    bool some = kept != numbers->used;
-    numbers->used = kept;
+    gs_gpu_mask kept = indices->used & (indices->present | indices->seen | placed);
+    bool some = kept != indices->used;
+    indices->used = kept;
     return some;
 }
 
@@ -154,7 +154,7 @@ static uint32_t one_of_visible(const struct gs_gpu_set *set, struct gs_slice wor
     return NONE;
 }
 
-gs_gpu_mask numbers_of_visible(const struct gs_gpu_set *set, const char *visible)
+gs_gpu_mask gpu_indices_of_visible(const struct gs_gpu_set *set, const char *visible)
 {
     struct gs_slice rest = gs_slice_of(visible);
     gs_gpu_mask gpus = 0;

@@ -16,7 +16,7 @@
  * A card that needs a reset stays unhealthy when the process ends and another begins: the inventory
  * names the XID and the node's boot. It is forgotten when the driver was reloaded (set->fresh).
  */
-struct numbers {
+struct gpu_indices {
     struct gs_gpu remembered[GS_GPUS_MAX]; /* by index, as seen last */
     gs_gpu_mask used;                      /* remembered[] is somebody's */
     gs_gpu_mask present;                   /* of these: in the last set */
@@ -24,18 +24,18 @@ struct numbers {
     uint32_t boot;                         /* of the node, as gs_gpu.xid_boot; the caller's */
 };
 
-/* The node's inventory. False, and nothing is taken: it contradicts numbers that were given out
+/* The node's inventory. False, and nothing is taken: it contradicts indices that were given out
  * without it. */
-bool numbers_remember(struct numbers *numbers, const struct gs_gpu *gpus, uint32_t count);
+bool gpu_indices_remember(struct gpu_indices *indices, const struct gs_gpu *gpus, uint32_t count);
 
 /* A set as its source counts becomes one by our indices; who is remembered and not in it is added
  * as gone. placed: indices that pods are on. A card that no index is left for is left out, and said
  * in set->refused. */
-void numbers_apply(struct numbers *numbers, struct gs_gpu_set *set, gs_gpu_mask placed);
+void gpu_indices_apply(struct gpu_indices *indices, struct gs_gpu_set *set, gs_gpu_mask placed);
 
 /* Forgets who is gone, was never seen by this process, and has no pods. True: somebody was. */
-bool numbers_forget(struct numbers *numbers, gs_gpu_mask placed);
+bool gpu_indices_forget(struct gpu_indices *indices, gs_gpu_mask placed);
 
 /* Where a container's NVIDIA_VISIBLE_DEVICES ("GPU-…,GPU-…", or the driver's indices) points to, in
- * the indices of a set that numbers_apply() made; 0: to something that is not in it. */
-gs_gpu_mask numbers_of_visible(const struct gs_gpu_set *set, const char *visible);
+ * the indices of a set that gpu_indices_apply() made; 0: to something that is not in it. */
+gs_gpu_mask gpu_indices_of_visible(const struct gs_gpu_set *set, const char *visible);

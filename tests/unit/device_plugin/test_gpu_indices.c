@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "device_plugin/numbers.h"
+#include "device_plugin/gpu_indices.h"
 
 #include "rows.h"
 
@@ -26,13 +26,13 @@ static struct gs_gpu_set set_of(const char *letters)
     return set;
 }
 
-static bool remember(struct numbers *numbers, const char *inventory)
+static bool remember(struct gpu_indices *indices, const char *inventory)
 {
     struct gs_gpu gpus[GS_GPUS_MAX];
     uint32_t count = 0;
     for (const char *at = inventory; *at; at += at[2] ? 3 : 2)
         gpus[count++] = card(at[0], (uint32_t)(at[1] - '0'));
-    return numbers_remember(numbers, gpus, count);
+    return gpu_indices_remember(indices, gpus, count);
 }
 
 static void print(const struct gs_gpu_set *set, char out[TEXT])
@@ -74,13 +74,13 @@ static void an_index_belongs_to_a_uuid(void **state)
         {"one learns its UUID, with pods", ".0", "", "a", 1, ".0- a1"},
     };
     GS_FOR_EACH_ROW (r, rows) {
-        struct numbers numbers = {0};
+        struct gpu_indices indices = {0};
         struct gs_gpu_set before = set_of(r->before), set = set_of(r->now);
         char text[TEXT];
-        row_true(r->row, remember(&numbers, r->inventory));
+        row_true(r->row, remember(&indices, r->inventory));
         if (r->before[0])
-            numbers_apply(&numbers, &before, r->placed);
-        numbers_apply(&numbers, &set, r->placed);
+            gpu_indices_apply(&indices, &before, r->placed);
+        gpu_indices_apply(&indices, &set, r->placed);
         print(&set, text);
         row_text(r->row, text, r->expected);
         for (uint32_t i = 0; i < set.count; i++) {
@@ -101,11 +101,11 @@ static void a_lost_card_comes_back_to_its_index(void **state)
         {"abc", "a0 b1 c2"}, {"c", "a0- b1- c2"}, {"", "a0- b1- c2-"},
         {"ca", "a0 b1- c2"}, {"cba", "a0 b1 c2"}, {"bn", "a0- b1 c2- n3"},
     };
-    struct numbers numbers = {0};
+    struct gpu_indices indices = {0};
     GS_FOR_EACH_ROW (r, steps) {
         struct gs_gpu_set set = set_of((*r)[0]);
         char text[TEXT];
-        numbers_apply(&numbers, &set, ~(gs_gpu_mask)0);
+        gpu_indices_apply(&indices, &set, ~(gs_gpu_mask)0);
         print(&set, text);
         assert_string_equal(text, (*r)[1]);
     }
@@ -124,19 +124,19 @@ static void who_is_gone_since_before_and_holds_no_pods_is_forgotten(void **state
         {"nobody is", "b", 2, true, "b1"},
     };
     GS_FOR_EACH_ROW (r, rows) {
-        struct numbers numbers = {0};
+        struct gpu_indices indices = {0};
         struct gs_gpu_set set = set_of(r->now), again = set;
         char text[TEXT];
-        remember(&numbers, "a0 b1");
-        numbers_apply(&numbers, &set, ~(gs_gpu_mask)0);
-        row_equal(r->row, numbers_forget(&numbers, r->placed), r->some);
-        row_equal(r->row, numbers_forget(&numbers, r->placed), false);
-        numbers_apply(&numbers, &again, r->placed);
+        remember(&indices, "a0 b1");
+        gpu_indices_apply(&indices, &set, ~(gs_gpu_mask)0);
+        row_equal(r->row, gpu_indices_forget(&indices, r->placed), r->some);
+        row_equal(r->row, gpu_indices_forget(&indices, r->placed), false);
+        gpu_indices_apply(&indices, &again, r->placed);
         print(&again, text);
         row_text(r->row, text, r->expected);
         struct gs_gpu_set none = {0};
-        numbers_apply(&numbers, &none, 0);
-        row_equal(r->row, numbers_forget(&numbers, 0), r->placed == 1); /* others were seen */
+        gpu_indices_apply(&indices, &none, 0);
+        row_equal(r->row, gpu_indices_forget(&indices, 0), r->placed == 1); /* others were seen */
     }
 }
 
@@ -153,26 +153,26 @@ static void an_inventory_that_comes_late_may_contradict(void **state)
         {"another has the index", "bc", "a0 b1 c2", false},
     };
     GS_FOR_EACH_ROW (r, rows) {
-        struct numbers numbers = {0};
+        struct gpu_indices indices = {0};
         struct gs_gpu_set set = set_of(r->given);
-        numbers_apply(&numbers, &set, 0);
-        row_equal(r->row, remember(&numbers, r->inventory), r->good);
+        gpu_indices_apply(&indices, &set, 0);
+        row_equal(r->row, remember(&indices, r->inventory), r->good);
     }
 }
 
 static void more_cards_than_indices_are_left_out(void **state)
 {
-    struct numbers numbers = {0};
+    struct gpu_indices indices = {0};
     struct gs_gpu_set set = {0}, more = {0};
     for (; set.count < GS_GPUS_MAX; set.count++) {
         set.gpus[set.count] = card('x', set.count);
         snprintf(set.gpus[set.count].uuid, GS_UUID_BYTES, "GPU-%u", set.count);
     }
-    numbers_apply(&numbers, &set, ~(gs_gpu_mask)0);
+    gpu_indices_apply(&indices, &set, ~(gs_gpu_mask)0);
     assert_int_equal(set.count, GS_GPUS_MAX);
     more.count = 1;
     more.gpus[0] = card('n', 0);
-    numbers_apply(&numbers, &more, ~(gs_gpu_mask)0);
+    gpu_indices_apply(&indices, &more, ~(gs_gpu_mask)0);
     assert_int_equal(more.count, GS_GPUS_MAX);
     assert_non_null(strstr(more.refused, "GPU-n"));
 }
@@ -195,12 +195,12 @@ static void an_environment_is_read_in_todays_indices(void **state)
         {"nothing", "", 0},
         {"a comma", "GPU-b,", 0},
     };
-    struct numbers numbers = {0};
+    struct gpu_indices indices = {0};
     struct gs_gpu_set set = set_of("bc");
-    remember(&numbers, "a0 b1 c2");
-    numbers_apply(&numbers, &set, 1);
+    remember(&indices, "a0 b1 c2");
+    gpu_indices_apply(&indices, &set, 1);
     GS_FOR_EACH_ROW (r, rows)
-        row_equal(r->row, numbers_of_visible(&set, r->visible), r->expected);
+        row_equal(r->row, gpu_indices_of_visible(&set, r->visible), r->expected);
 }
 
 /* What a driver said of a sick card is remembered over a restart, not over a boot. */
@@ -217,15 +217,15 @@ static void who_needs_a_reset_is_not_healed_by_a_restart(void **state)
         {"was well", 7, 0, false, true},
     };
     GS_FOR_EACH_ROW (r, rows) {
-        struct numbers numbers = {.boot = 7};
+        struct gpu_indices indices = {.boot = 7};
         struct gs_gpu remembered = card('a', 0);
         remembered.xid = r->xid;
         remembered.xid_boot = r->boot;
-        row_true(r->row, numbers_remember(&numbers, &remembered, 1));
+        row_true(r->row, gpu_indices_remember(&indices, &remembered, 1));
         for (int i = 0; i < 2; i++) {
             struct gs_gpu_set set = set_of("ab");
             set.fresh = r->fresh;
-            numbers_apply(&numbers, &set, 0);
+            gpu_indices_apply(&indices, &set, 0);
             row_equal(r->row, set.gpus[0].healthy, r->healthy);
             row_equal(r->row, set.gpus[0].xid, r->healthy ? 0 : 79);
             row_equal(r->row, set.gpus[0].xid_boot, r->healthy ? 0 : 7);
