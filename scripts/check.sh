@@ -345,7 +345,7 @@ done
 prepare() {
     local what
     for what in "step_clang" "step_analyze" "build_project . asan" "build_project . tsan" \
-        build_fuzz tests/charts/helm_fetch.sh; do
+        build_fuzz tests/charts/helm_fetch.sh "tests/mutants/run.py --prepare"; do
         (set -e && $what) >/dev/null 2>&1 || true
     done
 }

@@ -238,6 +238,7 @@ def options():
     ask.add_argument("names", nargs="*", metavar="NAME", help="only these")
     ask.add_argument("--folder", action="append", help="only those of FOLDER.mut")
     ask.add_argument("--file", action="append", help="only those in this source file")
+    ask.add_argument("--prepare", action="store_true", help="only build what it needs")
     ask.add_argument("--apply", action="store_true", help="only whether all apply: a second")
     ask.add_argument("--noted", action="store_true", help="only the table of what the files note: a second")
     ask.add_argument("--unseen", action="store_true", help='only those without a line "by"')
@@ -273,6 +274,9 @@ def show(table):
 
 def main():
     args = options()
+    if args.prepare:
+        tree = Tree(args.build.resolve(), args.jobs)
+        return 1 if tree.make(tree.tests) else 0
     mutants, wrong = read_all()
     if args.apply:
         print(*wrong, f"{len(mutants)} apply", sep="\n")
