@@ -14,6 +14,8 @@ struct fake_limits {
     int set_error, get_error; /* of every call; 0: none */
     bool forgets;             /* what is set is not there */
     uint64_t used;            /* of every cgroup */
+    uint64_t grows;           /* by this with each reading */
+    const char *gone;         /* a cgroup that has ended: no such one */
     int sets;
     struct fake_limit {
         char gpu[16], cgroup[512];
@@ -37,6 +39,8 @@ static inline int fake_limits_set(void *ctx, const char *gpu, const char *cgroup
     struct fake_limits *limits = ctx;
     struct fake_limit *one = fake_limit_of(limits, gpu, cgroup);
     limits->sets++;
+    if (limits->gone && strcmp(limits->gone, cgroup) == 0)
+        return ENOENT;
     if (limits->set_error || limits->forgets)
         return limits->set_error;
     if (bytes < limits->used)
@@ -59,6 +63,9 @@ static inline int fake_limits_get(void *ctx, const char *gpu, const char *cgroup
     snprintf(path, sizeof(path), "%s", cgroup);
     if (limits->get_error)
         return limits->get_error;
+    if (limits->gone && strcmp(limits->gone, cgroup) == 0)
+        return ENOENT;
+    limits->used += limits->grows;
     for (; path[0]; *strrchr(path, '/') = '\0') {
         const struct fake_limit *one = fake_limit_of(limits, gpu, path);
         if (!one)

@@ -239,6 +239,12 @@ static void log_bind(const struct gs_binding_args *args, const struct gs_bind_re
                GS_INT("units", record->charge.units));
 }
 
+static bool has_our_scheduler(const struct gs_service *service, const struct gs_pod *pod)
+{
+    const char *names = service->config.scheduler_name;
+    return !names || gs_scheduler_activity_lists(names, pod->scheduler_name);
+}
+
 /* Others than kube-scheduler may reach the port, on loopback too (pods/portforward), and have pods
  * bound: not those at least with which this service has nothing to do. Nor to a node that the pod
  * may not use, or that is none: what is bound to nothing the garbage collector of pods deletes.
@@ -247,7 +253,6 @@ static void log_bind(const struct gs_binding_args *args, const struct gs_bind_re
 static bool may_bind(const struct gs_service *service, const struct gs_pod *pod,
                      const struct gs_ask *ask, const char *node, struct outcome *outcome)
 {
-    const char *names = service->config.scheduler_name;
     const struct gs_node_facts *facts = &service->cluster.facts;
     const struct gs_node_view *view = gs_service_view(service, node);
     const char *why = NULL;
@@ -255,7 +260,7 @@ static bool may_bind(const struct gs_service *service, const struct gs_pod *pod,
         why = gs_reason_text(ask->broken);
     else if (!pod->names_gpu)
         why = "the pod requests no GPU memory: gpushare-extender does not bind it";
-    else if (names && !gs_scheduler_activity_lists(names, pod->scheduler_name))
+    else if (!has_our_scheduler(service, pod))
         why = "the pod's schedulerName is not in --scheduler-name";
     else if (!view || !gs_node_facts_hash(facts, view->slot))
         why = gs_reason_text(GS_REASON_UNKNOWN_NODE);
@@ -405,7 +410,7 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
             one->repetitions--;
         gs_service_unlock(service);
     }
-    if (outcome->words[0] && ask.units) {
+    if (outcome->words[0] && ask.units && has_our_scheduler(service, pod)) {
         gs_sync_refused(service, pod, GS_FITS, 0); /* it may fit elsewhere at this moment */
         gs_gang_reservations_unbound(service, pod->uid);
     }

@@ -102,10 +102,14 @@ void gs_buf_vprintf(struct gs_buf *buf, const char *fmt, va_list ap)
 {
     va_list again;
     va_copy(again, ap);
-    int len = vsnprintf(NULL, 0, fmt, ap);
+    char small[256];
+    int len = vsnprintf(small, sizeof(small), fmt, ap);
     char *to = len < 0 ? NULL : gs_buf_reserve(buf, (size_t)len);
     if (to) {
-        vsnprintf(to, (size_t)len + 1, fmt, again);
+        if ((size_t)len < sizeof(small))
+            memcpy(to, small, (size_t)len);
+        else
+            vsnprintf(to, (size_t)len + 1, fmt, again);
         gs_buf_advance(buf, (size_t)len);
     }
     va_end(again);
@@ -142,7 +146,7 @@ void gs_buf_json_string(struct gs_buf *buf, const char *text, size_t len)
     size_t plain = 0; /* start of the run that needs no escape */
     for (size_t i = 0; i < len;) {
         unsigned char c = (unsigned char)text[i];
-        size_t width = gs_utf8_width(text + i, len - i);
+        size_t width = c < 0x80 ? 1 : gs_utf8_width(text + i, len - i);
         bool acts = c < 0x80 ? c < 0x20 || c == 0x7f || c == '"' || c == '\\'
                              : width && gs_utf8_acts(text + i, width);
         if (width && !acts) {

@@ -73,8 +73,9 @@ static void write_reason(struct gs_buf *out, struct gs_slice name, bool plain, s
     if (!plain) {
         gs_buf_putc(out, ',');
         gs_buf_json_string(out, name.at, name.len);
-        gs_buf_putc(out, ':');
-        gs_buf_json_string(out, text.at, text.len);
+        gs_buf_puts(out, ":\"");
+        gs_buf_append(out, text.at, text.len);
+        gs_buf_putc(out, '"');
         return;
     }
     char *begin = gs_buf_reserve(out, sizeof(head) + name.len + sizeof(colon) + text.len);

@@ -258,7 +258,8 @@ static int finish(struct gs_connection *connection, struct gs_exchange *exchange
     if (curl_easy_header(connection->easy, "Retry-After", 0, CURLH_HEADER, -1, &header) ==
         CURLHE_OK) {
         curl_easy_getinfo(connection->easy, CURLINFO_RETRY_AFTER, &retry_after_s);
-        exchange->retry_after_ns = (retry_after_s < 3600 ? retry_after_s : 3600) * GS_NS_PER_S;
+        if (retry_after_s > 0 || strcmp(header->value, "0") == 0) /* else it says nothing */
+            exchange->retry_after_ns = (retry_after_s < 3600 ? retry_after_s : 3600) * GS_NS_PER_S;
     }
     GS_COUNT(client, requests, 1);
     GS_COUNT(client, unauthorized, exchange->status == 401);

@@ -426,7 +426,18 @@ static void show_leaf(struct leaves *leaves, const char *path)
     work_at(leaves->limiter, path, leaves->limits, leaves->count, leaves->results, true);
 }
 
-/* One without a limit of its own reads as the folder above it. */
+/* One without a limit of its own reads as the folder above it, whose use may change meanwhile. */
+static bool is_apart(struct gs_limiter *limiter, const char *gpu, const char *path,
+                     const struct gs_limit_result *own, const struct gs_limit_result *above)
+{
+    char folder[GS_CGROUP_PATH_BYTES];
+    uint64_t bytes, used;
+    if (own->found_bytes != above->found_bytes || own->used_bytes == above->used_bytes)
+        return own->found_bytes != above->found_bytes;
+    snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(path, '/') - path), path);
+    return get_by_driver(limiter, gpu, folder, &bytes, &used) == 0 && used == above->used_bytes;
+}
+
 static void lower_leaf(struct leaves *leaves, const char *path)
 {
     if (access(path, F_OK) < 0 || nests(path))
@@ -437,14 +448,16 @@ static void lower_leaf(struct leaves *leaves, const char *path)
         if (get_by_driver(leaves->limiter, limit->region, path, &own.found_bytes,
                           &own.used_bytes) != 0)
             continue;
-        if (own.found_bytes != above->found_bytes || own.used_bytes != above->used_bytes)
+        if (is_apart(leaves->limiter, limit->region, path, &own, above))
             leaves->results[i].apart_bytes += own.used_bytes;
         *above = own;
         if (own.found_bytes <= limit->bytes)
             continue;
-        if (set_by_driver(leaves->limiter, limit->region, path, limit->bytes) == 0)
+        int error = set_by_driver(leaves->limiter, limit->region, path, limit->bytes);
+        if (error == 0)
             above->found_bytes = limit->bytes;
-        leaves->results[i].outcome = GS_LIMIT_CONTAINER;
+        if (error != ENOENT) /* it has ended meanwhile */
+            leaves->results[i].outcome = GS_LIMIT_CONTAINER;
     }
 }
 

@@ -246,6 +246,31 @@ static void a_long_retry_after_is_cut_to_the_bound(void **state)
     fixture_stop(&f);
 }
 
+/* As without one: a second. */
+static void a_retry_after_that_says_no_time_to_come_is_none(void **state)
+{
+    static const char *const headers[] = {
+        "X-Other: 1\r\n", "Retry-After: soon\r\n", "Retry-After: -5\r\n",
+        "Retry-After: 99999999999999999999\r\n", "Retry-After: Sat, 01 Jan 1583 00:00:00 GMT\r\n"};
+    GS_FOR_EACH_ROW (header, headers) {
+        const struct fake_rule rules[] = {
+            {.match = "", .times = 1, .status = 429, .headers = *header},
+            {.match = "", .body = "{}"}};
+        struct fixture f = {.clock = &sleepless, .retry_after_max_ns = 9 * GS_NS_PER_S};
+        struct gs_error err = {0};
+        atomic_store(&slept_ns, 0);
+        fixture_start(&f, rules, 2);
+        struct gs_kube_request request = {
+            .method = "GET", .path = "/x", .timeout_ns = 900 * GS_NS_PER_S};
+        _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(100);
+        int status = 0;
+        assert_int_equal(gs_kube_request(f.client, &request, &status, &body, &err), 0);
+        print_message("  %s", *header);
+        assert_in_range(atomic_load(&slept_ns) / GS_NS_PER_MS, 1000, 1050);
+        fixture_stop(&f);
+    }
+}
+
 struct asked {
     struct fixture *f;
     enum gs_code code;
@@ -507,6 +532,7 @@ int main(void)
         cmocka_unit_test(what_may_be_tried_again_is),
         cmocka_unit_test(a_retry_after_behind_the_deadline_is_not_waited_for),
         cmocka_unit_test(a_long_retry_after_is_cut_to_the_bound),
+        cmocka_unit_test(a_retry_after_that_says_no_time_to_come_is_none),
         cmocka_unit_test(a_cancelled_client_waits_for_nothing_any_more),
         cmocka_unit_test(first_bytes_are_an_answer),
         cmocka_unit_test(nobody_at_the_address_is_told_as_such),

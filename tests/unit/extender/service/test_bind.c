@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "extender/service/service_internal.h"
 #include "service_rig.h"
 
 #include <time.h>
@@ -32,6 +33,13 @@ static void a_uid_lets_no_pod_of_another_name_be_bound(void **state)
     assert_int_equal(rig.binds, 0);
     assert_int_equal(rig_used(&rig, "n1", 0), 0);
     rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "{\"Error\":\"\"}");
+}
+
+static uint32_t unevaluated(const struct rig *of)
+{
+    struct gs_pending_stats stats;
+    gs_pending_stats(of->service->pending, of->now_ns, &stats);
+    return stats.unevaluated;
 }
 
 #define GPU(units) "'aliyun.com/gpu-mem':'" #units "'"
@@ -74,8 +82,12 @@ static void strangers_pods_are_refused(void **state)
                  r->scheduler, r->limits);
         rig_quote(json);
         open.get_json = json;
+        rig_feed(&open, json, false);
+        const uint32_t before = unevaluated(&open);
         rig_expect(rig_try_bind(&open, "p", "u1", "n1"), r->answer);
         assert_int_equal(open.binds, r->answer == ok);
+        if (r->answer != ok) /* nobody evaluated it */
+            row_equal(r->row, unevaluated(&open), before);
         rig_stop(&open);
     }
 }
