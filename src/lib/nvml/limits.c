@@ -66,7 +66,8 @@ static int find(struct gs_nvml_limits *limits, const char *gpu, nvml_device *ret
     const struct nvml *nvml = &limits->nvml;
     if (!nvml->set_limits || !nvml->get_limits || !nvml->by_uuid)
         return EOPNOTSUPP;
-    return error_of(nvml->by_uuid(gpu, ret));
+    code = error_of(nvml->by_uuid(gpu, ret));
+    return code == ENOENT ? EIO : code; /* the GPU is lost; the cgroup is not what is missing */
 }
 
 static int ask_driver(struct gs_nvml_limits *limits, struct call *call)

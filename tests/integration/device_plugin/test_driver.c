@@ -631,7 +631,7 @@ static void limits_are_the_drivers_own(void **state)
         {"taken off", FAKE_NVML, TWO "limits 0 5", "GPU-b", "", UINT64_MAX, 0, 0, UINT64_MAX},
         {"more is in use", FAKE_NVML, TWO "limits 0 9", "GPU-b", "", 8, EINVAL, EOPNOTSUPP, 0},
         {"no such cgroup", FAKE_NVML, TWO "limits 0 5", "GPU-b", "/none", 8, ENOENT, EOPNOTSUPP, 0},
-        {"no such GPU", FAKE_NVML, TWO "limits 0 5", "GPU-z", "", 8, ENOENT, ENOENT, 0},
+        {"no such GPU", FAKE_NVML, TWO "limits 0 5", "GPU-z", "", 8, EIO, EIO, 0},
         {"an instance", FAKE_NVML, "gpu GPU-a 81559 1 0000:3B:00.0\nmig MIG-a 9 1\nlimits 0 5",
          "MIG-a", "", 8, EOPNOTSUPP, EOPNOTSUPP, 0},
         {"no capability", FAKE_NVML, TWO "limits 4 5", "GPU-b", "", 8, EPERM, EOPNOTSUPP, 0},
