@@ -15,7 +15,8 @@ struct fake_limits {
     bool forgets;             /* what is set is not there */
     uint64_t used;            /* of every cgroup */
     uint64_t grows;           /* by this with each reading */
-    const char *gone;         /* a cgroup that has ended: no such one */
+    const char *odd;          /* a cgroup that cannot be read, and how */
+    int odd_error;
     int sets;
     struct fake_limit {
         char gpu[16], cgroup[512];
@@ -39,8 +40,6 @@ static inline int fake_limits_set(void *ctx, const char *gpu, const char *cgroup
     struct fake_limits *limits = ctx;
     struct fake_limit *one = fake_limit_of(limits, gpu, cgroup);
     limits->sets++;
-    if (limits->gone && strcmp(limits->gone, cgroup) == 0)
-        return ENOENT;
     if (limits->set_error || limits->forgets)
         return limits->set_error;
     if (bytes < limits->used)
@@ -63,8 +62,8 @@ static inline int fake_limits_get(void *ctx, const char *gpu, const char *cgroup
     snprintf(path, sizeof(path), "%s", cgroup);
     if (limits->get_error)
         return limits->get_error;
-    if (limits->gone && strcmp(limits->gone, cgroup) == 0)
-        return ENOENT;
+    if (limits->odd && strcmp(limits->odd, cgroup) == 0)
+        return limits->odd_error;
     limits->used += limits->grows;
     for (; path[0]; *strrchr(path, '/') = '\0') {
         const struct fake_limit *one = fake_limit_of(limits, gpu, path);

@@ -183,6 +183,7 @@ static void look_at_use(struct gs_keeper *keeper, struct pod *pod)
     enum gs_limit_outcome outcome = gs_limiter_use(limiter, pod->uid, regions, count, used);
     pod->has_cgroup = outcome != GS_LIMIT_NO_POD;
     pod->used_bytes = pod->counted = 0;
+    memset(pod->used_on, 0, sizeof(pod->used_on));
     if (outcome != GS_LIMIT_HELD)
         return;
     bool has_peak = gs_limiter_peak(limiter, pod->uid, regions, count, peak) == GS_LIMIT_HELD;

@@ -380,13 +380,15 @@ static enum gs_limit_outcome work_at(struct gs_limiter *limiter, const char *pat
     return read == GS_LIMIT_HELD ? worst(results, count) : all_alike(read, count, results);
 }
 
+enum { PAGE_BYTES = 4096 };
+
 /* What is done in the cgroups of a pod's containers. */
 struct leaves {
     struct gs_limiter *limiter;
     const struct gs_limit *limits;
     size_t count;
     struct gs_limit_result *results;
-    struct gs_limit_result above[GS_LIMITS_MAX]; /* of the folder that was read last */
+    uint64_t above[GS_LIMITS_MAX]; /* the limit of the folder above */
 };
 
 static void each_container(const char *pod, void (*each)(struct leaves *leaves, const char *path),
@@ -399,7 +401,8 @@ static void each_container(const char *pod, void (*each)(struct leaves *leaves, 
     while (dir && (entry = readdir(dir))) {
         if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
             continue;
-        memcpy(leaves->above, leaves->results, leaves->count * sizeof(leaves->above[0]));
+        for (size_t i = 0; i < leaves->count; i++)
+            leaves->above[i] = leaves->results[i].found_bytes;
         for (size_t i = 0; i < 2; i++) {
             int len = snprintf(leaf, sizeof(leaf), "%s/%s%s", pod, entry->d_name, below[i]);
             if (len > 0 && (size_t)len < sizeof(leaf))
@@ -426,38 +429,29 @@ static void show_leaf(struct leaves *leaves, const char *path)
     work_at(leaves->limiter, path, leaves->limits, leaves->count, leaves->results, true);
 }
 
-/* One without a limit of its own reads as the folder above it, whose use may change meanwhile. */
-static bool is_apart(struct gs_limiter *limiter, const char *gpu, const char *path,
-                     const struct gs_limit_result *own, const struct gs_limit_result *above)
-{
-    char folder[GS_CGROUP_PATH_BYTES];
-    uint64_t bytes, used;
-    if (own->found_bytes != above->found_bytes || own->used_bytes == above->used_bytes)
-        return own->found_bytes != above->found_bytes;
-    snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(path, '/') - path), path);
-    return get_by_driver(limiter, gpu, folder, &bytes, &used) == 0 && used == above->used_bytes;
-}
-
+/* One without a limit of its own reads as its pod does, and what has another limit has its own: one
+ * that is lowered has less than the pod. What it uses is not in the pod's use. */
 static void lower_leaf(struct leaves *leaves, const char *path)
 {
+    const struct gs_memory_limits *driver = &leaves->limiter->driver;
     if (access(path, F_OK) < 0 || nests(path))
         return;
     for (size_t i = 0; i < leaves->count; i++) {
         const struct gs_limit *limit = &leaves->limits[i];
-        struct gs_limit_result own = {0}, *above = &leaves->above[i];
-        if (get_by_driver(leaves->limiter, limit->region, path, &own.found_bytes,
-                          &own.used_bytes) != 0)
+        struct gs_limit_result *result = &leaves->results[i];
+        uint64_t bytes, used;
+        int error = driver->get(driver->ctx, limit->region, path, &bytes, &used);
+        if (error && error != ENOENT && error != EOPNOTSUPP)
+            result->outcome = outcome_of(error);
+        if (error || bytes == leaves->above[i])
             continue;
-        if (is_apart(leaves->limiter, limit->region, path, &own, above))
-            leaves->results[i].apart_bytes += own.used_bytes;
-        *above = own;
-        if (own.found_bytes <= limit->bytes)
+        leaves->above[i] = bytes;
+        result->apart_bytes += used;
+        if (bytes <= limit->bytes)
             continue;
-        int error = set_by_driver(leaves->limiter, limit->region, path, limit->bytes);
-        if (error == 0)
-            above->found_bytes = limit->bytes;
-        if (error != ENOENT) /* it has ended meanwhile */
-            leaves->results[i].outcome = GS_LIMIT_CONTAINER;
+        if (set_by_driver(leaves->limiter, limit->region, path, limit->bytes - PAGE_BYTES) == 0)
+            leaves->above[i] = limit->bytes - PAGE_BYTES;
+        result->outcome = GS_LIMIT_CONTAINER;
     }
 }
 
@@ -475,7 +469,7 @@ static enum gs_limit_outcome work(struct gs_limiter *limiter, const char *uid,
         outcome = work_at(limiter, at.paths[i], limits, count, results, writing);
     if (limiter->by_driver && writing && outcome == GS_LIMIT_HELD) {
         each_container(at.paths[0], lower_leaf,
-                       &(struct leaves){limiter, limits, count, results, {{0}}});
+                       &(struct leaves){limiter, limits, count, results, {0}});
         outcome = worst(results, count);
     }
     return at.count == 1 ? outcome : all_alike(GS_LIMIT_TWICE, count, results);
@@ -499,7 +493,7 @@ void gs_limiter_show(struct gs_limiter *limiter, const char *uid, const struct g
                      size_t count)
 {
     struct gs_limit_result results[GS_LIMITS_MAX];
-    struct leaves leaves = {limiter, limits, count, results, {{0}}};
+    struct leaves leaves = {limiter, limits, count, results, {0}};
     struct places at;
     if (count <= GS_LIMITS_MAX && find_pod(limiter, uid, &at) && at.count == 1)
         each_container(at.paths[0], show_leaf, &leaves);

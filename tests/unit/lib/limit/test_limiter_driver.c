@@ -150,8 +150,8 @@ static void a_containers_own_limit_is_no_way_around_the_pods(void **state)
         enum gs_limit_outcome first;
         uint64_t left;
     } rows[] = {
-        {"above", 8 * GIB, false, GS_LIMIT_CONTAINER, GIB},
-        {"none at all", GS_DMEM_NO_LIMIT, false, GS_LIMIT_CONTAINER, GIB},
+        {"above", 8 * GIB, false, GS_LIMIT_CONTAINER, GIB - 4096}, /* the pod's would be nobody's */
+        {"none at all", GS_DMEM_NO_LIMIT, false, GS_LIMIT_CONTAINER, GIB - 4096},
         {"below", GIB / 2, false, GS_LIMIT_HELD, GIB / 2},
         {"above, and the kernel nests them", 8 * GIB, true, GS_LIMIT_HELD, 8 * GIB},
     };
@@ -190,8 +190,11 @@ static void a_container_that_changes_meanwhile_has_no_limit_of_its_own(void **st
     assert_int_equal(gs_limiter_hold(f.limiter, UID_A, two, 1, &result), GS_LIMIT_HELD);
     assert_int_equal(result.apart_bytes, 0);
     tree_path(&f.tree, APP, NULL, path, sizeof(path));
-    f.driver.gone = path;
+    f.driver.odd = path;
+    f.driver.odd_error = ENOENT; /* it has ended */
     assert_int_equal(gs_limiter_hold(f.limiter, UID_A, two, 1, &result), GS_LIMIT_HELD);
+    f.driver.odd_error = EIO;
+    assert_int_equal(gs_limiter_hold(f.limiter, UID_A, two, 1, &result), GS_LIMIT_FAILED);
     close_fixture(&f);
 }
 
