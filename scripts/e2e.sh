@@ -16,8 +16,7 @@ e2e=$root/tests/e2e
 # shellcheck source=tests/e2e/kube_env.sh
 . "$e2e/kube_env.sh"
 
-programs=(gpushare-extender gpushare-device-plugin gpushare-mps kubectl-inspect-gpushare gpushare-sim faulty-api
-    noop_extender under_profile pod_cgroups fake_nvml)
+programs+=(faulty-api noop_extender under_profile pod_cgroups fake_nvml)
 case_limit_s=600
 cases=$e2e/cases
 seclude=() # what starts a case in namespaces of its own

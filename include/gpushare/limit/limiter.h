@@ -106,8 +106,8 @@ struct gs_limit_result {
     enum gs_limit_outcome outcome;
     uint64_t found_bytes; /* the limit that the kernel has now; valid for HELD and OTHER */
     bool written;         /* it said something else before: newly set, or repaired */
-    /* by the driver, where limits do not nest: */
-    uint64_t used_bytes, apart_bytes; /* under the pod's limit, and under its containers' own */
+    uint64_t
+        apart_bytes; /* used under its containers' own limits, where the driver's do not nest */
 };
 
 enum { GS_LIMITS_MAX = 64 }; /* of one pod */

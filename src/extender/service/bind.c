@@ -442,14 +442,14 @@ static void bind_now(struct gs_service *service, const struct gs_binding_args *a
     }
     if (outcome->queued) /* for nothing */
         gs_bind_undo(service, args->uid);
-    atomic_fetch_add_explicit(&service->binds[outcome->result], 1, memory_order_relaxed);
+    atomic_fetch_add(&service->binds[outcome->result], 1);
 }
 
 enum gs_answered gs_verb_bind(struct gs_service *service, struct gs_request *request,
                               struct gs_buf *answer, struct gs_error *err)
 {
     _cleanup_(gs_binding_args_release) struct gs_binding_args args = {0};
-    struct outcome outcome = {.result = GS_BIND_DONE, .client = request->client};
+    struct outcome outcome = {.client = request->client};
     const bool known = gs_codec_binding_args(request->body, &args, err) == 0;
     if (!request->may_sleep) {
         request->ns = known ? gs_hash_text(args.ns) : 0;

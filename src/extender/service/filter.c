@@ -95,7 +95,7 @@ static uint32_t count_verdicts(struct gs_service *service, const struct gs_scrat
         if (!by_reason[r])
             continue;
         if (!scratch->hypothetical)
-            atomic_fetch_add_explicit(&service->refusals[r], by_reason[r], memory_order_relaxed);
+            atomic_fetch_add(&service->refusals[r], by_reason[r]);
         if (gs_reason_nearer(r, nearest))
             nearest = r;
     }

@@ -15,9 +15,9 @@ void gs_meter_add(struct gs_meter *meter, int64_t took_ns, bool error)
     int bucket = 0;
     while (bucket < GS_METER_BUCKETS && took_ns > bound_ns(bucket))
         bucket++;
-    atomic_fetch_add_explicit(&meter->buckets[bucket], 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&meter->sum_ns, (unsigned long long)took_ns, memory_order_relaxed);
-    atomic_fetch_add_explicit(&meter->outcomes[error], 1, memory_order_relaxed);
+    atomic_fetch_add(&meter->buckets[bucket], 1);
+    atomic_fetch_add(&meter->sum_ns, (unsigned long long)took_ns);
+    atomic_fetch_add(&meter->outcomes[error], 1);
 }
 
 static void print_durations(struct gs_meter *meter, const char *name, const char *verb,

@@ -53,8 +53,7 @@ void gs_rate(struct gs_service *service, const struct gs_ask *ask, struct gs_scr
 {
     const uint32_t count = gs_filter_args_count(&scratch->args);
     const int64_t begin_ns = gs_service_now(service);
-    const bool rests =
-        begin_ns < atomic_load_explicit(&service->rest_until_ns, memory_order_relaxed);
+    const bool rests = begin_ns < atomic_load(&service->rest_until_ns);
     struct gs_beside beside;
     struct gs_chooser chooser;
     uint32_t worked = 0;
@@ -75,8 +74,7 @@ void gs_rate(struct gs_service *service, const struct gs_ask *ask, struct gs_scr
     }
     if (worked && !rests) {
         const int64_t now_ns = gs_service_now(service);
-        atomic_store_explicit(&service->rest_until_ns, now_ns + REST_FACTOR * (now_ns - begin_ns),
-                              memory_order_relaxed);
+        atomic_store(&service->rest_until_ns, now_ns + REST_FACTOR * (now_ns - begin_ns));
     }
     if (chooser.hurried)
         rate_unknown_last(scratch->losses, scratch->fits, count);

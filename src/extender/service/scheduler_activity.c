@@ -12,7 +12,7 @@ void gs_scheduler_activity_note(atomic_ullong *names, const char *name)
 {
     unsigned long long hash = hash_of(name);
     for (int i = 0; i < GS_SCHEDULERS_MAX; i++) {
-        unsigned long long there = atomic_load_explicit(&names[i], memory_order_relaxed);
+        unsigned long long there = atomic_load(&names[i]);
         if (there == hash ||
             (!there && (atomic_compare_exchange_strong(&names[i], &there, hash) || there == hash)))
             return;
@@ -22,7 +22,7 @@ void gs_scheduler_activity_note(atomic_ullong *names, const char *name)
 static bool has(atomic_ullong *names, unsigned long long hash)
 {
     for (int i = 0; i < GS_SCHEDULERS_MAX; i++) {
-        if (atomic_load_explicit(&names[i], memory_order_relaxed) == hash)
+        if (atomic_load(&names[i]) == hash)
             return true;
     }
     return false;

@@ -15,7 +15,7 @@
 
 /* What became of an attempt to bind. */
 enum gs_bind_result {
-    GS_BIND_DONE,
+    GS_BIND_DONE,       /* until something speaks against it */
     GS_BIND_REFUSED,    /* no room (any more), or another attempt is under way; nothing was sent */
     GS_BIND_CONFLICT,   /* the pod is bound elsewhere, or was deleted meanwhile */
     GS_BIND_FAILED,     /* the API server said no, or could not be asked for the pod */

@@ -71,12 +71,12 @@ static void went_back(struct gs_service *service)
 static void note_version(struct gs_service *service, uint64_t version)
 {
     struct gs_term *term = &service->term;
-    uint64_t highest = atomic_load_explicit(&term->version, memory_order_relaxed);
+    uint64_t highest = atomic_load(&term->version);
     bool fell = version && version < highest && !atomic_load(&term->listing_ns);
     if (fell)
         went_back(service);
     if (fell || version > highest)
-        atomic_store_explicit(&term->version, version, memory_order_relaxed);
+        atomic_store(&term->version, version);
 }
 
 void gs_term_shown(struct gs_service *service, const struct gs_pod *pod, bool gone)

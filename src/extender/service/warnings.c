@@ -112,10 +112,15 @@ void gs_warnings_tick(struct gs_service *service, int64_t now_ns)
 {
     struct gs_warnings *warnings = &service->warnings;
     struct search search = {.warnings = warnings};
+    struct gs_ledger_stats stats;
     if (now_ns < warnings->next_ns)
         return;
     warnings->next_ns = now_ns + ROUND_NS;
-    gs_service_each_node(service, consider_node, &search);
+    gs_service_read(service);
+    gs_ledger_stats(service->ledger, &stats);
+    gs_service_unlock(service);
+    if (stats.unplaced_claims)
+        gs_service_each_node(service, consider_node, &search);
     gs_service_read(service);
     find_overfull(warnings, service->ledger, &search);
     gs_service_unlock(service);

@@ -286,8 +286,8 @@ static enum gs_limit_outcome judge_by_driver(struct gs_limiter *limiter, const c
         return GS_LIMIT_NO_POD;
     for (size_t i = 0; i < count; i++) {
         struct gs_dmem_line line = {.region = gs_slice_of(limits[i].region)};
-        int error =
-            get_by_driver(limiter, limits[i].region, path, &line.bytes, &results[i].used_bytes);
+        uint64_t used;
+        int error = get_by_driver(limiter, limits[i].region, path, &line.bytes, &used);
         if (error)
             return outcome_of(error);
         judge(&line, 1, &limits[i], &results[i]);

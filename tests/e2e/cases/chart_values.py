@@ -10,13 +10,12 @@ import subprocess
 from harness import release
 from harness.case import check, run
 from harness.cluster import Cluster
-from harness.control_plane import EXTENDER_NAMESPACE, ROOT, chart_program
+from harness.control_plane import EXTENDER_NAMESPACE, ROOT, chart_program, may_have_helm
 
 KUBE = ">=1.20"
 
 LAYOUTS = ("kubeadm", "secondScheduler", "haMtls", "originalNodePort")
 CHART = os.path.join(ROOT, "manifests/chart")
-FETCH = os.path.join(ROOT, "tests/charts/helm_fetch.sh")
 
 
 def rendered(helm, layout, *more):
@@ -51,8 +50,7 @@ def accept(cluster, known, layout, items):
 
 
 def body():
-    if subprocess.run([FETCH, "--possible"], check=False).returncode:
-        print("note: not run, this machine cannot have helm")
+    if not may_have_helm():
         return
     helm = chart_program("helm")
     with Cluster(scheduler=None, extender=False) as cluster:

@@ -8,12 +8,11 @@ import json
 import os
 import re
 import shutil
-import subprocess
 
-from chart import FETCH, Helm
+from chart import Helm
 from harness import seclusion
 from harness.case import check, run
-from harness.control_plane import ROOT
+from harness.control_plane import ROOT, may_have_helm
 from harness.deployed import DeployedCluster
 from harness.install import PLUGIN, SYSTEM, DeployedPlugin, SecondScheduler
 from harness.node import NODE, real_pod
@@ -79,8 +78,7 @@ def starts():
 
 
 def body():
-    if subprocess.run([FETCH, "--possible"], check=False).returncode:
-        print("note: not run, this machine cannot have helm")
+    if not may_have_helm():
         return
     with DeployedCluster() as cluster:
         prepare_host()

@@ -50,9 +50,19 @@ def built_by(script):
                           text=True).stdout.strip()
 
 
+HELM_FETCH = os.path.join(ROOT, "tests/charts/helm_fetch.sh")
+
+
+def may_have_helm():
+    possible = subprocess.run([HELM_FETCH, "--possible"], check=False).returncode == 0
+    if not possible:
+        print("note: not run, this machine cannot have helm")
+    return possible
+
+
 def chart_program(name):
     """helm or kustomize, which are made when they are missing."""
-    return os.path.join(built_by("../charts/helm_fetch.sh"), name)
+    return os.path.join(built_by(HELM_FETCH), name)
 
 
 def kube_program(name):
