@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_CHUNK_BYTES = 1024, ALIGN = alignof(max_align_t) };
+/* With its header a first chunk is no larger than what malloc() keeps ready for each thread. */
+enum { FIRST_CHUNK_BYTES = 960, ALIGN = alignof(max_align_t) };
 
 struct gs_arena_chunk {
     struct gs_arena_chunk *next;

@@ -23,34 +23,28 @@ enum {
 typedef uint32_t numbers[GS_ROLLOUT_DRAWS][GS_ROLLOUTS];
 
 struct gs_lanes {
-    const struct gs_policy_table *table;
     uint32_t least_units; /* no pod requests less */
     int32_t least_cpu_milli;
-    uint64_t several[GS_ROLLOUT_DRAWS]; /* sequences whose pod requests several GPUs, as bits */
-    numbers cpu_milli;
-    numbers *units; /* by model group; NEVER: too large, may not run there, or on several GPUs */
+    uint64_t several; /* steps at which some pod requests several GPUs, as bits */
+    numbers cpu_milli, gpus;
+    numbers *units; /* by model group; NEVER: too large, or may not run there */
 };
 
 /* --- building --- */
 
-static bool runs_on(const struct gs_class *shape, uint32_t group)
-{
-    return shape->units < NEVER && (shape->groups >> group & 1);
-}
-
 static void put(struct gs_lanes *lanes, const struct gs_class *shape, uint32_t groups, uint32_t row,
                 uint32_t step)
 {
-    const bool several = shape->gpu_count > 1;
     lanes->cpu_milli[step][row] = (uint32_t)shape->cpu_milli;
-    lanes->several[step] |= (uint64_t)several << row;
+    lanes->gpus[step][row] = shape->gpu_count;
+    lanes->several |= (uint64_t)(shape->gpu_count > 1) << step;
     if (shape->cpu_milli < lanes->least_cpu_milli)
         lanes->least_cpu_milli = shape->cpu_milli;
     if (shape->units < lanes->least_units)
         lanes->least_units = shape->units;
     for (uint32_t group = 0; group < groups; group++)
         lanes->units[group][step][row] =
-            runs_on(shape, group) && !several ? shape->units : (uint32_t)NEVER;
+            shape->units < NEVER && (shape->groups >> group & 1) ? shape->units : (uint32_t)NEVER;
 }
 
 struct gs_lanes *gs_lanes_build(struct gs_policy_table *table)
@@ -62,7 +56,6 @@ struct gs_lanes *gs_lanes_build(struct gs_policy_table *table)
     numbers *units = gs_arena_calloc(&table->arena, groups, sizeof(*units));
     if (!lanes || !units)
         return NULL;
-    lanes->table = table;
     lanes->units = units;
     lanes->least_units = NEVER;
     lanes->least_cpu_milli = INT32_MAX;
@@ -99,68 +92,56 @@ INLINE bool any(const vec *mask)
     return all[0] | all[1];
 }
 
-/* Offers each lane a pod for one GPU, which takes the tightest; false when none of them fits. */
-INLINE bool offer(struct games *games, const uint32_t *units_of, const uint32_t *cpu_of)
+/* What the tightest GPU would have left; negative where none has enough. */
+INLINE void find_tightest(const struct games *games, const vec *units, vec *ret)
 {
-    vec units, cpu = {0}, least = (vec){0} + UINT32_MAX;
-    memcpy(&units, units_of, sizeof(units));
+    vec least = (vec){0} + UINT32_MAX;
     for (size_t gpu = 0; gpu < games->gpus; gpu++) {
-        const vec rest = games->free_units[gpu] - units; /* negative where it lacks */
-        for (int i = 0; i < LANES; i++)                  /* compilers make one instruction of it */
+        const vec rest = games->free_units[gpu] - *units;
+        for (int i = 0; i < LANES; i++) /* compilers make one instruction of it */
             least[i] = rest[i] < least[i] ? rest[i] : least[i];
     }
+    *ret = least;
+}
+
+/* Offers each lane a pod, which takes the tightest GPUs; false when none of them fits. several:
+ * some request more than one; a GPU that is taken seems larger than any other then, and is taken no
+ * second time. */
+INLINE bool offer(struct games *games, const struct gs_lanes *lanes, uint32_t group, uint32_t row,
+                  uint32_t step, bool several)
+{
+    const uint32_t mark = several ? 1u << 31 : 0;
+    vec units, gpus, least, cpu = {0};
+    memcpy(&units, &lanes->units[group][step][row], sizeof(units));
+    memcpy(&gpus, &lanes->gpus[step][row], sizeof(gpus));
     if (games->cpu_counts)
-        memcpy(&cpu, cpu_of, sizeof(cpu));
-    const vec fits = ~NEGATIVE(least) & ~NEGATIVE(games->cpu - cpu), from = units + least;
-    if (!any(&fits))
+        memcpy(&cpu, &lanes->cpu_milli[step][row], sizeof(cpu));
+    find_tightest(games, &units, &least);
+    vec more = ~NEGATIVE(least) & ~NEGATIVE(games->cpu - cpu), missing = gpus;
+    for (size_t gpu = 0; several && gpu < games->gpus; gpu++)
+        missing += ~NEGATIVE(games->free_units[gpu] - units); /* a mask is -1 */
+    if (several)
+        more &= ~NEGATIVE(-missing);
+    if (!any(&more))
         return false;
-    games->cpu -= cpu & fits;
-    units &= fits;
-    for (size_t gpu = 0; gpu < games->gpus; gpu++) {
-        const vec taken = units & (vec)(games->free_units[gpu] == from);
-        games->free_units[gpu] -= taken;
-        units -= taken;
-    }
-    return true;
-}
-
-/* Offers one lane a pod for several GPUs, the tightest. */
-static bool offer_several(struct games *games, int lane, const struct gs_class *shape)
-{
-    const uint32_t cpu = games->cpu_counts ? (uint32_t)shape->cpu_milli : 0;
-    gs_gpu_mask left = 0;
-    if (games->cpu[lane] < cpu || games->gpus < shape->gpu_count)
-        return false;
-    for (size_t gpu = 0; gpu < games->gpus; gpu++)
-        left |= (gs_gpu_mask)(games->free_units[gpu][lane] >= shape->units) << gpu;
-    if (gs_gpu_mask_count(left) < shape->gpu_count)
-        return false;
-    games->cpu[lane] -= cpu;
-    for (uint32_t n = 0; n < shape->gpu_count; n++) {
-        uint32_t gpu, best = GS_GPUS_MAX;
-        GS_FOR_EACH_GPU (gpu, left) {
-            if (best == GS_GPUS_MAX || games->free_units[gpu][lane] < games->free_units[best][lane])
-                best = gpu;
+    games->cpu -= cpu & more;
+    do {
+        vec left = units & more;
+        for (size_t gpu = 0; gpu < games->gpus; gpu++) {
+            vec *at = &games->free_units[gpu];
+            const vec taken = left & (vec)(*at == units + least);
+            *at = (*at - taken) | (NEGATIVE(-taken) & mark);
+            left -= taken;
         }
-        left &= ~GS_GPU_BIT(best);
-        games->free_units[best][lane] -= shape->units;
-    }
+        if (!several)
+            return true;
+        gpus += more;
+        more &= NEGATIVE(-gpus);
+        find_tightest(games, &units, &least);
+    } while (any(&more));
+    for (size_t gpu = 0; gpu < games->gpus; gpu++)
+        games->free_units[gpu] &= ~mark;
     return true;
-}
-
-/* One step of all lanes; false when nothing fits. */
-INLINE bool play_step(struct games *games, const struct gs_lanes *lanes, uint32_t group,
-                      uint32_t row, uint32_t step)
-{
-    bool placed = offer(games, &lanes->units[group][step][row], &lanes->cpu_milli[step][row]);
-    uint64_t several = lanes->several[step] >> row & ((1u << LANES) - 1);
-    for (; several; several &= several - 1) {
-        const int lane = __builtin_ctzll(several);
-        const struct gs_policy_table *table = lanes->table;
-        const struct gs_class *shape = &table->shapes[table->draws[row + (uint32_t)lane][step]];
-        placed |= runs_on(shape, group) && offer_several(games, lane, shape);
-    }
-    return placed;
 }
 
 /* Units that are left at the end, over all sequences. What fits in no lane never will again. */
@@ -177,7 +158,9 @@ static uint64_t play(const struct gs_lanes *lanes, const struct gs_state *start,
         for (uint32_t pass = 0; pass < passes && steps; pass++) {
             for (uint64_t left = steps; left; left &= left - 1) {
                 const uint32_t step = (uint32_t)__builtin_ctzll(left);
-                if (!play_step(&games, lanes, start->group, row, step))
+                if (!(lanes->several >> step & 1
+                          ? offer(&games, lanes, start->group, row, step, true)
+                          : offer(&games, lanes, start->group, row, step, false)))
                     steps &= ~(left & -left);
             }
         }

@@ -125,11 +125,18 @@ struct gs_http_conn {
     uint16_t group; /* gs_http_response.worker_group */
 };
 
+/* A worker that waits, on its own stack. */
+struct gs_idle {
+    pthread_cond_t wake;
+    bool woken;
+    struct gs_idle *next;
+};
+
 /* Threads with one queue; guarded by their lock. */
 struct gs_workers {
     unsigned queue_max;
     pthread_mutex_t lock;
-    pthread_cond_t wake; /* a request was queued, or another became eligible */
+    struct gs_idle *idle; /* who waited last is woken first: its caches are warm */
     TAILQ_HEAD(, gs_http_conn) queue;
     atomic_uint queued; /* read without the lock for the metrics */
     unsigned busy;

@@ -3,6 +3,26 @@
 
 #include "internal.h"
 
+/* A request was queued, or another became eligible. If none waits, whoever is done first sees it.
+ */
+static void wake_one(struct gs_workers *workers)
+{
+    struct gs_idle *idle = workers->idle;
+    if (!idle)
+        return;
+    workers->idle = idle->next;
+    idle->woken = true;
+    pthread_cond_signal(&idle->wake);
+}
+
+static void wait_for_request(struct gs_workers *workers)
+{
+    struct gs_idle self = {.wake = PTHREAD_COND_INITIALIZER, .next = workers->idle};
+    workers->idle = &self;
+    while (!self.woken)
+        pthread_cond_wait(&self.wake, &workers->lock);
+}
+
 bool gs_workers_submit(struct gs_workers *workers, struct gs_http_conn *conn, bool suspended)
 {
     pthread_mutex_lock(&workers->lock);
@@ -19,7 +39,7 @@ bool gs_workers_submit(struct gs_workers *workers, struct gs_http_conn *conn, bo
         TAILQ_INSERT_TAIL(&workers->queue, conn, in_queue);
         workers->queued++;
         workers->waiting[conn->group]++;
-        pthread_cond_signal(&workers->wake);
+        wake_one(workers);
     }
     pthread_mutex_unlock(&workers->lock);
     return room;
@@ -74,7 +94,7 @@ static void *worker_main(void *arg)
     for (;;) {
         struct gs_http_conn *conn = NULL;
         while (!workers->stopping && !(conn = next_conn(workers)))
-            pthread_cond_wait(&workers->wake, &workers->lock);
+            wait_for_request(workers);
         if (!conn)
             break;
         const uint16_t group = conn->group;
@@ -84,7 +104,7 @@ static void *worker_main(void *arg)
         workers->running[group]++;
         workers->busy++;
         if (workers->queued)
-            pthread_cond_signal(&workers->wake); /* another request may be eligible by now */
+            wake_one(workers); /* another request may be eligible by now */
         pthread_mutex_unlock(&workers->lock);
         run(conn);
         pthread_mutex_lock(&workers->lock);
@@ -99,14 +119,12 @@ void gs_workers_init(struct gs_workers *workers, unsigned queue_max)
 {
     workers->queue_max = queue_max;
     pthread_mutex_init(&workers->lock, NULL);
-    pthread_cond_init(&workers->wake, NULL);
     TAILQ_INIT(&workers->queue);
 }
 
 void gs_workers_destroy(struct gs_workers *workers)
 {
     pthread_mutex_destroy(&workers->lock);
-    pthread_cond_destroy(&workers->wake);
 }
 
 int gs_workers_start(struct gs_workers *workers, unsigned count, struct gs_error *err)
@@ -126,7 +144,8 @@ void gs_workers_stop(struct gs_workers *workers)
 {
     pthread_mutex_lock(&workers->lock);
     workers->stopping = true;
-    pthread_cond_broadcast(&workers->wake);
+    while (workers->idle)
+        wake_one(workers);
     while (!TAILQ_EMPTY(&workers->queue)) {
         struct gs_http_conn *conn = TAILQ_FIRST(&workers->queue);
         TAILQ_REMOVE(&workers->queue, conn, in_queue);
