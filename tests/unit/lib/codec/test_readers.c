@@ -5,68 +5,17 @@
  * YAML. All say the
  * same of it, and of one that cannot be read.
  */
-#include "codec_fixture.h"
+#include "said.h"
 
 #include "gpushare/codec/extender.h"
 #include "gpushare/codec/list.h"
 #include "gpushare/codec/manifest.h"
-#include "gpushare/codec/node.h"
-#include "gpushare/codec/pod.h"
 #include "gpushare/codec/watch.h"
 
 static struct gs_names names;
-static char said[1024]; /* by the reader whose turn it is */
+static char said[1024]; /* of the reader whose turn it is */
 
 /* --- what is said --- */
-
-static void say_pod(const struct gs_pod *pod)
-{
-    int len = snprintf(said, sizeof(said), "%s/%s %s r%s", pod->ns, pod->name, pod->uid,
-                       pod->resource_version);
-    for (uint32_t i = 0; i < pod->container_count; i++)
-        len += snprintf(said + len, sizeof(said) - (size_t)len, " %d:%u", pod->containers[i].kind,
-                        pod->containers[i].gpu_units);
-    const struct {
-        const char *word;
-        unsigned long long value;
-    } numbers[] = {{"phase", pod->phase},
-                   {"priority", (unsigned)pod->priority},
-                   {"record", pod->recorded},
-                   {"gpus", pod->recorded_gpus},
-                   {"count", pod->gpu_count},
-                   {"count-kind", pod->count_kind},
-                   {"deleting", pod->deleting},
-                   {"placement", pod->placement},
-                   {"over", pod->gpu_units_overflow}};
-    const struct {
-        const char *word, *value;
-    } texts[] = {{"on", pod->node_name},
-                 {"to", pod->nominated_node},
-                 {"group", pod->group},
-                 {"model", pod->gpu_model}};
-    GS_FOR_EACH_ROW (number, numbers) {
-        if (number->value)
-            len += snprintf(said + len, sizeof(said) - (size_t)len, " %s=%llu", number->word,
-                            number->value);
-    }
-    GS_FOR_EACH_ROW (text, texts) {
-        if (text->value[0])
-            len +=
-                snprintf(said + len, sizeof(said) - (size_t)len, " %s=%s", text->word, text->value);
-    }
-}
-
-static void say_node(const struct gs_node *node)
-{
-    int len = snprintf(said, sizeof(said), "%s %s %llu/%u", node->name, node->uid,
-                       (unsigned long long)node->capacity_units, (unsigned)node->capacity_count);
-    for (uint32_t i = 0; i < node->gpu_count; i++)
-        len += snprintf(said + len, sizeof(said) - (size_t)len, " %u:%u%s", node->gpus[i].idx,
-                        node->gpus[i].mem_units, gs_gpu_usable(&node->gpus[i]) ? "" : "!");
-    snprintf(said + len, sizeof(said) - (size_t)len, "%s%s%s",
-             node->unschedulable ? " cordoned" : "", node->inventory_error[0] ? " " : "",
-             node->inventory_error);
-}
 
 /* Without the place where it stands, which is each reader's own. */
 static void say_why(const struct gs_error *err)
@@ -109,9 +58,9 @@ static int tell(bool is_node, struct gs_slice json, struct gs_error *err)
     const int result =
         is_node ? gs_codec_node(&names, json, &node, err) : gs_codec_pod(&names, json, &pod, err);
     if (result == 0 && is_node)
-        say_node(&node);
+        snprintf(said, sizeof(said), "%s", say_node(&node));
     else if (result == 0)
-        say_pod(&pod);
+        snprintf(said, sizeof(said), "%s", say_pod(&pod));
     else if (is_node ? node.name[0] || node.gpu_count : pod.name[0] || pod.containers)
         fail_msg("something is left of what was there before: %s", err->msg);
     gs_node_release(&node);
@@ -142,9 +91,9 @@ static int take_item(void *ctx, struct gs_scan *scan)
     item->result = item->is_node ? gs_codec_node_take(&names, scan, &node, item->err)
                                  : gs_codec_pod_take(&names, scan, &pod, item->err);
     if (item->result == 0 && item->is_node)
-        say_node(&node);
+        snprintf(said, sizeof(said), "%s", say_node(&node));
     else if (item->result == 0)
-        say_pod(&pod);
+        snprintf(said, sizeof(said), "%s", say_pod(&pod));
     gs_node_release(&node);
     gs_pod_release(&pod);
     return 0;
@@ -180,7 +129,7 @@ static int of_filter(bool is_node, const char *json, struct gs_error *err)
              json);
     int result = gs_codec_filter_args(&names, gs_slice_of(text), &args, err);
     if (result == 0 && !is_node)
-        say_pod(&args.pod);
+        snprintf(said, sizeof(said), "%s", say_pod(&args.pod));
     else if (result == 0 && args.node_count)
         result = tell(true, args.nodes[0], err);
     gs_filter_args_release(&args);
@@ -194,7 +143,7 @@ static int of_preempt(bool is_node, const char *json, struct gs_error *err)
     snprintf(text, sizeof(text), "{\"Pod\":%s,\"NodeNameToMetaVictims\":{}}", json);
     const int result = gs_codec_preemption_args(&names, gs_slice_of(text), &args, err);
     if (result == 0)
-        say_pod(&args.pod);
+        snprintf(said, sizeof(said), "%s", say_pod(&args.pod));
     gs_preemption_args_release(&args);
     return result;
 }
@@ -244,22 +193,22 @@ static const struct {
      "gpu-model':'A100'},'deletionTimestamp':'2026-01-01T00:00:00Z'},'spec':{'nodeName':'n','"
      "priority':-5,'initContainers':[{'name':'i'}],'containers':[{'name':'c','resources':{'limits':"
      "{'aliyun.com/gpu-mem':'8'}}}]},'status':{'phase':'Running','nominatedNodeName':'m'}}",
-     "d/p u r7 0:0 2:8 phase=2 priority=4294967291 record=1 gpus=9 count=2 count-kind=1 deleting=1 "
-     "placement=3 on=n to=m model=A100"},
-    {"nothing", false, "{}", "/  r"},
-    {"nulls", false, "{'metadata':null,'spec':null,'status':null}", "/  r"},
+     "init:0 main:8 ns=d name=p uid=u version=7 on=n to=m phase=Running deleting=1 priority=-5 "
+     "count=2 placement=rollout model=A100 gpus=0,3"},
+    {"nothing", false, "{}", ""},
+    {"nulls", false, "{'metadata':null,'spec':null,'status':null}", ""},
     {"fields nobody knows", false,
-     "{'kind':'Pod','x':[{'y':1e999}],'metadata':{'name':'p','z':{}}}", "/p  r"},
-    {"escapes", false, "{'metadata':{'name':'\\u0070\\ud83d\\ude00'}}", "/p😀  r",
+     "{'kind':'Pod','x':[{'y':1e999}],'metadata':{'name':'p','z':{}}}", "name=p"},
+    {"escapes", false, "{'metadata':{'name':'\\u0070\\ud83d\\ude00'}}", "name=p😀",
      "\nin YAML: not YAML"},
     {"half a surrogate", false, "{'metadata':{'name':'\\ud83d'}}",
      "JSON: invalid character in a string", "\nin a file: not YAML"},
     {"a NUL byte", false, "{'metadata':{'name':'a\\u0000b'}}",
-     "/a\xef\xbf\xbd"
-     "b  r"},
+     "name=a\xef\xbf\xbd"
+     "b"},
     {"no UTF-8", false, "{'metadata':{'name':'\xff'}}", "JSON: invalid character in a string",
      "\nin a file: not YAML"},
-    {"a field twice", false, "{'metadata':{'name':'a','name':'b'}}", "/b  r",
+    {"a field twice", false, "{'metadata':{'name':'a','name':'b'}}", "name=b",
      "\nin YAML: duplicate key"},
     {"a number as text", false, "{'spec':{'priority':'5'}}", "spec.priority is not a number"},
     {"true as text", false, "{'metadata':{'name':true}}", "metadata.name is not a string"},
@@ -267,31 +216,32 @@ static const struct {
      "spec.priority is not an integer in range"},
     {"memory as number", false,
      "{'spec':{'containers':[{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':8}}}]}}",
-     "/  r 2:8"},
+     "main:8"},
     {"a text", false, "'p'", "pod is not an object",
      "\nin a watch: watch event has no object\nin a file: not an object"},
     {"null", false, "null", "pod is not an object",
      "\nin a watch: watch event has no object\nin filter: Pod is missing\nin preempt: Pod is "
      "missing\nin a file: nothing"},
     {"a comma too many", false, "{'metadata':{'name':'p',}}", "JSON: invalid syntax",
-     "\nin a file: /p  r"},
-    {"a bare word", false, "{'metadata':{'name':p}}", "JSON: invalid syntax", "\nin a file: /p  r"},
+     "\nin a file: name=p"},
+    {"a bare word", false, "{'metadata':{'name':p}}", "JSON: invalid syntax",
+     "\nin a file: name=p"},
     {"a whole node", true,
      "{'metadata':{'name':'n','uid':'u','annotations':{'aliyun.com/"
      "gpu-inventory':'{\\'v\\':1,\\'unit\\':\\'GiB\\',\\'gpus\\':[{\\'idx\\':1,\\'mem\\':16},{\\'"
      "idx\\':0,\\'mem\\':24,\\'healthy\\':false}]}'}},'spec':{'unschedulable':true},'status':{'"
      "capacity':{'aliyun.com/gpu-mem':'40','aliyun.com/gpu-count':'2'}}}",
-     "n u 40/2 0:24! 1:16 cordoned"},
-    {"no node at all", true, "{}", "  0/0"},
+     "0:24! 1:16 name=n uid=u units=40 count=2 cordoned=1 unit=GiB inventory=1"},
+    {"no node at all", true, "{}", ""},
     {"capacity alone", true,
      "{'metadata':{'name':'n'},'status':{'capacity':{'aliyun.com/gpu-mem':32,'aliyun.com/"
      "gpu-count':'2'}}}",
-     "n  32/2 0:16 1:16"},
+     "0:16 1:16 name=n units=32 count=2"},
     {"an inventory that is none", true,
      "{'metadata':{'name':'n','annotations':{'aliyun.com/"
      "gpu-inventory':'x'}},'status':{'capacity':{'aliyun.com/gpu-mem':'32','aliyun.com/"
      "gpu-count':'2'}}}",
-     "n  32/2 0:16 1:16 JSON: invalid syntax at byte 0"},
+     "0:16 1:16 name=n units=32 count=2 inventory=JSON: invalid syntax at byte 0"},
     {"capacity as a list", true, "{'metadata':{'name':'n'},'status':{'capacity':[]}}",
      "status.capacity is not an object"},
     {"a node that is a text", true, "'n'", "node is not an object",
