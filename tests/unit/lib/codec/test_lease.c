@@ -10,43 +10,37 @@ static int decode(const char *json, struct gs_lease *lease, struct gs_error *err
     return gs_codec_lease_decode(gs_slice_of(text), lease, err);
 }
 
-static void leases_are_read(void **state)
+/* Names are the reader's; what is written has no fraction of a microsecond. */
+static void leases_are_read_and_written(void **state)
 {
+#define LEASE(version, spec)                                                                       \
+    "{'apiVersion':'coordination.k8s.io/v1','kind':'Lease','metadata':{'name':'l',"                \
+    "'namespace':'d'" version "},'spec':{" spec "}}"
     static const struct {
-        const char *row;
-        const char *json;
-        struct gs_lease lease;
+        const char *row, *json, *again;
     } rows[] = {
         {"held",
          "{'kind':'Lease','metadata':{'name':'x','resourceVersion':'41'},'spec':{"
          "'holderIdentity':'pod-1','leaseDurationSeconds':15,'leaseTransitions':2,"
-         "'acquireTime':'1970-01-01T00:00:01.000001Z','renewTime':'1970-01-01T00:00:02Z'}}",
-         {.holder = "pod-1",
-          .resource_version = "41",
-          .duration_s = 15,
-          .transitions = 2,
-          .acquire_ns = 1000001000,
-          .renew_ns = 2000000000}},
-        {"free",
-         "{'metadata':{'resourceVersion':'1'},'spec':{'holderIdentity':''}}",
-         {.resource_version = "1"}},
-        {"nothing", "{}", {0}},
+         "'acquireTime':'1970-01-01T00:00:01.000001999Z','renewTime':'1970-01-01T00:00:02Z'}}",
+         LEASE(",'resourceVersion':'41'",
+               "'holderIdentity':'pod-1','leaseDurationSeconds':15,'acquireTime':"
+               "'1970-01-01T00:00:01.000001Z','renewTime':'1970-01-01T00:00:02.000000Z',"
+               "'leaseTransitions':2")},
+        {"free", "{'metadata':{'resourceVersion':'1'},'spec':{'holderIdentity':''}}",
+         LEASE(",'resourceVersion':'1'", "'leaseTransitions':0")},
+        {"nothing", "{}", LEASE("", "'leaseTransitions':0")},
         {"nulls",
          "{'metadata':null,'spec':{'holderIdentity':null,'leaseDurationSeconds':null,"
          "'leaseTransitions':null,'acquireTime':null,'renewTime':null}}",
-         {0}},
+         LEASE("", "'leaseTransitions':0")},
     };
     GS_FOR_EACH_ROW (r, rows) {
-        struct gs_lease lease = {.ns = "ns", .name = "name", .holder = "old", .renew_ns = 5};
+        struct gs_lease lease = {.ns = "d", .name = "l", .holder = "old", .renew_ns = 5};
+        struct gs_buf out = GS_BUF(4096);
         row_equal(r->row, decode(r->json, &lease, NULL), 0);
-        row_text(r->row, lease.ns, "ns");
-        row_text(r->row, lease.name, "name");
-        row_text(r->row, lease.holder, r->lease.holder);
-        row_text(r->row, lease.resource_version, r->lease.resource_version);
-        row_equal(r->row, lease.duration_s, r->lease.duration_s);
-        row_equal(r->row, lease.transitions, r->lease.transitions);
-        row_equal(r->row, lease.acquire_ns, r->lease.acquire_ns);
-        row_equal(r->row, lease.renew_ns, r->lease.renew_ns);
+        gs_codec_lease_encode(&out, &lease);
+        row_json(r->row, &out, r->again);
     }
 }
 
@@ -81,36 +75,11 @@ static void what_is_no_lease_is_refused_and_changes_nothing(void **state)
     }
 }
 
-static void leases_are_written(void **state)
-{
-    struct gs_lease lease = {.ns = "d",
-                             .name = "l",
-                             .holder = "pod-1",
-                             .resource_version = "41",
-                             .duration_s = 15,
-                             .transitions = 2,
-                             .acquire_ns = 1000001999,
-                             .renew_ns = 2000000000};
-    struct gs_buf out = GS_BUF(4096);
-    gs_codec_lease_encode(&out, &lease);
-    row_json("held", &out,
-             "{'apiVersion':'coordination.k8s.io/v1','kind':'Lease','metadata':{'name':'l',"
-             "'namespace':'d','resourceVersion':'41'},'spec':{'holderIdentity':'pod-1',"
-             "'leaseDurationSeconds':15,'acquireTime':'1970-01-01T00:00:01.000001Z',"
-             "'renewTime':'1970-01-01T00:00:02.000000Z','leaseTransitions':2}}");
-    lease = (struct gs_lease){.ns = "d", .name = "l"};
-    gs_codec_lease_encode(&out, &lease);
-    row_json("free", &out,
-             "{'apiVersion':'coordination.k8s.io/v1','kind':'Lease','metadata':{'name':'l',"
-             "'namespace':'d'},'spec':{'leaseTransitions':0}}");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(leases_are_read),
+        cmocka_unit_test(leases_are_read_and_written),
         cmocka_unit_test(what_is_no_lease_is_refused_and_changes_nothing),
-        cmocka_unit_test(leases_are_written),
     };
     return GS_RUN(tests);
 }

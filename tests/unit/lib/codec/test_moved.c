@@ -11,23 +11,25 @@ static int decode(const char *json, struct gs_arena *arena, struct gs_moved **re
     return gs_codec_moved_decode(gs_slice_of(text), arena, ret, ret_count, err);
 }
 
-static void pods_are_read_with_their_gpus_and_sorted(void **state)
+static void pods_are_read_sorted_and_written(void **state)
 {
-    _cleanup_(gs_arena_release) struct gs_arena arena = {0};
-    struct gs_moved *moved;
-    uint32_t count;
-    assert_int_equal(
-        decode(" { 'u2' : [ 3 , 1 ] , 'u10':[63],'u1':[0] } ", &arena, &moved, &count, NULL), 0);
-    assert_int_equal(count, 3);
-    assert_string_equal(moved[0].uid, "u1");
-    assert_int_equal(moved[0].gpus, 0x1);
-    assert_string_equal(moved[1].uid, "u10");
-    assert_int_equal(moved[1].gpus, GS_GPU_BIT(63));
-    assert_string_equal(moved[2].uid, "u2");
-    assert_int_equal(moved[2].gpus, 0xa);
-    assert_int_equal(decode("{}", &arena, &moved, &count, NULL), 0);
-    assert_int_equal(count, 0);
-    assert_null(moved);
+    static const struct {
+        const char *row, *json, *again;
+    } rows[] = {
+        {"nobody", "{}", "{}"},
+        {"several", " { 'u2' : [ 3 , 1 ] , 'u10':[63],'u1':[0],'\\'':[1] } ",
+         "{'\\'':[1],'u1':[0],'u10':[63],'u2':[1,3]}"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        _cleanup_(gs_arena_release) struct gs_arena arena = {0};
+        struct gs_buf out = GS_BUF(4096);
+        struct gs_moved *moved = NULL;
+        uint32_t count;
+        row_equal(r->row, decode(r->json, &arena, &moved, &count, NULL), 0);
+        row_equal(r->row, moved != NULL, count > 0);
+        gs_codec_moved_encode(&out, moved, count);
+        row_json(r->row, &out, r->again);
+    }
 }
 
 static void what_is_no_list_of_moved_pods_is_refused_with_a_reason(void **state)
@@ -103,26 +105,12 @@ static void entries_and_bytes_have_a_ceiling(void **state)
     }
 }
 
-static void moved_pods_are_written_as_the_contract_shows(void **state)
-{
-    const struct gs_moved moved[] = {
-        {"5c2f", GS_GPU_BIT(0)}, {"\"", GS_GPU_BIT(63) | GS_GPU_BIT(1)}, {"9ab1", 0xa}};
-    struct gs_buf out = GS_BUF(4096);
-    gs_codec_moved_encode(&out, NULL, 0);
-    row_json("nobody", &out, "{}");
-    gs_codec_moved_encode(&out, moved, 1);
-    row_json("one", &out, "{'5c2f':[0]}");
-    gs_codec_moved_encode(&out, moved, 3);
-    row_json("several", &out, "{'5c2f':[0],'\\'':[1,63],'9ab1':[1,3]}");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pods_are_read_with_their_gpus_and_sorted),
+        cmocka_unit_test(pods_are_read_sorted_and_written),
         cmocka_unit_test(what_is_no_list_of_moved_pods_is_refused_with_a_reason),
         cmocka_unit_test(entries_and_bytes_have_a_ceiling),
-        cmocka_unit_test(moved_pods_are_written_as_the_contract_shows),
     };
     return GS_RUN(tests);
 }

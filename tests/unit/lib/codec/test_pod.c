@@ -14,7 +14,7 @@ static int decode(const char *json, struct gs_pod *pod, struct gs_error *err)
 #define ASKS(resources)   CONTAINERS("{'resources':" resources "}")
 #define OWN(resources)                                                                             \
     SPEC("'resources':" resources ",'containers':[{'resources':{'limits':{'aliyun.com/"            \
-                                  "gpu-mem':'8','cpu':'2','memory':'1Ki'}}}]")
+         "gpu-mem':'8','cpu':'2','memory':'1Ki'}}}]")
 #define NOTE(annotation) "{'metadata':{'annotations':{" annotation "}}}"
 #define COUNT(label, note)                                                                         \
     "{'metadata':{'labels':{'aliyun.com/gpu-count':" label                                         \

@@ -170,40 +170,11 @@ static void of_more_words_than_are_kept_nobody_knows_what_they_say(void **state)
     gs_node_release(&node);
 }
 
-static void who_is_not_to_be_offered_a_node_is_read(void **state)
-{
-    static const struct {
-        const char *row;
-        const char *pod;
-        bool gated, never;
-        const char *offer;
-    } rows[] = {
-        {"nothing", POD("'schedulingGates':[],'preemptionPolicy':'PreemptLowerPriority'"), false,
-         false, ""},
-        {"nulls", POD("'schedulingGates':null,'preemptionPolicy':null"), false, false, ""},
-        {"a gate", POD("'schedulingGates':[{'name':'quota'}]"), true, false, ""},
-        {"never", POD("'preemptionPolicy':'Never'"), false, true, ""},
-        {"offered", "{'metadata':{'annotations':{'aliyun.com/gpu-nominated':'n7'}}}", false, false,
-         "n7"},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        struct gs_pod pod = {0}, copy = {0};
-        decode_pod(r->pod, &pod);
-        assert_int_equal(gs_pod_copy(&copy, &pod), 0);
-        row_equal(r->row, copy.gated, r->gated);
-        row_equal(r->row, copy.never_preempts, r->never);
-        row_text(r->row, copy.offer, r->offer);
-        gs_pod_release(&pod);
-        gs_pod_release(&copy);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rules_are_read_as_kubernetes_means_them),
         cmocka_unit_test(of_more_words_than_are_kept_nobody_knows_what_they_say),
-        cmocka_unit_test(who_is_not_to_be_offered_a_node_is_read),
     };
     return GS_RUN(tests);
 }
