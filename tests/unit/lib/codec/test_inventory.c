@@ -11,68 +11,50 @@ static int decode(const char *json, struct gs_arena *arena, struct gs_inventory 
     return gs_codec_inventory_decode(gs_slice_of(text), arena, ret, err);
 }
 
-static void every_field_is_read_and_gpus_are_sorted(void **state)
-{
-    _cleanup_(gs_arena_release) struct gs_arena arena = {0};
-    struct gs_inventory inventory;
-    assert_int_equal(
-        decode(
-            "{'gpus':[{'idx':63,'mem':0},{'idx':0,'uuid':'GPU-1','mem':79,'memMiB':81559,"
-            "'model':'NVIDIA "
-            "A100','healthy':false,'numa':3,'minor':0,'schedulable':false,'maxPods':48,'new':[1],"
-            "'pci':'0000:3b:00.0','xid':79,'xidBoot':2147483647},"
-            "{'idx':7,'mem':2147483647,'numa':-5,'healthy':null,'uuid':null,'model':null}],"
-            "'later':{},'unit':'256MiB','v':1}",
-            &arena, &inventory, NULL),
-        0);
-    assert_int_equal(inventory.unit, GS_UNIT_256MIB);
-    assert_false(inventory.tells_moved);
-    assert_int_equal(inventory.gpu_count, 3);
-    const struct gs_gpu *gpu = inventory.gpus;
-    assert_int_equal(gpu->idx, 0);
-    assert_int_equal(gpu->mem_units, 79);
-    assert_int_equal(gpu->mem_mib, 81559);
-    assert_int_equal(gpu->numa, 3);
-    assert_int_equal(gpu->node, 1); /* /dev/nvidia0 */
-    assert_int_equal(gpu->max_pods, 48);
-    assert_true(!gpu->healthy && !gpu->schedulable);
-    assert_true(gpu->xid == 79 && gpu->xid_boot == INT32_MAX);
-    assert_string_equal(gpu->pci, "0000:3b:00.0");
-    assert_string_equal(gpu->uuid, "GPU-1");
-    assert_string_equal(gpu->model, "NVIDIA A100");
-    gpu++;
-    assert_int_equal(gpu->idx, 7);
-    assert_int_equal(gpu->mem_units, INT32_MAX);
-    assert_int_equal(gpu->numa, GS_NUMA_NONE);
-    assert_int_equal(gpu->node, 0);
-    assert_true(gpu->healthy && gpu->schedulable);
-    assert_string_equal(gpu->uuid, "");
-    gpu++;
-    assert_int_equal(gpu->idx, 63);
-    assert_int_equal(gpu->mem_units, 0);
-    assert_int_equal(gpu->numa, GS_NUMA_NONE);
-}
+#define IN(gpus)     "{'v':1,'unit':'GiB','gpus':[" gpus "]}"
+#define WITH(fields) "{'v':1,'unit':'64MiB','gpus':[]" fields "}"
+#define ONE(fields)  IN("{'idx':0,'mem':1" fields "}")
+#define AGAIN(limit) ONE(",'healthy':true,'schedulable':true" limit)
 
-static void the_record_on_the_host_comes_back(void **state)
+/* As the contract shows them; NULL: it is written as it was read. */
+static void inventories_are_read_and_written(void **state)
 {
-    _cleanup_(gs_arena_release) struct gs_arena arena = {0};
-    _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(4096);
-    struct gs_inventory back;
-    struct gs_gpu gpu = {.idx = 2, .uuid = "GPU-a", .mem_units = 16};
-    const struct gs_inventory record = {.unit = GS_UNIT_MIB,
-                                        .gpus = &gpu,
-                                        .gpu_count = 1,
-                                        .unit_doubted = true,
-                                        .rev = INT64_MAX,
-                                        .node = "n\"1",
-                                        .others = (const char *const[]){"GPU-b", "GPU-c"},
-                                        .other_count = 2};
-    gs_codec_inventory_encode(&text, &record);
-    assert_int_equal(
-        gs_codec_inventory_decode((struct gs_slice){text.data, text.len}, &arena, &back, NULL), 0);
-    assert_true(back.unit_doubted && back.rev == INT64_MAX && back.other_count == 2);
-    assert_string_equal(back.node, "n\"1");
-    assert_string_equal(back.others[1], "GPU-c");
+    static const struct {
+        const char *row, *json, *again;
+    } rows[] = {
+        {"every field, in another order",
+         "{'gpus':[{'idx':63,'mem':0},{'idx':0,'uuid':'GPU-1','mem':79,'memMiB':81559,'model':"
+         "'NVIDIA A100','healthy':false,'numa':3,'minor':0,'schedulable':false,'maxPods':48,"
+         "'new':[1],'pci':'0000:3b:00.0','xid':79,'xidBoot':2147483647},{'idx':7,'mem':2147483647,"
+         "'numa':-5,'healthy':null,'uuid':null,'model':null}],'later':{},'unit':'256MiB','v':1}",
+         "{'v':1,'unit':'256MiB','gpus':[{'idx':0,'uuid':'GPU-1','mem':79,'memMiB':81559,'model':"
+         "'NVIDIA A100','pci':'0000:3b:00.0','healthy':false,'xid':79,'xidBoot':2147483647,"
+         "'numa':3,'schedulable':false,'maxPods':48},{'idx':7,'mem':2147483647,'healthy':true,"
+         "'schedulable':true},{'idx':63,'mem':0,'healthy':true,'schedulable':true}]}"},
+        {"all that the host's record has",
+         WITH(",'reassignments':true,'unitConflict':true,'rev':9223372036854775807,"
+              "'node':'n\\'1','otherDriverGPUs':['GPU-b','GPU-c']"),
+         NULL},
+        {"reassignments denied", WITH(",'reassignments':false"), WITH("")},
+        {"reassignments null", WITH(",'reassignments':null"), WITH("")},
+        {"a limit", ONE(",'enforced':'dmem'"), AGAIN(",'enforced':'dmem'")},
+        {"no limit, the reason first",
+         ONE(",'enforcedReason':'no-addr\\u0065ss','enforced':'none'"),
+         AGAIN(",'enforced':'none','enforcedReason':'no-address'")},
+        {"a limit that is null", ONE(",'enforced':null,'enforcedReason':null"), AGAIN("")},
+        {"a later reason", ONE(",'enforced':'none','enforcedReason':'?'"),
+         AGAIN(",'enforced':'none','enforcedReason':'other'")},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        _cleanup_(gs_arena_release) struct gs_arena arena = {0};
+        struct gs_buf out = GS_BUF(4096);
+        struct gs_inventory inventory;
+        row_equal(r->row, decode(r->json, &arena, &inventory, NULL), 0);
+        row_equal(r->row, inventory.gpu_count ? inventory.gpus[0].node : 0,
+                  strstr(r->json, "'minor':0") != NULL); /* /dev/nvidia0 is 1 */
+        gs_codec_inventory_encode(&out, &inventory);
+        row_json(r->row, &out, r->again ? r->again : r->json);
+    }
 }
 
 static void long_models_are_cut_and_long_uuids_refused(void **state)
@@ -104,7 +86,6 @@ static void long_models_are_cut_and_long_uuids_refused(void **state)
 
 static void what_is_no_inventory_is_refused_with_a_reason(void **state)
 {
-#define IN(gpus) "{'v':1,'unit':'GiB','gpus':[" gpus "]}"
     static const struct {
         const char *row;
         const char *json;
@@ -165,108 +146,13 @@ static void a_long_pci_address_is_refused(void **state)
     assert_string_equal(err.msg, "gpus.pci is too long");
 }
 
-static void an_inventory_is_written_as_the_contract_shows(void **state)
-{
-    struct gs_gpu gpus[] = {
-        {.idx = 0,
-         .uuid = "GPU-1",
-         .mem_units = 79,
-         .mem_mib = 81559,
-         .model = "NVIDIA \"A100\"",
-         .healthy = true,
-         .numa = 0,
-         .pci = "0000:3b:00.0",
-         .xid = 79,
-         .xid_boot = 5,
-         .schedulable = true,
-         .enforced = GS_ENFORCED_DMEM},
-        {.idx = 5, .mem_units = 7, .numa = GS_NUMA_NONE},
-        {.idx = 6,
-         .mem_units = 7,
-         .numa = GS_NUMA_NONE,
-         .max_pods = 48,
-         .enforced = GS_ENFORCED_SHARED},
-    };
-    struct gs_inventory inventory = {.unit = GS_UNIT_GIB, .gpus = gpus, .gpu_count = 3};
-    struct gs_buf out = GS_BUF(4096);
-    gs_codec_inventory_encode(&out, &inventory);
-    row_json("three", &out,
-             "{'v':1,'unit':'GiB','gpus':[{'idx':0,'uuid':'GPU-1','mem':79,'memMiB':81559,"
-             "'model':'NVIDIA "
-             "\\'A100\\'','pci':'0000:3b:00.0','healthy':true,'xid':79,'xidBoot':5,'numa':0,"
-             "'schedulable':true,'enforced':'dmem'},"
-             "{'idx':5,'mem':7,'healthy':false,'schedulable':false},"
-             "{'idx':6,'mem':7,'healthy':false,'schedulable':false,'enforced':'none',"
-             "'enforcedReason':'shared',"
-             "'maxPods':48}]}");
-    inventory.gpu_count = 0;
-    inventory.unit = GS_UNIT_64MIB;
-    gs_codec_inventory_encode(&out, &inventory);
-    row_json("none", &out, "{'v':1,'unit':'64MiB','gpus':[]}");
-    inventory.tells_moved = true;
-    gs_codec_inventory_encode(&out, &inventory);
-    row_json("speaks gpu-reassigned", &out,
-             "{'v':1,'unit':'64MiB','gpus':[],'reassignments':true}");
-}
-
-static void what_is_said_of_limits_is_read(void **state)
-{
-    static const struct {
-        const char *row, *words;
-        enum gs_enforced enforced;
-    } rows[] = {
-        {"nothing", "", GS_ENFORCED_UNKNOWN},
-        {"held", ",'enforced':'dmem'", GS_ENFORCED_DMEM},
-        {"not, and why", ",'enforced':'none','enforcedReason':'no-addr\\u0065ss'",
-         GS_ENFORCED_NO_ADDRESS},
-        {"the reason first",
-         ",'enforcedReason':'shared',"
-         "'enforced':'none'",
-         GS_ENFORCED_SHARED},
-        {"null", ",'enforced':null,'enforcedReason':null", GS_ENFORCED_UNKNOWN},
-        {"a later reason", ",'enforced':'none','enforcedReason':'?'", GS_ENFORCED_OTHER},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        _cleanup_(gs_arena_release) struct gs_arena arena = {0};
-        struct gs_inventory inventory = {0};
-        char json[512];
-        snprintf(json, sizeof(json), "{'v':1,'unit':'GiB','gpus':[{'idx':0,'mem':1%s}]}", r->words);
-        row_equal(r->row, decode(json, &arena, &inventory, NULL), 0);
-        row_equal(r->row, inventory.gpus[0].enforced, r->enforced);
-    }
-}
-
-static void a_plugin_says_that_it_speaks_of_moved_pods(void **state)
-{
-    static const struct {
-        const char *row;
-        const char *json;
-        bool tells;
-    } rows[] = {
-        {"not said", "{'v':1,'unit':'GiB','gpus':[]}", false},
-        {"said", "{'v':1,'unit':'GiB','gpus':[],'reassignments':true}", true},
-        {"denied", "{'reassignments':false,'v':1,'unit':'GiB','gpus':[]}", false},
-        {"null", "{'reassignments':null,'v':1,'unit':'GiB','gpus':[]}", false},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        _cleanup_(gs_arena_release) struct gs_arena arena = {0};
-        struct gs_inventory inventory;
-        row_equal(r->row, decode(r->json, &arena, &inventory, NULL), 0);
-        row_equal(r->row, inventory.tells_moved, r->tells);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_field_is_read_and_gpus_are_sorted),
-        cmocka_unit_test(the_record_on_the_host_comes_back),
+        cmocka_unit_test(inventories_are_read_and_written),
         cmocka_unit_test(long_models_are_cut_and_long_uuids_refused),
         cmocka_unit_test(what_is_no_inventory_is_refused_with_a_reason),
         cmocka_unit_test(a_long_pci_address_is_refused),
-        cmocka_unit_test(an_inventory_is_written_as_the_contract_shows),
-        cmocka_unit_test(a_plugin_says_that_it_speaks_of_moved_pods),
-        cmocka_unit_test(what_is_said_of_limits_is_read),
     };
     return GS_RUN(tests);
 }
