@@ -1,37 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rows.h"
-#include "views.h"
+#include "ledgers.h"
 
 #include "gpushare/base/cleanup.h"
 #include "gpushare/core/placement.h"
-
-static void an_ask_is_read_from_the_pod(void **state)
-{
-    struct gs_container containers[] = {
-        {.kind = GS_CONTAINER_MAIN, .gpu_units = 8, .cpu_milli = 500},
-        {.kind = GS_CONTAINER_MAIN, .gpu_units = 4, .cpu_milli = 250},
-    };
-    _cleanup_(gs_pod_release) struct gs_pod pod = {0};
-    gs_pod_reset(&pod);
-    pod.containers = containers;
-    pod.container_count = 2;
-    pod.uid = "u1";
-    pod.priority = 9;
-    pod.count_kind = GS_COUNT_VALID;
-    pod.gpu_count = 2;
-    pod.placement = GS_PLACEMENT_SPREAD;
-    pod.overhead_cpu_milli = 50;
-    struct gs_ask ask;
-    gs_ask_of_pod(&ask, &pod);
-    assert_int_equal(ask.units, 6);
-    assert_int_equal(ask.gpu_count, 2);
-    assert_int_equal(ask.priority, 9);
-    assert_int_equal(ask.placement, GS_PLACEMENT_SPREAD);
-    assert_int_equal(ask.cpu_milli, 800);
-    assert_int_equal(ask.broken, GS_FITS);
-    assert_false(ask.selects);
-    assert_string_equal(ask.uid, "u1");
-}
 
 static void broken_annotations_end_in_a_reason(void **state)
 {
@@ -91,23 +62,26 @@ static void broken_annotations_end_in_a_reason(void **state)
     }
 }
 
-/* GPUs of the node that the selectors are tried on: index 0, 1 and 4. */
-static struct gs_node_view *some_gpus(struct test_node *t)
+enum { A100 = 0x49, T4 = 0x92, NAMELESS = 0x24 };
+
+/* A ledger's node n whose eight GPUs have these models by turns, and UUIDs "GPU-n-0" and on. */
+static void add_node(struct gs_ledger *ledger, const char *name, const char *const *models,
+                     uint32_t count)
 {
-    static const char *const models[] = {"NVIDIA A100-SXM4-80GB", "Tesla T4", ""};
-    static const char *const uuids[] = {"GPU-aaaa", "GPU-bbbb", ""};
-    test_view_init(t, "80 16 24@4");
-    for (int i = 0; i < 3; i++) {
-        snprintf(t->gpus[i].model, sizeof(t->gpus[i].model), "%s", models[i]);
-        snprintf(t->gpus[i].uuid, sizeof(t->gpus[i].uuid), "%s", uuids[i]);
+    static struct test_node t;
+    struct gs_error err = {0};
+    struct gs_node *node = test_node_init(&t, name, "80 80 80 80 80 80 80 80");
+    for (uint32_t i = 0; i < node->gpu_count; i++) {
+        snprintf(node->gpus[i].model, sizeof(node->gpus[i].model), "%s", models[i % count]);
+        snprintf(node->gpus[i].uuid, sizeof(node->gpus[i].uuid), "GPU-%s-%u", name, i);
     }
-    return &t->view;
+    assert_int_equal(gs_ledger_set_node(ledger, node, &err), 0);
 }
 
-enum { A100 = 1 << 0, T4 = 1 << 1, NAMELESS = 1 << 4 };
-
+/* As texts, and matched ahead. */
 static void selectors_choose_gpus(void **state)
 {
+    static const char *const models[] = {"NVIDIA A100-SXM4-80GB", "Tesla T4", ""};
     static const struct {
         const char *row;
         const char *model, *model_deny, *uuid, *uuid_deny;
@@ -115,25 +89,28 @@ static void selectors_choose_gpus(void **state)
     } rows[] = {
         {"model by part of its name", "A100", "", "", "", A100},
         {"any case", "tesla t4", "", "", "", T4},
-        {"a list", "T4,A100", "", "", "", A100 | T4},
         {"spaces around entries", " T4 , A100 ", "", "", "", A100 | T4},
         {"no such model", "H100", "", "", "", 0},
         {"longer than the name", "Tesla T4 and more", "", "", "", 0},
         {"whole name", "NVIDIA A100-SXM4-80GB", "", "", "", A100},
         {"denied model", "", "T4", "", "", A100 | NAMELESS},
         {"allowed and denied", "A100,T4", "T4", "", "", A100},
-        {"UUID", "", "", "GPU-bbbb", "", T4},
-        {"UUID in any case", "", "", "gpu-BBBB", "", T4},
-        {"part of a UUID is none", "", "", "GPU-bbb", "", 0},
-        {"UUID list", "", "", "GPU-bbbb,GPU-aaaa,GPU-cccc", "", A100 | T4},
-        {"denied UUID", "", "", "", "GPU-aaaa", T4 | NAMELESS},
-        {"all four", "A100,T4", "V100", "GPU-aaaa,GPU-bbbb", "GPU-aaaa", T4},
+        {"UUID in any case", "", "", "gpu-N-1", "", 0x02},
+        {"part of a UUID is none", "", "", "GPU-n", "", 0},
+        {"UUIDs, one denied", "", "", "GPU-n-1 , GPU-n-2", "GPU-n-2", 0x02},
+        {"a UUID of another node", "", "", "GPU-m-1", "", 0},
+        {"denied UUID", "", "", "", "GPU-n-0", 0xfe},
+        {"all four", "T4,A100", "SXM", "GPU-n-0,GPU-n-1,GPU-n-4", "GPU-n-4", 0x02},
     };
-    static struct test_node t;
-    struct gs_node_view *view = some_gpus(&t);
+    _cleanup_(gs_ledger_freep) struct gs_ledger *ledger = gs_ledger_new();
+    add_node(ledger, "n", models, 3);
+    struct gs_node_view view = *gs_ledger_view(ledger, "n"), unknown = view;
+    unknown.inventory = NULL;
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_container container = {.kind = GS_CONTAINER_MAIN, .gpu_units = 8};
         _cleanup_(gs_pod_release) struct gs_pod pod = {0};
+        struct gs_match match;
+        struct gs_ask ask;
         gs_pod_reset(&pod);
         pod.containers = &container;
         pod.container_count = 1;
@@ -141,31 +118,31 @@ static void selectors_choose_gpus(void **state)
         pod.gpu_model_deny = r->model_deny;
         pod.gpu_uuid = r->uuid;
         pod.gpu_uuid_deny = r->uuid_deny;
-        struct gs_ask ask;
         gs_ask_of_pod(&ask, &pod);
         row_true(r->row, ask.selects);
         row_equal(r->row, ask.broken, GS_FITS);
-        row_equal(r->row, gs_ask_allowed(&ask, view), r->allowed);
-        row_equal(r->row, gs_fit_candidates(view, &ask), r->allowed);
-        row_equal(r->row, gs_fit(view, &ask), r->allowed ? GS_FITS : GS_REASON_NO_MATCH);
+        for (int matched = 0; matched < 2; matched++) {
+            row_equal(r->row, gs_ask_allowed(&ask, &view), r->allowed);
+            row_equal(r->row, gs_fit_candidates(&view, &ask), r->allowed);
+            row_equal(r->row, gs_fit(&view, &ask), r->allowed ? GS_FITS : GS_REASON_NO_MATCH);
+            row_equal(r->row, gs_ask_allowed(&ask, &unknown), 0);
+            gs_ask_match(&ask, ledger, &match);
+            row_true(r->row, ask.match == &match);
+        }
     }
 }
 
-static void without_selectors_everything_is_allowed(void **state)
+static void a_model_that_came_after_is_read_as_text(void **state)
 {
-    static struct test_node t;
-    struct gs_node_view *view = some_gpus(&t);
-    struct gs_ask ask = {.units = 1, .gpu_count = 1};
-    assert_int_equal(gs_ask_allowed(&ask, view) & gs_view_present(view), A100 | T4 | NAMELESS);
-}
-
-static void selectors_match_nothing_where_the_inventory_is_unknown(void **state)
-{
-    static struct test_node t;
-    struct gs_node_view *view = some_gpus(&t);
-    view->inventory = NULL;
+    static const char *const early[] = {"Tesla T4"}, *const late[] = {"NVIDIA A100", "Tesla T4"};
+    _cleanup_(gs_ledger_freep) struct gs_ledger *ledger = gs_ledger_new();
+    struct gs_match match;
     struct gs_ask ask = {.units = 1, .gpu_count = 1, .selects = true, .model = GS_SLICE("A100")};
-    assert_int_equal(gs_ask_allowed(&ask, view), 0);
+    add_node(ledger, "n", early, 1);
+    gs_ask_match(&ask, ledger, &match);
+    add_node(ledger, "m", late, 2);
+    assert_int_equal(gs_ask_allowed(&ask, gs_ledger_view(ledger, "n")), 0);
+    assert_int_equal(gs_ask_allowed(&ask, gs_ledger_view(ledger, "m")), 0x55);
 }
 
 /* "a,a,…", of so many entries, the last one made longer until the list has `bytes`. */
@@ -256,11 +233,9 @@ static void lists_with_empty_entries_or_controls_are_broken(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_ask_is_read_from_the_pod),
         cmocka_unit_test(broken_annotations_end_in_a_reason),
         cmocka_unit_test(selectors_choose_gpus),
-        cmocka_unit_test(without_selectors_everything_is_allowed),
-        cmocka_unit_test(selectors_match_nothing_where_the_inventory_is_unknown),
+        cmocka_unit_test(a_model_that_came_after_is_read_as_text),
         cmocka_unit_test(lists_past_a_ceiling_are_broken),
         cmocka_unit_test(lists_with_empty_entries_or_controls_are_broken),
     };

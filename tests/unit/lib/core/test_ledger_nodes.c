@@ -86,32 +86,6 @@ static void the_epoch_of_names_tells_when_to_look_again(void **state)
     assert_ptr_equal(gs_ledger_view_at(ledger, slots[0]), gs_ledger_view(ledger, "n3"));
 }
 
-static void the_inventory_and_models_are_copied(void **state)
-{
-    struct gs_ledger *ledger = *state;
-    struct gs_gpu gpus[] = {
-        {.idx = 1, .mem_units = 80, .model = "A100", .uuid = "GPU-a", .healthy = true},
-        {.idx = 2, .mem_units = 16, .model = "T4", .uuid = "GPU-b", .healthy = true},
-        {.idx = 3, .mem_units = 16, .model = "", .uuid = "", .healthy = true},
-        {.idx = 4, .mem_units = 80, .model = "A100", .uuid = "GPU-c", .healthy = true},
-    };
-    char name[] = "n1";
-    struct gs_node node = {.name = name, .gpus = gpus, .gpu_count = 4, .cpu_milli = 8000};
-    assert_int_equal(gs_ledger_set_node(ledger, &node, NULL), 0);
-    memset(gpus, 0x55, sizeof(gpus));
-    name[0] = 'x';
-    const struct gs_node_view *view = gs_ledger_view(ledger, "n1");
-    static const char *const models[] = {"A100", "T4", "", "A100"};
-    static const char *const uuids[] = {"GPU-a", "GPU-b", "", "GPU-c"};
-    for (int i = 0; i < 4; i++) {
-        assert_string_equal(gs_ledger_model_name(ledger, view->gpus[i].model), models[i]);
-        assert_string_equal(view->inventory[i].uuid, uuids[i]);
-    }
-    assert_int_equal(view->gpus[0].model, view->gpus[3].model);
-    assert_int_equal(view->gpus[2].model, 0);
-    assert_int_equal(view->cpu_milli, 8000);
-}
-
 /* A node whose GPUs are of the models "model `from`" and on. */
 static const struct gs_node_view *set_models(struct gs_ledger *ledger, const char *name, int from,
                                              uint32_t count)
@@ -179,6 +153,30 @@ static void an_audit_sees_each_sum_that_is_not_its_claims(void **state)
     assert_int_equal(test_audit(*state), 3);
 }
 
+static bool borrow(void *ctx, const struct gs_hold *held)
+{
+    *(struct gs_hold *)ctx = *held;
+    return false;
+}
+
+static void a_borrowed_hold_may_go_back_in(void **state)
+{
+    struct gs_ledger *ledger = *state;
+    struct gs_hold hold = {{.uid = "a", .units = 8, .gpu_count = 1, .priority = 5}, "n1"};
+    test_set_node(ledger, "n1", "16 16");
+    assert_int_equal(gs_ledger_hold(ledger, &hold, NULL), 0);
+    for (uint32_t units = 8; units < 10; units++) {
+        gs_ledger_each_hold(ledger, 0, borrow, &hold);
+        assert_int_equal(hold.ask.units, units);
+        hold.ask.units++;
+        assert_int_equal(gs_ledger_hold(ledger, &hold, NULL), 0);
+    }
+    gs_ledger_each_hold(ledger, 0, borrow, &hold);
+    test_claim(ledger, hold.ask.uid, "n1", 1, 9);
+    assert_int_equal(test_stats(ledger).held, 0);
+    assert_int_equal(test_charged(ledger, "a"), 1);
+}
+
 #define WITH_LEDGER(test) cmocka_unit_test_setup_teardown(test, new_ledger, free_ledger)
 
 int main(void)
@@ -187,10 +185,10 @@ int main(void)
         WITH_LEDGER(an_empty_ledger_knows_nothing),
         WITH_LEDGER(many_names_at_once_are_found_as_one_by_one),
         WITH_LEDGER(the_epoch_of_names_tells_when_to_look_again),
-        WITH_LEDGER(the_inventory_and_models_are_copied),
         WITH_LEDGER(more_models_than_there_are_numbers_are_unknown),
         WITH_LEDGER(a_model_is_forgotten_with_its_last_gpu),
         WITH_LEDGER(a_node_brings_sixteen_models_at_most),
+        WITH_LEDGER(a_borrowed_hold_may_go_back_in),
         WITH_LEDGER(an_audit_sees_each_sum_that_is_not_its_claims),
     };
     return GS_RUN(tests);

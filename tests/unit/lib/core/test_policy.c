@@ -57,27 +57,6 @@ static void policies_order_nodes(void **state)
     }
 }
 
-static void what_does_not_fit_is_not_chosen(void **state)
-{
-    static const enum gs_placement all[] = {GS_PLACEMENT_BINPACK, GS_PLACEMENT_SPREAD,
-                                            GS_PLACEMENT_ROLLOUT};
-    static struct test_node t;
-    _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
-    struct gs_ask ask = {.units = 8, .gpu_count = 1};
-    GS_FOR_EACH_ROW (r, all) {
-        struct gs_choice choice = {.loss = 4711, .gpus = 4711};
-        struct gs_node_view *view = test_view_init(&t, "16:9 16x");
-        assert_false(test_policy_choose(policies, *r, view, &ask, &choice));
-        assert_int_equal(choice.loss, 4711);
-        assert_int_equal(choice.gpus, 4711);
-        view = test_view_init(&t, "");
-        assert_false(test_policy_choose(policies, *r, view, &ask, &choice));
-        view = test_view_init(&t, "16:9 16");
-        assert_true(test_policy_choose(policies, *r, view, &ask, &choice));
-        assert_int_equal(choice.gpus, 2);
-    }
-}
-
 static void huge_nodes_do_not_overflow_the_loss(void **state)
 {
     static struct test_node t;
@@ -91,66 +70,52 @@ static void huge_nodes_do_not_overflow_the_loss(void **state)
     assert_true(small.loss >= 0 && large.loss > small.loss);
 }
 
-enum { NODES = 5 };
+enum { NODES = 6 };
 
-static void losses_become_scores_over_the_range(void **state)
+static void losses_become_scores(void **state)
 {
     static const struct {
         const char *row;
-        int64_t loss[NODES];
-        bool fits[NODES];
+        double milli[NODES]; /* losses in thousandths of a card; negative: does not fit */
         uint8_t scores[NODES];
-        size_t count;
     } rows[] = {
-        {"one node", {7}, {true}, {10}, 1},
-        {"all equal", {7, 7, 7}, {true, true, true}, {10, 10, 10}, 3},
-        {"least and most", {0, 100}, {true, true}, {10, 9}, 2},
-        {"in between", {0, 50, 100}, {true, true, true}, {10, 9, 9}, 3},
-        {"nearly the best is not the best", {0, 1, 1000000}, {true, true, true}, {10, 9, 7}, 3},
-        {"those that do not fit get nothing", {5, -100, 9}, {true, false, true}, {10, 0, 9}, 3},
-        {"nothing fits", {5, 6}, {false, false}, {0, 0}, 2},
-        {"negative losses", {-10, 0, -20}, {true, true, true}, {9, 9, 10}, 3},
-        {"largest", {0, INT64_MAX}, {true, true}, {10, 0}, 2},
-        {"no nodes", {0}, {false}, {0}, 0},
+        {"the best", {7, 7, -1, -1, -1, -1}, {10, 10}},
+        {"up to 5, 10, 20", {0, 0.1, 4.9, 5, 10, 20}, {10, 9, 9, 8, 7, 6}},
+        {"just below the limits", {0, 9.9, 19.9, 39.9, 79.9, 159.9}, {10, 8, 7, 6, 5, 4}},
+        {"up to 1280", {0, 160, 320, 640, 1279, 1280}, {10, 3, 2, 1, 1, 0}},
+        {"relative to the best", {1000, 1004, 2280, -1, 1160, 1000}, {10, 9, 0, 0, 3, 10}},
+        {"nothing fits", {-1, -1, -1, -1, -1, -1}, {0}},
+        {"far away", {0, 1e12, -1, -1, -1, -1}, {10, 0}},
     };
     GS_FOR_EACH_ROW (r, rows) {
+        int64_t loss[NODES];
+        bool fits[NODES];
         uint8_t scores[NODES + 1];
         memset(scores, 77, sizeof(scores));
-        gs_policy_scores(r->loss, r->fits, r->count, scores);
-        for (size_t i = 0; i < r->count; i++)
+        for (int i = 0; i < NODES; i++) {
+            fits[i] = r->milli[i] >= 0;
+            loss[i] = fits[i] ? (int64_t)(r->milli[i] * (double)GS_LOSS_MILLI) : INT64_MIN;
+        }
+        gs_policy_scores(loss, fits, NODES, scores);
+        for (int i = 0; i < NODES; i++)
             row_equal(r->row, scores[i], r->scores[i]);
-        row_equal(r->row, scores[r->count], 77);
+        row_equal(r->row, scores[NODES], 77);
     }
 }
 
-/* The first of the best gets 10, nothing above it, worse losses never
- * more than better ones, and what does not fit nothing. */
-static void scores_keep_the_order(void **state)
+/* The furthest apart; and a node without GPUs beside others, for a pod without: the others are all
+ * far behind. */
+static void the_largest_losses_do_not_overflow(void **state)
 {
-    enum { COUNT = 7 };
-    uint64_t seed = 7;
-    for (int round = 0; round < 4000; round++) {
-        int64_t loss[COUNT];
-        bool fits[COUNT];
-        uint8_t scores[COUNT];
-        int first_best = -1;
-        for (int i = 0; i < COUNT; i++) {
-            seed = seed * 6364136223846793005u + 1442695040888963407u;
-            loss[i] = (int64_t)(seed >> 33) % (round % 3 ? 4 : INT32_MAX) * GS_LOSS_MILLI;
-            fits[i] = (seed >> 20) % 4 != 0;
-            if (fits[i] && (first_best < 0 || loss[i] < loss[first_best]))
-                first_best = i;
-        }
-        gs_policy_scores(loss, fits, COUNT, scores);
-        for (int i = 0; i < COUNT; i++) {
-            assert_in_range(scores[i], 0, 10);
-            assert_true(fits[i] || scores[i] == 0);
-            assert_true(i != first_best || scores[i] == 10);
-            for (int k = 0; k < COUNT; k++) {
-                if (fits[i] && fits[k] && loss[i] < loss[k] && scores[i] < scores[k])
-                    fail_msg("scores turn losses around");
-            }
-        }
+    const int64_t loss[][3] = {
+        {-64000 * GS_LOSS_MILLI, GS_LOSS_NOTHING_TO_LOSE, 64000 * GS_LOSS_MILLI},
+        {INT64_MAX, 0, INT64_MAX}};
+    const bool fits[] = {true, true, true};
+    GS_FOR_EACH_ROW (r, loss) {
+        uint8_t scores[3];
+        gs_policy_scores(*r, fits, 3, scores);
+        assert_int_equal(scores[1], 10);
+        assert_int_equal(scores[0] + scores[2], 0);
     }
 }
 
@@ -158,10 +123,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(policies_order_nodes),
-        cmocka_unit_test(what_does_not_fit_is_not_chosen),
         cmocka_unit_test(huge_nodes_do_not_overflow_the_loss),
-        cmocka_unit_test(losses_become_scores_over_the_range),
-        cmocka_unit_test(scores_keep_the_order),
+        cmocka_unit_test(losses_become_scores),
+        cmocka_unit_test(the_largest_losses_do_not_overflow),
     };
     return GS_RUN(tests);
 }

@@ -32,23 +32,6 @@ static void until_enough_pods_are_known_all_is_binpack(void **state)
     }
 }
 
-static void a_refresh_is_due_whenever_the_number_has_doubled(void **state)
-{
-    static const struct {
-        uint32_t more;
-        bool due;
-    } rows[] = {{15, false}, {1, true}, {15, false}, {1, true},
-                {31, false}, {1, true}, {63, false}, {1, true}};
-    _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
-    GS_FOR_EACH_ROW (r, rows) {
-        learn_equals(policies, r->more, 8);
-        assert_int_equal(gs_policies_refresh_due(policies), r->due);
-        if (r->due)
-            test_refresh(policies);
-        assert_false(r->due && gs_policies_refresh_due(policies));
-    }
-}
-
 static void pods_that_say_nothing_are_not_counted(void **state)
 {
     _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
@@ -183,33 +166,6 @@ static void while_pods_leave_the_fuller_node_is_better(void **state)
     }
 }
 
-/* What was remembered under the old table must not be found under the new one. */
-static void a_new_table_forgets_old_results(void **state)
-{
-    static const char *const nodes[] = {"16 16:8", "16:12 16:8", "16:4 16", "16:8 16:8"};
-    static struct test_node t;
-    _cleanup_(gs_policies_freep) struct gs_policies *lived = gs_policies_new();
-    _cleanup_(gs_policies_freep) struct gs_policies *fresh = gs_policies_new();
-    struct gs_ask ask = test_ask(4, 1, 0, NULL);
-    for (int round = 0; round < 6; round++) {
-        learn_equals(lived, 40u << round, round % 2 ? 12 : 8);
-        test_refresh(lived);
-        for (uint64_t i = 0; i < 400; i++)
-            test_choose(lived, GS_PLACEMENT_ROLLOUT, test_cpu_view(&t, nodes[i % 4], 0, i + 1),
-                        &ask);
-    }
-    for (int round = 0; round < 6; round++)
-        learn_equals(fresh, 40u << round, round % 2 ? 12 : 8);
-    test_refresh(fresh);
-    for (uint64_t i = 0; i < 400; i++) {
-        struct gs_node_view *view = test_cpu_view(&t, nodes[i % 4], 0, i + 1);
-        struct gs_choice got = test_choose(lived, GS_PLACEMENT_ROLLOUT, view, &ask);
-        struct gs_choice expected = test_choose(fresh, GS_PLACEMENT_ROLLOUT, view, &ask);
-        assert_int_equal(got.loss, expected.loss);
-        assert_int_equal(got.gpus, expected.gpus);
-    }
-}
-
 /* Asks that differ in anything have results of their own, also on a node that did not change. */
 static void results_are_remembered_by_all_of_the_ask(void **state)
 {
@@ -222,13 +178,14 @@ static void results_are_remembered_by_all_of_the_ask(void **state)
     snprintf(t.gpus[0].model, sizeof(t.gpus[0].model), "T4");
     for (int i = 0; i < 4; i++)
         snprintf(t.gpus[i].uuid, sizeof(t.gpus[i].uuid), "GPU-%d", i);
-    struct gs_ask asks[] = {test_ask(4, 1, 1000, NULL), test_ask(10, 1, 1000, NULL),
-                            test_ask(4, 2, 1000, NULL), test_ask(4, 1, 2000, NULL),
-                            test_ask(4, 1, 1000, "T4"), test_ask(0, 1, 1000, NULL),
-                            test_ask(4, 1, 1000, NULL), test_ask(4, 1, 1000, NULL),
-                            test_ask(4, 1, 1000, NULL), test_ask(4, 1, 1000, NULL)};
-    for (size_t i = 6; i < GS_COUNT_OF(asks); i++)
+    struct gs_ask asks[] = {
+        test_ask(4, 1, 1000, NULL), test_ask(10, 1, 1000, NULL), test_ask(4, 2, 1000, NULL),
+        test_ask(4, 1, 2000, NULL), test_ask(4, 1, 1000, "T4"),  test_ask(0, 1, 1000, NULL),
+        test_ask(4, 1, 1000, NULL), test_ask(4, 1, 1000, NULL),  test_ask(4, 1, 1000, NULL),
+        test_ask(4, 1, 1000, NULL), test_ask(4, 1, 1000, NULL)};
+    for (size_t i = 6; i < 10; i++)
         asks[i].selects = true;
+    asks[10].cores_pct = 50;
     asks[6].uuid = GS_SLICE("GPU-1");
     asks[7].model_deny = GS_SLICE("T4");
     asks[8].uuid = GS_SLICE("gpu-0,GPU-2");
@@ -366,14 +323,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(until_enough_pods_are_known_all_is_binpack),
-        cmocka_unit_test(a_refresh_is_due_whenever_the_number_has_doubled),
         cmocka_unit_test(pods_that_say_nothing_are_not_counted),
         cmocka_unit_test(kinds_differ_in_all_that_placement_sees),
         cmocka_unit_test(old_pods_fade_and_rare_kinds_are_forgotten),
         cmocka_unit_test(the_number_of_kinds_is_bounded),
         cmocka_unit_test(who_is_hurried_only_remembers),
         cmocka_unit_test(while_pods_leave_the_fuller_node_is_better),
-        cmocka_unit_test(a_new_table_forgets_old_results),
         cmocka_unit_test(results_are_remembered_by_all_of_the_ask),
         cmocka_unit_test(more_kinds_than_rows_get_their_own_results),
         cmocka_unit_test(new_models_make_a_refresh_due),

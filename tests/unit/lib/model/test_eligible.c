@@ -154,48 +154,6 @@ static struct gs_requirement sample(int match)
     return (struct gs_requirement){0};
 }
 
-static void a_term_is_all_of_its_requirements_and_one_term_is_enough(void **state)
-{
-    static const struct {
-        const char *row;
-        int first, second; /* requirements, or 2: there is none */
-        int together, either;
-    } rows[] = {
-        {"yes and no", 1, 0, 0, 1},          {"yes and yes", 1, 1, 1, 1},
-        {"yes and not known", 1, -1, -1, 1}, {"no and not known", 0, -1, 0, -1},
-        {"not known and no", -1, 0, 0, -1},  {"not known and yes", -1, 1, -1, 1},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        struct gs_requirement both[] = {sample(r->first), sample(r->second)};
-        struct gs_term_of_nodes together = {both, 2}, either[] = {{&both[0], 1}, {&both[1], 1}};
-        const struct gs_pod_rules one = {.terms = &together, .term_count = 1, .affine = true},
-                                  any = {.terms = either, .term_count = 2, .affine = true};
-        row_equal(r->row, gs_eligible(&one, &plain),
-                  verdict_of(r->together, GS_ELIGIBLE_NOT_AFFINE));
-        row_equal(r->row, gs_eligible(&any, &plain), verdict_of(r->either, GS_ELIGIBLE_NOT_AFFINE));
-    }
-    struct gs_term_of_nodes empty = {0};
-    const struct gs_pod_rules nothing = {.terms = &empty, .term_count = 1, .affine = true},
-                              no_terms = {.affine = true};
-    assert_int_equal(gs_eligible(&nothing, &plain), GS_ELIGIBLE_NOT_AFFINE);
-    assert_int_equal(gs_eligible(&no_terms, &plain), GS_ELIGIBLE_NOT_AFFINE);
-}
-
-static void what_is_sure_counts_before_what_is_not_known(void **state)
-{
-    struct gs_requirement unknown = sample(-1);
-    struct gs_toleration perhaps = {"", "", "", GS_OPERATOR_UNKNOWN};
-    const struct gs_pod_rules pod = {
-        .selector = {&unknown, 1}, .tolerations = &perhaps, .toleration_count = 1, .affine = true};
-    const struct gs_node_rules tainted = with(hard, 2, true);
-    assert_int_equal(gs_eligible(&pod, &tainted), GS_ELIGIBLE_NOT_AFFINE);
-    assert_true(gs_eligible_perhaps(GS_ELIGIBLE_UNKNOWN));
-    assert_false(gs_eligible_perhaps(GS_ELIGIBLE_NOT_CORDONED));
-    assert_string_equal(gs_eligible_text(GS_ELIGIBLE), "");
-    assert_string_equal(gs_eligible_text(GS_ELIGIBLE_NOT_TAINTED),
-                        "node(s) had untolerated taint(s)");
-}
-
 static void copies_have_memory_of_their_own_and_say_the_same(void **state)
 {
     struct gs_node_rules node = with(hard, 2, true);
@@ -243,8 +201,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(taints_need_a_toleration_that_matches),
         cmocka_unit_test(each_operator_matches_as_in_kubernetes),
-        cmocka_unit_test(a_term_is_all_of_its_requirements_and_one_term_is_enough),
-        cmocka_unit_test(what_is_sure_counts_before_what_is_not_known),
         cmocka_unit_test(copies_have_memory_of_their_own_and_say_the_same),
     };
     return GS_RUN(tests);

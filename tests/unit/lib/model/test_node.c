@@ -53,38 +53,11 @@ static void an_inventory_is_not_divided_over(void **state)
     assert_null(node.arena.head);
 }
 
-static void reset_empties_a_zeroed_and_a_used_node(void **state)
-{
-    struct gs_node node = {0};
-    for (int round = 0; round < 3; round++) {
-        gs_node_reset(&node);
-        assert_string_equal(node.name, "");
-        assert_string_equal(node.uid, "");
-        assert_string_equal(node.resource_version, "");
-        assert_string_equal(node.address, "");
-        assert_string_equal(node.inventory_error, "");
-        assert_string_equal(node.moved_error, "");
-        assert_null(node.gpus);
-        assert_int_equal(node.gpu_count, 0);
-        assert_int_equal(node.capacity_units, 0);
-        assert_false(node.ready);
-        node.name = gs_arena_strndup(&node.arena, "n1", 2);
-        node.ready = true;
-        node.capacity_units = 8;
-        node.capacity_count = 2;
-        assert_int_equal(gs_node_divide_capacity(&node), 0);
-    }
-    gs_node_release(&node);
-    assert_null(node.arena.head);
-    gs_node_release(&node);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(capacity_is_divided_as_the_original_does),
         cmocka_unit_test(an_inventory_is_not_divided_over),
-        cmocka_unit_test(reset_empties_a_zeroed_and_a_used_node),
     };
     return GS_RUN(tests);
 }
