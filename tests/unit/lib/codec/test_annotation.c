@@ -36,18 +36,6 @@ static void index_lists_are_read_whole_or_not_at_all(void **state)
     }
 }
 
-static void index_lists_are_written_ascending(void **state)
-{
-    char text[GS_IDX_TEXT_BYTES];
-    gs_gpu_mask again = 0;
-    assert_string_equal(gs_codec_idx_format(0, text), "");
-    assert_string_equal(gs_codec_idx_format(1, text), "0");
-    assert_string_equal(gs_codec_idx_format(GS_GPU_BIT(63) | GS_GPU_BIT(9) | 1, text), "0,9,63");
-    gs_codec_idx_format(UINT64_MAX, text);
-    assert_int_equal(strlen(text), 10 + 54 * 2 + 63);
-    assert_true(gs_codec_idx_parse(gs_slice_of(text), &again) && again == UINT64_MAX);
-}
-
 static struct gs_container containers[] = {
     {.kind = GS_CONTAINER_INIT, .gpu_units = 16}, {.kind = GS_CONTAINER_SIDECAR, .gpu_units = 2},
     {.kind = GS_CONTAINER_MAIN, .gpu_units = 4},  {.kind = GS_CONTAINER_MAIN, .gpu_units = 0},
@@ -78,38 +66,6 @@ static void allocations_list_main_containers_with_gpu_memory(void **state)
         struct gs_buf out = GS_BUF(1024);
         gs_codec_allocation(&out, &pod, r->gpus);
         row_json(r->row, &out, r->json);
-    }
-}
-
-static void bind_records_every_annotation(void **state)
-{
-    _cleanup_(gs_arena_release) struct gs_arena arena = {0};
-    struct gs_names names = default_names();
-    struct gs_pod pod = {.containers = containers,
-                         .container_count = 5,
-                         .count_kind = GS_COUNT_VALID,
-                         .gpu_count = 2};
-    struct gs_bind_record record = {.gpus = 9,
-                                    .dev_units = 79,
-                                    .charge = {.units = 9, .gpu_count = 2},
-                                    .assume_time_ns = 1795257600000000001};
-    static const char *const expected[][2] = {
-        {"ALIYUN_COM_GPU_MEM_IDX", "0,3"},
-        {"ALIYUN_COM_GPU_MEM_DEV", "79"},
-        {"ALIYUN_COM_GPU_MEM_POD", "18"},
-        {"ALIYUN_COM_GPU_MEM_ASSIGNED", "false"},
-        {"ALIYUN_COM_GPU_MEM_ASSUME_TIME", "1795257600000000001"},
-        {"scheduler.framework.gpushare.allocation",
-         "{\"0\":{\"0\":2,\"3\":2},\"2\":{\"0\":4,\"3\":4}}"},
-    };
-    struct gs_kv *kv;
-    size_t count;
-    assert_int_equal(gs_codec_bind_annotations(&names, &pod, &record, &arena, &kv, &count, NULL),
-                     0);
-    assert_int_equal(count, GS_COUNT_OF(expected));
-    for (size_t i = 0; i < count; i++) {
-        assert_string_equal(kv[i].key, expected[i][0]);
-        assert_string_equal(kv[i].value, expected[i][1]);
     }
 }
 
@@ -180,9 +136,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(index_lists_are_read_whole_or_not_at_all),
-        cmocka_unit_test(index_lists_are_written_ascending),
         cmocka_unit_test(allocations_list_main_containers_with_gpu_memory),
-        cmocka_unit_test(bind_records_every_annotation),
         cmocka_unit_test(bind_records_the_largest_pod),
         cmocka_unit_test(an_allocation_names_its_gpus),
     };

@@ -73,19 +73,11 @@ static void long_names_and_messages_are_cut(void **state)
     assert_int_equal(strcspn(start, "\""), GS_EVENT_MESSAGE_MAX - 1);
 }
 
-static void events_go_to_the_namespace_of_their_object(void **state)
-{
-    assert_string_equal(gs_event_namespace(&(struct gs_event){.ns = "d"}), "d");
-    assert_string_equal(gs_event_namespace(&(struct gs_event){.ns = ""}), "default");
-    assert_string_equal(gs_event_namespace(&(struct gs_event){0}), "default");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(events_tell_about_pods_and_nodes),
         cmocka_unit_test(long_names_and_messages_are_cut),
-        cmocka_unit_test(events_go_to_the_namespace_of_their_object),
     };
     return GS_RUN(tests);
 }

@@ -64,21 +64,11 @@ static void what_is_no_request_is_refused_and_leaves_nothing(void **state)
     }
 }
 
-static void results_are_written_without_percent_signs(void **state)
-{
-    struct gs_buf out = GS_BUF(256);
-    gs_codec_binding_result(&out, "");
-    row_json("success", &out, "{'Error':''}");
-    gs_codec_binding_result(&out, "%d of 100%%");
-    row_json("failure", &out, "{'Error':'d of 100'}");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_are_read_in_any_key_case),
         cmocka_unit_test(what_is_no_request_is_refused_and_leaves_nothing),
-        cmocka_unit_test(results_are_written_without_percent_signs),
     };
     return GS_RUN(tests);
 }

@@ -337,18 +337,6 @@ static void what_nothing_resolves_may_be_told_once(void **state)
     gs_filter_args_release(&args);
 }
 
-static void an_answer_beyond_its_ceiling_is_marked(void **state)
-{
-    static const uint8_t reasons[3] = {0};
-    _cleanup_free_ char *body = quoted("{'Pod':{},'NodeNames':['a','b','c']}");
-    _cleanup_(gs_buf_release) struct gs_buf out = GS_BUF(40);
-    struct gs_filter_args args = {0};
-    assert_int_equal(decode(gs_slice_of(body), &args, NULL), 0);
-    gs_codec_filter_result(&out, &args, reasons, false);
-    assert_int_equal(gs_buf_failed(&out), GS_ETOOBIG);
-    gs_filter_args_release(&args);
-}
-
 static void scores_name_the_candidates(void **state)
 {
     static const struct {
@@ -412,7 +400,6 @@ int main(void)
         cmocka_unit_test(there_is_a_ceiling_of_candidates),
         cmocka_unit_test(verdicts_are_answered_in_the_form_of_the_request),
         cmocka_unit_test(what_nothing_resolves_may_be_told_once),
-        cmocka_unit_test(an_answer_beyond_its_ceiling_is_marked),
         cmocka_unit_test(scores_name_the_candidates),
         cmocka_unit_test(errors_are_answered_without_percent_signs),
     };

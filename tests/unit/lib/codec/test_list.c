@@ -93,42 +93,11 @@ static void what_is_told_before_the_items_is_read_alone(void **state)
     }
 }
 
-static void long_versions_and_tokens_are_refused(void **state)
-{
-    static const struct {
-        const char *row;
-        const char *field;
-        size_t len;
-        enum gs_code code;
-    } rows[] = {
-        {"longest version", "resourceVersion", GS_RV_BYTES - 1, GS_OK},
-        {"longer version", "resourceVersion", GS_RV_BYTES, GS_ETOOBIG},
-        {"longest token", "continue", GS_CONTINUE_BYTES - 1, GS_OK},
-        {"longer token", "continue", GS_CONTINUE_BYTES, GS_ETOOBIG},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        _cleanup_(gs_buf_release) struct gs_buf json = GS_BUF(1 << 16);
-        struct seen seen = {0};
-        struct gs_list_meta meta;
-        struct gs_error err = {0};
-        gs_buf_printf(&json, "{\"metadata\":{\"%s\":\"", r->field);
-        for (size_t i = 0; i < r->len; i++)
-            gs_buf_putc(&json, 'x');
-        gs_buf_puts(&json, "\"}}");
-        row_equal(
-            r->row,
-            gs_codec_list_items((struct gs_slice){json.data, json.len}, see, &seen, &meta, &err),
-            r->code == GS_OK ? 0 : -1);
-        row_equal(r->row, err.code, r->code);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_are_handed_out_item_by_item),
         cmocka_unit_test(what_is_told_before_the_items_is_read_alone),
-        cmocka_unit_test(long_versions_and_tokens_are_refused),
     };
     return GS_RUN(tests);
 }

@@ -7,15 +7,13 @@
 struct collected {
     char text[4096];
     int count;
-    int fail_at; /* the call that fails, from 1; 0: none */
 };
 
 static int collect(void *ctx, const char *version, const char *kind, struct gs_slice json,
                    struct gs_error *err)
 {
     struct collected *got = ctx;
-    if (++got->count == got->fail_at)
-        return gs_fail(err, GS_ECONFLICT, "not this one");
+    got->count++;
     size_t len = strlen(got->text);
     snprintf(got->text + len, sizeof(got->text) - len, "%s%s:%.*s", len ? "\n" : "", kind,
              (int)json.len, json.at);
@@ -155,17 +153,6 @@ static void aliases_do_not_multiply_without_end(void **state)
     assert_int_equal(err.code, GS_ETOOBIG);
 }
 
-static void a_receiver_that_fails_ends_it(void **state)
-{
-    struct collected got = {.fail_at = 2};
-    struct gs_error err = {0};
-    struct gs_slice text = GS_SLICE(POD_YAML "---\n" POD_YAML "---\n" POD_YAML);
-    assert_int_equal(gs_manifest_parse(text, "f.yaml", collect, &got, &err), -1);
-    assert_int_equal(got.count, 2);
-    assert_int_equal(err.code, GS_ECONFLICT);
-    assert_string_equal(err.msg, "f.yaml:4: not this one");
-}
-
 static void a_file_is_read_or_told_missing(void **state)
 {
     struct collected got = {0};
@@ -185,7 +172,6 @@ int main(void)
         cmocka_unit_test(what_is_wrong_is_told_with_its_line),
         cmocka_unit_test(nesting_has_a_ceiling),
         cmocka_unit_test(aliases_do_not_multiply_without_end),
-        cmocka_unit_test(a_receiver_that_fails_ends_it),
         cmocka_unit_test(a_file_is_read_or_told_missing),
     };
     return GS_RUN(tests);

@@ -3,97 +3,100 @@
 
 #include "gpushare/codec/quantity.h"
 
-#define BAD   GS_QUANTITY_MALFORMED
-#define PART  GS_QUANTITY_FRACTION
-#define LARGE GS_QUANTITY_TOO_LARGE
+static const char *read_as(const char *text, enum gs_quantity_as as)
+{
+    static char said[3][24];
+    int64_t value = 7;
+    const enum gs_quantity result = gs_quantity_read(gs_slice_of(text), as, &value);
+    if (result)
+        assert_int_equal(value, 7);
+    snprintf(said[as], sizeof(said[as]), "%lld", (long long)value);
+    return result ? gs_quantity_why(result) : said[as];
+}
 
 static void quantities_are_read_as_kubernetes_does(void **state)
 {
     static const struct {
-        const char *row;
-        const char *text;
-        enum gs_quantity whole;
-        int64_t value; /* rounded up */
-        enum gs_quantity as_milli;
-        int64_t milli;
+        const char *row, *text, *read; /* as a whole number, rounded up, in thousandths */
     } rows[] = {
-        {"empty", "", BAD, 0, BAD, 0},
-        {"zero", "0", 0, 0, 0, 0},
-        {"minus zero", "-0", 0, 0, 0, 0},
-        {"zeros", "000", 0, 0, 0, 0},
-        {"one", "1", 0, 1, 0, 1000},
-        {"plus", "+1", 0, 1, 0, 1000},
-        {"minus", "-1", 0, -1, 0, -1000},
-        {"sign alone", "-", BAD, 0, BAD, 0},
-        {"two signs", "+-1", BAD, 0, BAD, 0},
-        {"point alone", ".", BAD, 0, BAD, 0},
-        {"point last", "1.", 0, 1, 0, 1000},
-        {"point first", ".5", PART, 1, 0, 500},
-        {"two points", "1.2.3", BAD, 0, BAD, 0},
-        {"half", "0.5", PART, 1, 0, 500},
-        {"minus half rounds away from zero", "-0.5", PART, -1, 0, -500},
-        {"zeros after the point", "2.000", 0, 2, 0, 2000},
-        {"milli", "1500m", PART, 2, 0, 1500},
-        {"whole milli", "3000m", 0, 3, 0, 3000},
-        {"micro rounds up to a milli", "1u", PART, 1, 0, 1},
-        {"nano", "1n", PART, 1, 0, 1},
-        {"whole nano", "1000000000n", 0, 1, 0, 1000},
-        {"below nano", "0.0000000001", PART, 1, 0, 1},
-        {"kilo", "2k", 0, 2000, 0, 2000000},
-        {"kilo with a fraction", "1.5k", 0, 1500, 0, 1500000},
-        {"mega", "1M", 0, 1000000, 0, 1000000000},
-        {"giga", "1G", 0, 1000000000, 0, 1000000000000},
-        {"tera", "1T", 0, 1000000000000, 0, 1000000000000000},
-        {"peta", "1P", 0, 1000000000000000, 0, 1000000000000000000},
-        {"exa", "1E", 0, 1000000000000000000, LARGE, 0},
-        {"kibi", "1Ki", 0, 1024, 0, 1024000},
-        {"kibi with a fraction", "1.5Ki", 0, 1536, 0, 1536000},
-        {"kibi with too fine a fraction", "0.0001Ki", PART, 1, 0, 103},
-        {"mebi", "1Mi", 0, 1048576, 0, 1048576000},
-        {"gibi", "16Gi", 0, 17179869184, 0, 17179869184000},
-        {"tebi", "1Ti", 0, 1099511627776, 0, 1099511627776000},
-        {"pebi", "1Pi", 0, 1125899906842624, 0, 1125899906842624000},
-        {"exbi", "7Ei", 0, 8070450532247928832, LARGE, 0},
-        {"too many exbi", "8Ei", LARGE, 0, LARGE, 0},
-        {"half an exbi", "0.5Ei", 0, 576460752303423488, LARGE, 0},
-        {"exponent", "1e3", 0, 1000, 0, 1000000},
-        {"capital exponent", "1E3", 0, 1000, 0, 1000000},
-        {"exponent with plus", "1e+3", 0, 1000, 0, 1000000},
-        {"negative exponent", "1500e-3", PART, 2, 0, 1500},
-        {"exponent and point", "1.25e2", 0, 125, 0, 125000},
-        {"exponent without digits", "1e", BAD, 0, BAD, 0},
-        {"exponent with a fraction", "1e1.5", BAD, 0, BAD, 0},
-        {"zero with a huge exponent", "0e99999999999", 0, 0, 0, 0},
-        {"huge exponent", "1e99999999999", LARGE, 0, LARGE, 0},
-        {"tiny exponent", "1e-99999999999", PART, 1, 0, 1},
-        {"largest", "9223372036854775807", 0, INT64_MAX, LARGE, 0},
-        {"above the largest", "9223372036854775808", LARGE, 0, LARGE, 0},
-        {"rounds above the largest", "9223372036854775807.1", PART, 0, LARGE, 0},
-        {"beyond 64 bits", "99999999999999999999", LARGE, 0, LARGE, 0},
-        {"smallest", "-9223372036854775807", 0, -INT64_MAX, LARGE, 0},
-        {"largest in milli", "9223372036854775.807", PART, 9223372036854776, 0, INT64_MAX},
-        {"above the largest in milli", "9223372036854775.808", PART, 9223372036854776, LARGE, 0},
-        {"unknown suffix", "1x", BAD, 0, BAD, 0},
-        {"kilo is small", "1K", BAD, 0, BAD, 0},
-        {"kibi is capital", "1ki", BAD, 0, BAD, 0},
-        {"byte", "1GiB", BAD, 0, BAD, 0},
-        {"two suffixes", "1mk", BAD, 0, BAD, 0},
-        {"suffix alone", "Gi", BAD, 0, BAD, 0},
-        {"space", " 1", BAD, 0, BAD, 0},
-        {"space after", "1 ", BAD, 0, BAD, 0},
-        {"hexadecimal", "0x10", BAD, 0, BAD, 0},
+        {"empty", "", "is not a quantity"},
+        {"zero", "0", "0; 0; 0"},
+        {"minus zero", "-0", "0; 0; 0"},
+        {"zeros", "000", "0; 0; 0"},
+        {"one", "1", "1; 1; 1000"},
+        {"plus", "+1", "1; 1; 1000"},
+        {"minus", "-1", "-1; -1; -1000"},
+        {"sign alone", "-", "is not a quantity"},
+        {"two signs", "+-1", "is not a quantity"},
+        {"point alone", ".", "is not a quantity"},
+        {"point last", "1.", "1; 1; 1000"},
+        {"point first", ".5", "is not an integer; 1; 500"},
+        {"two points", "1.2.3", "is not a quantity"},
+        {"half", "0.5", "is not an integer; 1; 500"},
+        {"minus half rounds away from zero", "-0.5", "is not an integer; -1; -500"},
+        {"zeros after the point", "2.000", "2; 2; 2000"},
+        {"milli", "1500m", "is not an integer; 2; 1500"},
+        {"whole milli", "3000m", "3; 3; 3000"},
+        {"micro rounds up to a milli", "1u", "is not an integer; 1; 1"},
+        {"nano", "1n", "is not an integer; 1; 1"},
+        {"whole nano", "1000000000n", "1; 1; 1000"},
+        {"below nano", "0.0000000001", "is not an integer; 1; 1"},
+        {"kilo", "2k", "2000; 2000; 2000000"},
+        {"kilo with a fraction", "1.5k", "1500; 1500; 1500000"},
+        {"mega", "1M", "1000000; 1000000; 1000000000"},
+        {"giga", "1G", "1000000000; 1000000000; 1000000000000"},
+        {"tera", "1T", "1000000000000; 1000000000000; 1000000000000000"},
+        {"peta", "1P", "1000000000000000; 1000000000000000; 1000000000000000000"},
+        {"exa", "1E", "1000000000000000000; 1000000000000000000; is too large"},
+        {"kibi", "1Ki", "1024; 1024; 1024000"},
+        {"kibi with a fraction", "1.5Ki", "1536; 1536; 1536000"},
+        {"kibi with too fine a fraction", "0.0001Ki", "is not an integer; 1; 103"},
+        {"mebi", "1Mi", "1048576; 1048576; 1048576000"},
+        {"gibi", "16Gi", "17179869184; 17179869184; 17179869184000"},
+        {"tebi", "1Ti", "1099511627776; 1099511627776; 1099511627776000"},
+        {"pebi", "1Pi", "1125899906842624; 1125899906842624; 1125899906842624000"},
+        {"exbi", "7Ei", "8070450532247928832; 8070450532247928832; is too large"},
+        {"too many exbi", "8Ei", "is too large"},
+        {"half an exbi", "0.5Ei", "576460752303423488; 576460752303423488; is too large"},
+        {"exponent", "1e3", "1000; 1000; 1000000"},
+        {"capital exponent", "1E3", "1000; 1000; 1000000"},
+        {"exponent with plus", "1e+3", "1000; 1000; 1000000"},
+        {"negative exponent", "1500e-3", "is not an integer; 2; 1500"},
+        {"exponent and point", "1.25e2", "125; 125; 125000"},
+        {"exponent without digits", "1e", "is not a quantity"},
+        {"exponent with a fraction", "1e1.5", "is not a quantity"},
+        {"zero with a huge exponent", "0e99999999999", "0; 0; 0"},
+        {"huge exponent", "1e99999999999", "is too large"},
+        {"tiny exponent", "1e-99999999999", "is not an integer; 1; 1"},
+        {"largest", "9223372036854775807",
+         "9223372036854775807; 9223372036854775807; is too large"},
+        {"above the largest", "9223372036854775808", "is too large"},
+        {"rounds above the largest", "9223372036854775807.1",
+         "is not an integer; is too large; is too large"},
+        {"beyond 64 bits", "99999999999999999999", "is too large"},
+        {"smallest", "-9223372036854775807",
+         "-9223372036854775807; -9223372036854775807; is too large"},
+        {"largest in milli", "9223372036854775.807",
+         "is not an integer; 9223372036854776; 9223372036854775807"},
+        {"above the largest in milli", "9223372036854775.808",
+         "is not an integer; 9223372036854776; is too large"},
+        {"unknown suffix", "1x", "is not a quantity"},
+        {"kilo is small", "1K", "is not a quantity"},
+        {"kibi is capital", "1ki", "is not a quantity"},
+        {"byte", "1GiB", "is not a quantity"},
+        {"two suffixes", "1mk", "is not a quantity"},
+        {"suffix alone", "Gi", "is not a quantity"},
+        {"space", " 1", "is not a quantity"},
+        {"space after", "1 ", "is not a quantity"},
+        {"hexadecimal", "0x10", "is not a quantity"},
     };
     GS_FOR_EACH_ROW (r, rows) {
-        int64_t whole = 7, value = 7, milli = 7;
-        struct gs_slice text = gs_slice_of(r->text);
-        row_equal(r->row, gs_quantity_read(text, GS_QUANTITY_WHOLE, &whole), r->whole);
-        row_equal(r->row, whole, r->whole == GS_QUANTITY_OK ? r->value : 7);
-        bool too_large = r->whole == LARGE || (r->whole == PART && r->value == 0);
-        enum gs_quantity rounded = r->whole == BAD ? BAD : too_large ? LARGE : GS_QUANTITY_OK;
-        row_equal(r->row, gs_quantity_read(text, GS_QUANTITY_VALUE, &value), rounded);
-        row_equal(r->row, value, rounded == GS_QUANTITY_OK ? r->value : 7);
-        row_equal(r->row, gs_quantity_read(text, GS_QUANTITY_MILLI, &milli), r->as_milli);
-        row_equal(r->row, milli, r->as_milli == GS_QUANTITY_OK ? r->milli : 7);
+        char text[96];
+        const char *whole = read_as(r->text, GS_QUANTITY_WHOLE);
+        const char *value = read_as(r->text, GS_QUANTITY_VALUE);
+        const char *milli = read_as(r->text, GS_QUANTITY_MILLI);
+        snprintf(text, sizeof(text), "%s; %s; %s", whole, value, milli);
+        row_text(r->row, value == milli ? value : text, r->read); /* all three refuse it alike */
     }
 }
 
@@ -116,20 +119,11 @@ static void very_long_numbers_are_exact_or_refused(void **state)
                      GS_QUANTITY_MALFORMED);
 }
 
-static void every_answer_has_words(void **state)
-{
-    assert_string_equal(gs_quantity_why(GS_QUANTITY_OK), "");
-    assert_string_equal(gs_quantity_why(GS_QUANTITY_MALFORMED), "is not a quantity");
-    assert_string_equal(gs_quantity_why(GS_QUANTITY_FRACTION), "is not an integer");
-    assert_string_equal(gs_quantity_why(GS_QUANTITY_TOO_LARGE), "is too large");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quantities_are_read_as_kubernetes_does),
         cmocka_unit_test(very_long_numbers_are_exact_or_refused),
-        cmocka_unit_test(every_answer_has_words),
     };
     return GS_RUN(tests);
 }

@@ -98,43 +98,6 @@ static void only_managed_fields_may_be_deeper(void **state)
     }
 }
 
-/* Every length and alignment, so that each byte meets each place of the wide comparison. */
-static void strings_end_wherever_they_stand(void **state)
-{
-    static const char *const odd[] = {"", "\\n", "\xC3\xA9", "\x01", "\xFF"};
-    for (size_t o = 0; o < GS_COUNT_OF(odd); o++) {
-        for (size_t before = 0; before < 40; before++) {
-            for (size_t after = 0; after < 40; after += 3) {
-                char text[128];
-                size_t len = 0;
-                text[len++] = '"';
-                memset(text + len, '~', before);
-                len += before;
-                memcpy(text + len, odd[o], strlen(odd[o]));
-                len += strlen(odd[o]);
-                memset(text + len, ' ', after);
-                len += after;
-                text[len++] = '"';
-                char *copy = exact(text, len);
-                struct gs_scan scan;
-                struct gs_scan_text found = {0};
-                gs_scan_init(&scan, (struct gs_slice){copy, len});
-                bool taken = gs_scan_string(&scan, "text", &found);
-                assert_int_equal(taken, o < 3);
-                if (taken) {
-                    assert_ptr_equal(found.at, copy + 1);
-                    assert_int_equal(found.len, len - 2);
-                    assert_int_equal(found.escaped, o == 1);
-                    assert_int_equal(gs_scan_finish(&scan, NULL), 0);
-                } else {
-                    assert_int_equal(scan.at - copy, 1 + before);
-                }
-                free(copy);
-            }
-        }
-    }
-}
-
 /* On trust, too: each byte meets each place of a block, and the seam between two. */
 static void what_is_skipped_on_trust_ends_where_it_ends(void **state)
 {
@@ -238,81 +201,14 @@ static void a_value_of_another_type_fails_with_its_name(void **state)
     }
 }
 
-/* Takes the strings of an array, as many at a time as `max` allows (0: each by itself), and writes
- * them down with where and how it ended. */
-static void walk_strings(const char *json, uint32_t max, char *ret, size_t size)
-{
-    struct gs_scan scan;
-    struct gs_slice some[8];
-    size_t len = 0;
-    char *text = exact(json, strlen(json));
-    gs_scan_init(&scan, (struct gs_slice){text, strlen(json)});
-    gs_scan_array(&scan, "strings");
-    for (;;) {
-        uint32_t count = max ? gs_scan_plain_strings(&scan, some, max) : 0;
-        assert_in_range(count, 0, max);
-        for (uint32_t i = 0; i < count; i++)
-            len += (size_t)snprintf(ret + len, size - len, "%.*s|", (int)some[i].len, some[i].at);
-        struct gs_scan_text found;
-        if (!gs_scan_element(&scan) || !gs_scan_string(&scan, "string", &found))
-            break;
-        len += (size_t)snprintf(ret + len, size - len, "%.*s|", (int)found.len, found.at);
-    }
-    struct gs_error err = {0};
-    int result = gs_scan_finish(&scan, &err);
-    snprintf(ret + len, size - len, " %d %zu %s", result, (size_t)(scan.at - text), err.msg);
-    free(text);
-}
-
-/* Many at a time or each by itself: it is the same text. */
-static void strings_taken_together_are_those_taken_singly(void **state)
-{
-    static const char *const texts[] = {
-        "[]",
-        "[\"a\"]",
-        "[\"a\",\"b\",\"\",\"a name of more than sixteen bytes\",\"e\"]",
-        "[ \"a\",\"b\"]",
-        "[\"a\", \"b\",\"c\" ,\"d\"]",
-        "[\"a\",\"b\\n\",\"c\"]",
-        "[\"a\",\"\xC3\xA9\",\"c\"]",
-        "[\"a\",\"b\x01\"]",
-        "[\"a\",\"\xFF\"]",
-        "[\"a\",1]",
-        "[\"a\",null,\"b\"]",
-        "[\"a\"",
-        "[\"a\",",
-        "[\"a\",\"",
-        "[\"a",
-        "[\"",
-        "[",
-        "[\"a\"\"b\"]",
-        "[\"a\",,\"b\"]",
-        "[,\"a\"]",
-        "[\"a\",]",
-        "[\"a\"}",
-        "[\"a\"]\"b\"",
-        "{\"a\":1}",
-    };
-    GS_FOR_EACH_ROW (r, texts) {
-        char singly[512], together[512];
-        walk_strings(*r, 0, singly, sizeof(singly));
-        for (uint32_t max = 1; max <= 8; max++) {
-            walk_strings(*r, max, together, sizeof(together));
-            assert_string_equal(together, singly);
-        }
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_no_json_is_told_with_its_place),
         cmocka_unit_test(nesting_ends_at_its_ceiling),
         cmocka_unit_test(only_managed_fields_may_be_deeper),
-        cmocka_unit_test(strings_end_wherever_they_stand),
         cmocka_unit_test(what_is_skipped_on_trust_ends_where_it_ends),
         cmocka_unit_test(a_value_of_another_type_fails_with_its_name),
-        cmocka_unit_test(strings_taken_together_are_those_taken_singly),
     };
     return GS_RUN(tests);
 }
