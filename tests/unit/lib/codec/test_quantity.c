@@ -96,7 +96,7 @@ static void quantities_are_read_as_kubernetes_does(void **state)
         const char *value = read_as(r->text, GS_QUANTITY_VALUE);
         const char *milli = read_as(r->text, GS_QUANTITY_MILLI);
         snprintf(text, sizeof(text), "%s; %s; %s", whole, value, milli);
-        row_text(r->row, value == milli ? value : text, r->read); /* all three refuse it alike */
+        row_text(r->row, whole == milli ? whole : text, r->read); /* all three refuse it alike */
     }
 }
 

@@ -73,19 +73,6 @@ static void a_bad_object_is_refused_with_its_code(void **state)
     assert_int_equal(gs_sim_count(cluster, GS_SIM_PODS), 0);
 }
 
-static void a_name_is_taken_once_per_namespace(void **state)
-{
-    struct gs_sim_cluster *cluster = *state;
-    struct gs_error err = {0};
-    add_pod(cluster, "p", "");
-    assert_int_equal(gs_sim_create(cluster, GS_SIM_PODS, "default", pod_text("p", ""), NULL, &err),
-                     -1);
-    assert_int_equal(err.code, GS_EEXIST);
-    assert_string_equal(err.msg, "pods \"p\" already exists");
-    assert_int_equal(gs_sim_create(cluster, GS_SIM_PODS, "other", pod_text("p", ""), NULL, NULL),
-                     0);
-}
-
 /* ---- updates ---- */
 
 static int merge(struct gs_sim_cluster *cluster, const char *body, struct gs_error *err)
@@ -119,21 +106,6 @@ static void a_pods_spec_is_fixed_but_for_a_few_fields(void **state)
     }
     json_auto_t *tree = tree_of(cluster, GS_SIM_PODS, "default", "p");
     assert_string_equal(text_at(tree, "status", NULL, "phase"), "Pending");
-}
-
-static void a_status_write_leaves_the_spec(void **state)
-{
-    struct gs_sim_cluster *cluster = *state;
-    add_pod(cluster, "p", "");
-    assert_int_equal(gs_sim_patch(cluster, GS_SIM_PODS, GS_SIM_STATUS, GS_SIM_PATCH_MERGE,
-                                  "default", "p",
-                                  GS_SLICE("{\"spec\":{\"nodeName\":\"n\"},\"status\":{\"phase\":"
-                                           "\"Running\"}}"),
-                                  NULL, NULL),
-                     0);
-    json_auto_t *tree = tree_of(cluster, GS_SIM_PODS, "default", "p");
-    assert_string_equal(text_at(tree, "status", NULL, "phase"), "Running");
-    assert_string_equal(text_at(tree, "spec", NULL, "nodeName"), "");
 }
 
 static void a_strategic_patch_merges_lists_by_key(void **state)
@@ -184,9 +156,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         test_with_cluster(a_created_pod_gets_identity_version_and_defaults),
         test_with_cluster(a_bad_object_is_refused_with_its_code),
-        test_with_cluster(a_name_is_taken_once_per_namespace),
         test_with_cluster(a_pods_spec_is_fixed_but_for_a_few_fields),
-        test_with_cluster(a_status_write_leaves_the_spec),
         test_with_cluster(a_strategic_patch_merges_lists_by_key),
         test_with_cluster(a_write_that_changes_nothing_gets_no_version),
     };

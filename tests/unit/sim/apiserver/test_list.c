@@ -16,28 +16,6 @@ static struct gs_sim_list list_of(struct gs_sim_cluster *cluster, const char *fi
     return list;
 }
 
-static void a_list_is_sorted_by_namespace_and_name(void **state)
-{
-    struct gs_sim_cluster *cluster = *state;
-    assert_int_equal(gs_sim_create(cluster, GS_SIM_PODS, "a", pod_text("z", ""), NULL, NULL), 0);
-    static const char *const names[] = {"m", "b", "y", "a"};
-    for (size_t i = 0; i < 4; i++)
-        add_pod(cluster, names[i], "");
-    static const char *const sorted[] = {"z", "a", "b", "m", "y"};
-    for (int round = 0; round < 2; round++) { /* the second uses the order the first remembered */
-        struct gs_sim_list list = list_of(cluster, NULL, NULL, 0, NULL);
-        assert_int_equal(list.count, 5);
-        for (size_t i = 0; i < 5; i++)
-            assert_string_equal(list.items[i]->name, sorted[i]);
-        gs_sim_list_release(&list);
-    }
-    gs_sim_delete(cluster, GS_SIM_PODS, "default", "b", (struct gs_slice){0}, NULL, NULL);
-    add_pod(cluster, "zz", ""); /* into the slot of "b" */
-    struct gs_sim_list list = list_of(cluster, NULL, NULL, 0, NULL);
-    assert_string_equal(list.items[4]->name, "zz");
-    gs_sim_list_release(&list);
-}
-
 static void selectors_pick_what_they_say(void **state)
 {
     struct gs_sim_cluster *cluster = *state;
@@ -114,7 +92,6 @@ static void pages_are_one_snapshot(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test_with_cluster(a_list_is_sorted_by_namespace_and_name),
         test_with_cluster(selectors_pick_what_they_say),
         test_with_cluster(pages_are_one_snapshot),
     };
