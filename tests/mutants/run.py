@@ -47,7 +47,7 @@ TESTS = {
     "grpc": ["grpc_test_", "device_plugin_test_driver"],
     "http": ["http_test_", "hostile_"],
     "kube": ["kube_test_|kube_api_test_", "contract_"],
-    "limit": ["limit_test_", "device_plugin_test_enforce|device_plugin_"],
+    "limit": ["limit_test_|device_plugin_test_node", "device_plugin_"],
     "model": ["model_test_", "core_test_|service_test_|allocate_"],
     "mps": ["mps_test_|device_plugin_test_mps", "mps$", "device_plugin_|bad_usage"],
     "packing": ["packing_"],

@@ -97,18 +97,20 @@ static int create_event(void *ctx, const struct gs_event *event, struct gs_error
     return 0;
 }
 
-static void describe_pod(const struct node_pod *pod, struct gs_container *container,
+static void describe_pod(const struct node_pod *pod, struct gs_container containers[2],
                          struct gs_pod *ret)
 {
-    *container = (struct gs_container){.kind = GS_CONTAINER_MAIN, .gpu_units = pod->units};
+    containers[0] = (struct gs_container){.kind = GS_CONTAINER_MAIN, .gpu_units = pod->units};
+    containers[1] = (struct gs_container){.kind = GS_CONTAINER_MAIN, .gpu_units = pod->beside};
     gs_pod_reset(ret);
     ret->uid = ret->name = pod->name;
     ret->ns = "ns";
     ret->node_name = "n1";
     ret->phase = pod->running ? GS_PHASE_RUNNING : GS_PHASE_PENDING;
     ret->qos = GS_QOS_BEST_EFFORT;
-    ret->containers = container;
-    ret->container_count = 1;
+    ret->containers = containers;
+    ret->container_count = pod->beside ? 2 : 1;
+    ret->enforce_required = pod->required;
     ret->recorded = pod->record ? GS_RECORDED_VALID : GS_RECORDED_NONE;
     ret->recorded_gpus = pod->record;
     ret->count_kind = pod->count ? GS_COUNT_VALID : GS_COUNT_ABSENT;
@@ -123,9 +125,9 @@ static int list_pods(void *ctx, const char *name, int64_t timeout_ns,
     if (away(here->pods_away, err) < 0)
         return -1;
     for (uint32_t i = 0; i < here->pod_count; i++) {
-        struct gs_container container;
+        struct gs_container containers[2];
         struct gs_pod pod = {0};
-        describe_pod(&here->pods[i], &container, &pod);
+        describe_pod(&here->pods[i], containers, &pod);
         if (here->pods[i].bound && each(each_ctx, &pod) < 0)
             return -1;
     }
@@ -162,9 +164,9 @@ void node_list_pods(struct node *node)
         return;
     gs_allocator_list_begin(plugin.alloc);
     for (uint32_t i = 0; i < node->pod_count; i++) {
-        struct gs_container container;
+        struct gs_container containers[2];
         struct gs_pod pod = {0};
-        describe_pod(&node->pods[i], &container, &pod);
+        describe_pod(&node->pods[i], containers, &pod);
         if (node->pods[i].bound && gs_allocator_pod(plugin.alloc, &pod, &err) < 0)
             fail_msg("%s", err.msg);
     }
@@ -333,20 +335,15 @@ void node_set_gpus(struct node *node, const struct gs_gpu *gpus, uint32_t count)
         take_gpus(node);
 }
 
-static void start_enforce(struct node *node)
+int __real_gs_limiter_new(const struct gs_limiter_options *options, struct gs_limiter **ret,
+                          struct gs_error *err);
+int __wrap_gs_limiter_new(const struct gs_limiter_options *options, struct gs_limiter **ret,
+                          struct gs_error *err)
 {
-    struct gs_limiter_options options = {node->tree.mount, &node->tree.host};
-    if (plugin.settings.enforce == GS_ENFORCE_OFF)
-        return;
-    if (node->by_driver) {
-        options.driver = fake_limits_port(&node->driver);
-        plugin.enforce.driver = gs_nvml_limits_new("/nowhere");
-    }
-    assert_int_equal(gs_limiter_new(&options, &plugin.enforce.limiter, NULL), 0);
-    const struct gs_keeper_options rules = {plugin.enforce.limiter, node->settings.enforce,
-                                            node->settings.deny_foreign_gpus};
-    plugin.enforce.keeper = gs_keeper_new(&rules);
-    assert_non_null(plugin.enforce.keeper);
+    struct gs_limiter_options ours = *options;
+    ours.host = &here->tree.host;
+    ours.driver = fake_limits_port(&here->driver);
+    return __real_gs_limiter_new(&ours, ret, err);
 }
 
 bool node_start(struct node *node)
@@ -354,6 +351,7 @@ bool node_start(struct node *node)
     here = node;
     node->clock = (struct gs_clock){.monotonic_ns = now, .wall_ns = now, .ctx = node};
     node->settings.device_plugin_dir = node->dir;
+    node->settings.cgroup_root = node->tree.mount;
     plugin = (struct plugin){.settings = node->settings, .kube = {&ops, node}};
     assert_int_equal(gs_names_init(&plugin.names, "aliyun.com", NULL), 0);
     assert_int_equal(devices_open_record(&plugin, NULL), 0);
@@ -366,7 +364,7 @@ bool node_start(struct node *node)
     plugin.alloc = gs_allocator_new(&config);
     assert_int_equal(gs_loop_new(&node->clock, &plugin.loop, NULL), 0);
     assert_int_equal(plugin_start(&plugin, NULL), 0);
-    start_enforce(node);
+    assert_int_equal(enforce_start(&plugin, NULL), 0);
     assert_int_equal(slice_watch_start(&plugin, NULL), 0);
     pages_init(&plugin.pages, NULL);
     node->runs = true;
@@ -585,7 +583,9 @@ void node_make(struct node *node)
                                        .unit = GS_UNIT_GIB,
                                        .device_lists = DEVICE_LIST_ENVVAR,
                                        .nvidia_dev_root = "/nonexistent",
-                                       .enforce = GS_ENFORCE_PREFERRED};
+                                       .enforce = GS_ENFORCE_PREFERRED,
+                                       .enforce_by = ENFORCE_BY_DMEM,
+                                       .gpus.nvml_library = "/nowhere"};
     tree_make(&node->tree);
     tree_mkdirs(&node->tree, "/kubepods/besteffort/other", true);
     node_set_gpus(node, cards, 2);

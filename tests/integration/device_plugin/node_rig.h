@@ -21,6 +21,8 @@ enum { NODE_PODS = 32, NODE_IDS = 64, NODE_EVENT_TEXTS = 64 };
 struct node_pod {
     char name[40];         /* and UID: the API server's have 36 bytes, others are static pods' */
     uint32_t units, count; /* count: gpu-count, 0: none */
+    uint32_t beside;       /* of a second container, which the kubelet does not begin */
+    bool required;         /* it is to be limited */
     gs_gpu_mask record;
     bool bound; /* the API has it */
     bool late;  /* its cgroup is not made with it */
@@ -47,8 +49,7 @@ struct node {
     const char *cordon; /* gpu-cordon; NULL: none */
     const char *others; /* capacity of NVIDIA's plugin, as ,"NAME":"N"; NULL: none */
     bool mps;           /* the label */
-    bool by_driver;     /* NVIDIA's driver limits, by its own account */
-    struct fake_limits driver;
+    struct fake_limits driver; /* NVIDIA's, which limits by its own account */
     bool upgrading;     /* the label: it is replaced */
     uint32_t counts[2]; /* capacity: GPUs, cores */
     char events[NODE_EVENT_TEXTS][600];

@@ -650,7 +650,8 @@ static void check_quiet(void)
             WRONG("%s has no limit when all is quiet", guest->pod->name);
     }
     node_run(&w.node, NOT_LATER_S);
-    if (strcmp(w.node.label, w.node.by_driver ? "driver" : "dmem") != 0)
+    const bool by_driver = w.node.settings.enforce_by == ENFORCE_BY_AUTO;
+    if (strcmp(w.node.label, by_driver ? "driver" : "dmem") != 0)
         WRONG("all is quiet, and the node's word is '%s'", w.node.label);
 }
 
@@ -931,7 +932,7 @@ static void world(uint64_t seed, uint32_t number)
     w.node.settings.pod_usage_from = pick(3) ? POD_USAGE_NVML : POD_USAGE_AUTO;
     w.node.settings.enforce = pick(2) ? GS_ENFORCE_REQUIRED : GS_ENFORCE_PREFERRED;
     w.node.settings.deny_foreign_gpus = pick(2);
-    w.node.by_driver = pick(2);
+    w.node.settings.enforce_by = pick(2) ? ENFORCE_BY_AUTO : ENFORCE_BY_DMEM;
     set_cards((1u << CARDS) - 1, false);
     node_start(&w.node);
     for (w.step = 0; w.step < STEPS; w.step++)

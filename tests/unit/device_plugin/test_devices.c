@@ -270,36 +270,6 @@ static void no_two_gpus_share_an_id(void **state)
     }
 }
 
-/* Freed one by one, the list grows back and never loses an id that it had. */
-static void a_list_grows_back_as_ids_are_freed(void **state)
-{
-    const struct gs_gpu_set set = make_set((uint32_t[2]){8192, 8192}, 0, GS_UNIT_GIB);
-    const char *words[IDS] = {OLD(0), OLD(1), OLD(2), OLD(3), OLD(4), OLD(5)};
-    char before[16][ID_TEXT];
-    size_t before_count = 0;
-    for (size_t left = 6; left + 1 > 0; left--) {
-        struct ids_in_use in_use = {0};
-        struct advertised made;
-        words[left] = NULL;
-        hold(words, &in_use);
-        assert_int_equal(advertise_devices(&set, GS_UNIT_GIB, &in_use, &made, NULL), 0);
-        assert_int_equal(made.count, 16);
-        assert_int_equal(made.foreign, left);
-        for (size_t i = 0; i < before_count; i++) {
-            bool old = strchr(before[i], '_') != NULL;
-            bool here = false;
-            for (size_t j = 0; j < made.count; j++)
-                here |= strcmp(before[i], made.ids[j]) == 0;
-            row_true(before[i], here || old);
-        }
-        before_count = made.count;
-        for (size_t i = 0; i < made.count; i++)
-            snprintf(before[i], ID_TEXT, "%s", made.ids[i]);
-        free((void *)made.ids);
-        ids_in_use_release(&in_use);
-    }
-}
-
 /* The kubelet takes 4 MiB: what is held comes first, free units give way to longer foreign ids. */
 static void a_long_list_fits_the_kubelet(void **state)
 {
@@ -448,7 +418,6 @@ int main(void)
         cmocka_unit_test(held_ids_stay_listed_in_place_of_as_many_free_ones),
         cmocka_unit_test(what_a_pod_has_above_its_gpu_is_no_ones_place),
         cmocka_unit_test(no_two_gpus_share_an_id),
-        cmocka_unit_test(a_list_grows_back_as_ids_are_freed),
         cmocka_unit_test(overhead_is_taken_off_every_gpu),
         cmocka_unit_test(a_long_list_fits_the_kubelet),
         cmocka_unit_test(a_unit_that_does_not_fit_is_refused),

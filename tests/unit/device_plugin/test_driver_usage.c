@@ -98,129 +98,6 @@ static struct pod_use use_of(struct rig *rig, const char *uid, int64_t now_ns)
         16 * GIB, 16 * GIB, 16 * GIB                                                               \
     }
 
-static void pods_on_one_gpu_are_told_apart(void **state)
-{
-    static const struct {
-        const char *row;
-        int counts[GPUS];
-        struct gs_gpu_process processes[GPUS][PROCESSES];
-        uint64_t in_use[GPUS], a[GPUS], b[GPUS];
-    } rows[] = {
-        {"nobody", {0, 0, 0}, {{{0}}}, ALL, {0, 0, 0}, {0, 0, 0}},
-        {"two pods", {2, 0, 0}, {{{10, 3 * GIB}, {20, GIB}}}, ALL, {3 * GIB, 0, 0}, {GIB, 0, 0}},
-        {"two processes of one",
-         {2, 0, 0},
-         {{{10, GIB}, {11, 2 * GIB}}},
-         ALL,
-         {3 * GIB, 0, 0},
-         {0}},
-        {"one on two GPUs",
-         {1, 0, 1},
-         {{{10, GIB}}, {{0}}, {{10, 2 * GIB}}},
-         ALL,
-         {GIB, 0, 2 * GIB},
-         {0}},
-        {"the host's, and one that is gone",
-         {3, 0, 0},
-         {{{1, GIB}, {99, GIB}, {0, GIB}}},
-         ALL,
-         {0},
-         {0}},
-        {"the driver does not say of one",
-         {3, 0, 0},
-         {{{10, GIB}, {11, UNKNOWN}, {20, GIB}}},
-         ALL,
-         {NOT_TOLD, 0, 0},
-         {GIB, 0, 0}},
-        {"nor of the first", {2, 0, 0}, {{{10, UNKNOWN}, {11, GIB}}}, ALL, {NOT_TOLD, 0, 0}, {0}},
-        {"more than there is in the world",
-         {2, 0, 0},
-         {{{10, UINT64_MAX - 1}, {11, 2}}},
-         ALL,
-         {NOT_TOLD, 0, 0},
-         {0}},
-        {"one GPU is refused",
-         {1, REFUSED, 1},
-         {{{10, GIB}}, {{0}}, {{20, GIB}}},
-         ALL,
-         {GIB, NOT_TOLD, 0},
-         {0, NOT_TOLD, GIB}},
-        {"more than is in use",
-         {2, 0, 0},
-         {{{10, 6 * GIB}, {20, 2 * GIB}}},
-         {4 * GIB, 0, 0},
-         {3 * GIB, 0, 0},
-         {GIB, 0, 0}},
-        {"far more",
-         {2, 0, 0},
-         {{{10, UINT64_MAX - 1}, {20, UINT64_MAX - 1}}},
-         {4 * GIB, 0, 0},
-         {2 * GIB, 0, 0},
-         {2 * GIB, 0, 0}},
-        {"nothing is in use", {1, 0, 0}, {{{10, GIB}}}, {0, 0, 0}, {0}, {0}},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        struct rig rig;
-        make(&rig);
-        memcpy(rig.counts, r->counts, sizeof(r->counts));
-        memcpy(rig.processes, r->processes, sizeof(r->processes));
-        memcpy(rig.set.used_bytes, r->in_use, sizeof(r->in_use));
-        read_once(&rig, &rig.set, NOW_NS);
-        const struct pod_use a = use_of(&rig, "a", NOW_NS), b = use_of(&rig, "b", NOW_NS);
-        for (uint32_t i = 0; i < GPUS; i++) {
-            row_equal(r->row, (a.counted & GS_GPU_BIT(i)) != 0, r->a[i] != NOT_TOLD);
-            row_equal(r->row, (b.counted & GS_GPU_BIT(i)) != 0, r->b[i] != NOT_TOLD);
-            row_equal(r->row, a.used_on[i], r->a[i] == NOT_TOLD ? 0 : r->a[i]);
-            row_equal(r->row, b.used_on[i], r->b[i] == NOT_TOLD ? 0 : r->b[i]);
-            row_equal(r->row, b.peak_on[i], b.used_on[i]);
-        }
-        clear(&rig);
-    }
-}
-
-/* The driver's list was another when it was read than what the kubelet knows. */
-static void gpus_are_known_by_their_uuid(void **state)
-{
-    struct rig rig;
-    make(&rig);
-    struct gs_gpu_set indices = {.count = 2, .gpus = {{.idx = 5}, {.idx = 0}}};
-    strcpy(indices.gpus[0].uuid, "GPU-a");
-    strcpy(indices.gpus[1].uuid, "GPU-c");
-    rig.counts[0] = rig.counts[1] = rig.counts[2] = 1;
-    rig.processes[0][0] = (struct gs_gpu_process){10, GIB};
-    rig.processes[1][0] = (struct gs_gpu_process){10, 2 * GIB};
-    rig.processes[2][0] = (struct gs_gpu_process){10, 3 * GIB};
-    read_once(&rig, &indices, NOW_NS);
-    struct pod_use use = {0};
-    driver_usage_find(&rig.usage, "a", ~(gs_gpu_mask)0, NOW_NS, &use);
-    assert_int_equal(use.counted, GS_GPU_BIT(0) | GS_GPU_BIT(5));
-    assert_int_equal(use.used_on[5], GIB);
-    assert_int_equal(use.used_on[0], 3 * GIB);
-    clear(&rig);
-}
-
-static void what_was_used_at_most_is_kept_while_the_pod_is_there(void **state)
-{
-    struct rig rig;
-    make(&rig);
-    for (int i = 0; i < 4; i++) {
-        static const uint64_t gib[] = {2, 5, 1, 0};
-        rig.counts[0] = gib[i] != 0;
-        rig.processes[0][0] = (struct gs_gpu_process){10, gib[i] * GIB};
-        read_once(&rig, &rig.set, NOW_NS);
-        driver_usage_pass_begin(&rig.usage);
-        const struct pod_use use = use_of(&rig, "a", NOW_NS);
-        driver_usage_pass_end(&rig.usage);
-        assert_int_equal(use.used_on[0], gib[i] * GIB);
-        assert_int_equal(use.peak_on[0], i ? 5 * GIB : 2 * GIB);
-    }
-    driver_usage_pass_begin(&rig.usage); /* it is gone */
-    driver_usage_pass_end(&rig.usage);
-    assert_int_equal(rig.usage.count, 0);
-    assert_int_equal(use_of(&rig, "a", NOW_NS).peak_on[0], 0);
-    clear(&rig);
-}
-
 /* The driver answers before the API server does. */
 static void a_pod_that_comes_after_the_reading_uses_what_was_read(void **state)
 {
@@ -242,43 +119,6 @@ static void a_pod_that_comes_after_the_reading_uses_what_was_read(void **state)
     driver_usage_pass_end(&rig.usage);
     assert_int_equal(rig.usage.count, 0);
     clear(&rig);
-}
-
-static void a_process_that_tells_again_is_counted_again(void **state)
-{
-    static const uint64_t bytes[] = {GIB, UNKNOWN, 2 * GIB};
-    struct rig rig;
-    make(&rig);
-    rig.counts[0] = 1;
-    GS_FOR_EACH_ROW (r, bytes) {
-        rig.processes[0][0] = (struct gs_gpu_process){10, *r};
-        read_once(&rig, &rig.set, NOW_NS);
-        const struct pod_use use = use_of(&rig, "a", NOW_NS);
-        assert_int_equal(use.counted & 1, *r != UNKNOWN);
-        assert_int_equal(use.used_on[0], *r != UNKNOWN ? *r : 0);
-    }
-    clear(&rig);
-}
-
-static void an_old_reading_tells_nothing(void **state)
-{
-    static const struct {
-        const char *row;
-        bool read;
-        int64_t age_s;
-        bool told;
-    } rows[] = {{"none yet", false, 0, false},
-                {"of now", true, 0, true},
-                {"two are missed", true, 29, true},
-                {"three are", true, 30, false}};
-    GS_FOR_EACH_ROW (r, rows) {
-        struct rig rig;
-        make(&rig);
-        if (r->read)
-            read_once(&rig, &rig.set, NOW_NS);
-        row_equal(r->row, use_of(&rig, "a", NOW_NS + r->age_s * GS_NS_PER_S).counted != 0, r->told);
-        clear(&rig);
-    }
 }
 
 /* One pass: a is there or not, and above its share by so much, and so is b, by a context. */
@@ -340,12 +180,7 @@ static void who_is_above_his_share_is_told_each_hour(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pods_on_one_gpu_are_told_apart),
-        cmocka_unit_test(gpus_are_known_by_their_uuid),
-        cmocka_unit_test(what_was_used_at_most_is_kept_while_the_pod_is_there),
         cmocka_unit_test(a_pod_that_comes_after_the_reading_uses_what_was_read),
-        cmocka_unit_test(a_process_that_tells_again_is_counted_again),
-        cmocka_unit_test(an_old_reading_tells_nothing),
         cmocka_unit_test(who_is_above_his_share_is_told_each_hour),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

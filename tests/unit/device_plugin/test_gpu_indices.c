@@ -95,51 +95,6 @@ static void an_index_belongs_to_a_uuid(void **state)
     }
 }
 
-static void a_lost_card_comes_back_to_its_index(void **state)
-{
-    static const char *const steps[][2] = {
-        {"abc", "a0 b1 c2"}, {"c", "a0- b1- c2"}, {"", "a0- b1- c2-"},
-        {"ca", "a0 b1- c2"}, {"cba", "a0 b1 c2"}, {"bn", "a0- b1 c2- n3"},
-    };
-    struct gpu_indices indices = {0};
-    GS_FOR_EACH_ROW (r, steps) {
-        struct gs_gpu_set set = set_of((*r)[0]);
-        char text[TEXT];
-        gpu_indices_apply(&indices, &set, ~(gs_gpu_mask)0);
-        print(&set, text);
-        assert_string_equal(text, (*r)[1]);
-    }
-}
-
-static void who_is_gone_since_before_and_holds_no_pods_is_forgotten(void **state)
-{
-    static const struct {
-        const char *row, *now;
-        gs_gpu_mask placed;
-        bool some;
-        const char *expected;
-    } rows[] = {
-        {"all are there", "ab", 0, false, "a0 b1"},
-        {"pods are on it", "b", 1, false, "a0- b1"},
-        {"nobody is", "b", 2, true, "b1"},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        struct gpu_indices indices = {0};
-        struct gs_gpu_set set = set_of(r->now), again = set;
-        char text[TEXT];
-        remember(&indices, "a0 b1");
-        gpu_indices_apply(&indices, &set, ~(gs_gpu_mask)0);
-        row_equal(r->row, gpu_indices_forget(&indices, r->placed), r->some);
-        row_equal(r->row, gpu_indices_forget(&indices, r->placed), false);
-        gpu_indices_apply(&indices, &again, r->placed);
-        print(&again, text);
-        row_text(r->row, text, r->expected);
-        struct gs_gpu_set none = {0};
-        gpu_indices_apply(&indices, &none, 0);
-        row_equal(r->row, gpu_indices_forget(&indices, 0), r->placed == 1); /* others were seen */
-    }
-}
-
 static void an_inventory_that_comes_late_may_contradict(void **state)
 {
     static const struct {
@@ -158,49 +113,6 @@ static void an_inventory_that_comes_late_may_contradict(void **state)
         gpu_indices_apply(&indices, &set, 0);
         row_equal(r->row, remember(&indices, r->inventory), r->good);
     }
-}
-
-static void more_cards_than_indices_are_left_out(void **state)
-{
-    struct gpu_indices indices = {0};
-    struct gs_gpu_set set = {0}, more = {0};
-    for (; set.count < GS_GPUS_MAX; set.count++) {
-        set.gpus[set.count] = card('x', set.count);
-        snprintf(set.gpus[set.count].uuid, GS_UUID_BYTES, "GPU-%u", set.count);
-    }
-    gpu_indices_apply(&indices, &set, ~(gs_gpu_mask)0);
-    assert_int_equal(set.count, GS_GPUS_MAX);
-    more.count = 1;
-    more.gpus[0] = card('n', 0);
-    gpu_indices_apply(&indices, &more, ~(gs_gpu_mask)0);
-    assert_int_equal(more.count, GS_GPUS_MAX);
-    assert_non_null(strstr(more.refused, "GPU-n"));
-}
-
-static void an_environment_is_read_in_todays_indices(void **state)
-{
-    static const struct {
-        const char *row, *visible;
-        gs_gpu_mask expected;
-    } rows[] = {
-        {"a UUID", "GPU-b", 2},
-        {"two", "GPU-c,GPU-b", 6},
-        {"one that is gone keeps its index", "GPU-a", 1},
-        {"the driver's index", "0", 2},
-        {"the driver's indices", "0,1", 6},
-        {"an index that the driver has not", "2", 0},
-        {"nobody's UUID", "GPU-x", 0},
-        {"one of two is nobody's", "GPU-b,GPU-x", 0},
-        {"the beginning of one", "GPU-", 0},
-        {"nothing", "", 0},
-        {"a comma", "GPU-b,", 0},
-    };
-    struct gpu_indices indices = {0};
-    struct gs_gpu_set set = set_of("bc");
-    remember(&indices, "a0 b1 c2");
-    gpu_indices_apply(&indices, &set, 1);
-    GS_FOR_EACH_ROW (r, rows)
-        row_equal(r->row, gpu_indices_of_visible(&set, r->visible), r->expected);
 }
 
 /* What a driver said of a sick card is remembered over a restart, not over a boot. */
@@ -238,12 +150,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_index_belongs_to_a_uuid),
-        cmocka_unit_test(a_lost_card_comes_back_to_its_index),
-        cmocka_unit_test(who_is_gone_since_before_and_holds_no_pods_is_forgotten),
         cmocka_unit_test(an_inventory_that_comes_late_may_contradict),
-        cmocka_unit_test(more_cards_than_indices_are_left_out),
         cmocka_unit_test(who_needs_a_reset_is_not_healed_by_a_restart),
-        cmocka_unit_test(an_environment_is_read_in_todays_indices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -167,19 +167,6 @@ static void end(struct plugin *plugin)
     queue.moved_due = false;
 }
 
-static void an_event_is_about_what_its_write_names(void **state)
-{
-    static struct plugin plugin;
-    struct api api = {0};
-    begin(&plugin, &api);
-    queue.sent = PODS - 1;
-    queue.event = true;
-    writes_round(&plugin);
-    end(&plugin);
-    assert_string_equal(api.about, "apps/v1 ReplicaSet default/web-7f r");
-    queue.event = false;
-}
-
 /* Nothing is served under a name that no node has. */
 static void a_node_that_is_not_there_is_found(void **state)
 {
@@ -312,7 +299,6 @@ int main(void)
         cmocka_unit_test(the_node_is_written_when_all_pods_are_known),
         cmocka_unit_test(a_node_that_is_not_there_is_found),
         cmocka_unit_test(gpus_are_opened_after_a_drivers_upgrade),
-        cmocka_unit_test(an_event_is_about_what_its_write_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

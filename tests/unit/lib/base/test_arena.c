@@ -4,55 +4,6 @@
 #include "gpushare/base/arena.h"
 #include "gpushare/base/cleanup.h"
 
-static void memory_is_zeroed_aligned_and_separate(void **state)
-{
-    _cleanup_(gs_arena_release) struct gs_arena arena = {0};
-    static const size_t sizes[] = {1, 0, 3, 16, 1000, 5, 5000, 0, 70000, 1};
-    unsigned char *mem[GS_COUNT_OF(sizes)];
-    for (size_t i = 0; i < GS_COUNT_OF(sizes); i++) {
-        mem[i] = gs_arena_alloc(&arena, sizes[i]);
-        assert_non_null(mem[i]);
-        assert_int_equal((uintptr_t)mem[i] % _Alignof(max_align_t), 0);
-        for (size_t k = 0; k < sizes[i]; k++)
-            assert_int_equal(mem[i][k], 0);
-        memset(mem[i], (int)i + 1, sizes[i]);
-    }
-    for (size_t i = 0; i < GS_COUNT_OF(sizes); i++) {
-        for (size_t k = 0; k < sizes[i]; k++)
-            assert_int_equal(mem[i][k], i + 1);
-    }
-}
-
-static void memory_is_zeroed_again_after_reset(void **state)
-{
-    _cleanup_(gs_arena_release) struct gs_arena arena = {0};
-    memset(gs_arena_alloc(&arena, 10), 0xFF, 10);
-    char *large = gs_arena_alloc(&arena, 9000);
-    memset(large, 0xFF, 9000);
-    gs_arena_reset(&arena);
-    char *again = gs_arena_alloc(&arena, 9000);
-    assert_ptr_equal(again, large); /* the largest chunk was kept */
-    for (int i = 0; i < 9000; i++)
-        assert_int_equal(again[i], 0);
-}
-
-static void strings_are_copied_with_their_end(void **state)
-{
-    _cleanup_(gs_arena_release) struct gs_arena arena = {0};
-    static const struct {
-        const char *row;
-        const char *text;
-        size_t len;
-        const char *copy;
-    } rows[] = {{"whole", "abc", 3, "abc"},
-                {"part", "abc", 2, "ab"},
-                {"empty", "abc", 0, ""},
-                {"null and empty", NULL, 0, ""}};
-    GS_FOR_EACH_ROW (r, rows) {
-        row_text(r->row, gs_arena_strndup(&arena, r->text, r->len), r->copy);
-    }
-}
-
 static void text_by_a_format_has_any_length(void **state)
 {
     _cleanup_(gs_arena_release) struct gs_arena arena = {0};
@@ -61,18 +12,6 @@ static void text_by_a_format_has_any_length(void **state)
     const char *wide = gs_arena_printf(&arena, "%5000d", 1);
     assert_int_equal(strlen(wide), 5000);
     assert_int_equal(wide[4999], '1');
-}
-
-static void a_list_is_copied_with_room_for_more(void **state)
-{
-    _cleanup_(gs_arena_release) struct gs_arena arena = {0};
-    const int list[] = {1, 2};
-    const int *longer = gs_arena_extend(&arena, list, 2, 2, sizeof(*list));
-    assert_memory_equal(longer, ((int[]){1, 2, 0, 0}), 4 * sizeof(*list));
-    const int *fresh = gs_arena_extend(&arena, NULL, 0, 1, sizeof(*list));
-    assert_int_equal(*fresh, 0);
-    assert_null(gs_arena_extend(&arena, list, 2, SIZE_MAX - 1, sizeof(*list)));
-    assert_null(gs_arena_extend(&arena, list, 2, SIZE_MAX / 2, sizeof(*list)));
 }
 
 static void absurd_sizes_give_null(void **state)
@@ -89,27 +28,11 @@ static void absurd_sizes_give_null(void **state)
     assert_non_null(gs_arena_calloc(&arena, 0, 5));
 }
 
-static void an_empty_arena_may_be_reset_and_released(void **state)
-{
-    struct gs_arena arena = {0};
-    gs_arena_reset(&arena);
-    gs_arena_release(&arena);
-    gs_arena_release(&arena);
-    assert_non_null(gs_arena_alloc(&arena, 1));
-    gs_arena_release(&arena);
-    assert_null(arena.head);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_is_zeroed_aligned_and_separate),
-        cmocka_unit_test(memory_is_zeroed_again_after_reset),
-        cmocka_unit_test(strings_are_copied_with_their_end),
         cmocka_unit_test(text_by_a_format_has_any_length),
-        cmocka_unit_test(a_list_is_copied_with_room_for_more),
         cmocka_unit_test(absurd_sizes_give_null),
-        cmocka_unit_test(an_empty_arena_may_be_reset_and_released),
     };
     return GS_RUN(tests);
 }

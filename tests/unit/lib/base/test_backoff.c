@@ -37,17 +37,10 @@ static void waits_double_and_are_spread(void **state)
     }
 }
 
-static void pauses_double_up_to_the_ceiling(void **state)
-{
-    GS_FOR_EACH_ROW (r, backoffs)
-        row_equal(r->row, gs_pause_ns(r->attempt, r->min_ns, r->max_ns), r->low_ns);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waits_double_and_are_spread),
-        cmocka_unit_test(pauses_double_up_to_the_ceiling),
     };
     return GS_RUN(tests);
 }

@@ -5,19 +5,6 @@
 
 #include "gpushare/base/error.h"
 
-static void first_failure_wins(void **state)
-{
-    struct gs_error err = {0};
-    assert_int_equal(gs_fail(&err, GS_EINVAL, "port %d is above %s", 70000, "65535"), -1);
-    assert_int_equal(err.code, GS_EINVAL);
-    assert_string_equal(err.msg, "port 70000 is above 65535");
-    assert_int_equal(gs_fail(&err, GS_EIO, "later"), -1);
-    assert_int_equal(gs_fail_nomem(&err), -1);
-    assert_int_equal(gs_fail_errno(&err, GS_EIO, ENOENT, "later"), -1);
-    assert_int_equal(err.code, GS_EINVAL);
-    assert_string_equal(err.msg, "port 70000 is above 65535");
-}
-
 static void nobody_need_care(void **state)
 {
     assert_int_equal(gs_fail(NULL, GS_EINVAL, "x"), -1);
@@ -38,17 +25,6 @@ static void errno_is_told_in_words(void **state)
     assert_int_equal(gs_fail_nomem(&err), -1);
     assert_int_equal(err.code, GS_ENOMEM);
     assert_true(err.msg[0]);
-}
-
-static void prefix_goes_before_the_words(void **state)
-{
-    struct gs_error err = {0};
-    gs_error_prefix(&err, "context");
-    assert_string_equal(err.msg, ""); /* no failure, nothing to prefix */
-    gs_fail(&err, GS_EPROTO, "no colon");
-    assert_int_equal(gs_error_prefix(&err, "line %d", 7), -1);
-    assert_string_equal(err.msg, "line 7: no colon");
-    assert_int_equal(err.code, GS_EPROTO);
 }
 
 static void a_cut_shows_and_leaves_characters_whole(void **state)
@@ -82,33 +58,12 @@ static void a_cut_shows_and_leaves_characters_whole(void **state)
     assert_string_equal(err.msg + ROOM - 3, "…");
 }
 
-static void long_words_are_cut_not_overrun(void **state)
-{
-    char long_text[600];
-    memset(long_text, 'a', sizeof(long_text) - 1);
-    long_text[sizeof(long_text) - 1] = '\0';
-    struct gs_error err = {0};
-    gs_fail(&err, GS_EINVAL, "%s", long_text);
-    assert_int_equal(strlen(err.msg), sizeof(err.msg) - 1);
-    gs_error_prefix(&err, "p");
-    assert_int_equal(strlen(err.msg), sizeof(err.msg) - 1);
-    assert_memory_equal(err.msg, "p: aaa", 6);
-    gs_error_prefix(&err, "%s", long_text);
-    assert_int_equal(strlen(err.msg), sizeof(err.msg) - 1);
-    gs_error_clear(&err);
-    gs_fail_errno(&err, GS_EIO, ENOENT, "%s", long_text);
-    assert_non_null(strstr(err.msg, ": No such file"));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(first_failure_wins),
         cmocka_unit_test(nobody_need_care),
         cmocka_unit_test(errno_is_told_in_words),
-        cmocka_unit_test(prefix_goes_before_the_words),
         cmocka_unit_test(a_cut_shows_and_leaves_characters_whole),
-        cmocka_unit_test(long_words_are_cut_not_overrun),
     };
     return GS_RUN(tests);
 }

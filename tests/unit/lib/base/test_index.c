@@ -39,31 +39,6 @@ static int name_keys(void **state)
     return 0;
 }
 
-static void an_empty_index_finds_and_removes_nothing(void **state)
-{
-    struct gs_index index = {0};
-    assert_int_equal(find(&index, "key-1"), GS_INDEX_NONE);
-    gs_index_remove(&index, hash_of("key-1"), 1);
-    assert_int_equal(index.count, 0);
-    gs_index_release(&index);
-}
-
-static void what_was_put_is_found(void **state)
-{
-    struct gs_index index = {0};
-    for (uint32_t i = 0; i < KEYS; i++) {
-        put(&index, i);
-        assert_true((uint64_t)index.count * 5 <= (uint64_t)(index.mask + 1) * 4); /* short chains */
-    }
-    assert_int_equal(index.count, KEYS);
-    for (uint32_t i = 0; i < KEYS; i++)
-        assert_int_equal(find(&index, keys[i]), i);
-    assert_int_equal(find(&index, "key-3000"), GS_INDEX_NONE);
-    assert_int_equal(find(&index, ""), GS_INDEX_NONE);
-    gs_index_release(&index);
-    assert_int_equal(index.count, 0);
-}
-
 /* Against an array of flags, so that gaps of every shape are closed. */
 static void removal_leaves_the_others_findable(void **state)
 {
@@ -86,18 +61,6 @@ static void removal_leaves_the_others_findable(void **state)
     }
     for (uint32_t i = 0; i < KEYS; i++)
         assert_int_equal(find(&index, keys[i]), in[i] ? i : GS_INDEX_NONE);
-    gs_index_release(&index);
-}
-
-static void removing_what_is_not_there_changes_nothing(void **state)
-{
-    struct gs_index index = {0};
-    for (uint32_t i = 0; i < 10; i++)
-        put(&index, i);
-    gs_index_remove(&index, hash_of(keys[11]), 11);
-    gs_index_remove(&index, hash_of(keys[3]), 11); /* the key of another slot */
-    assert_int_equal(index.count, 10);
-    assert_int_equal(find(&index, keys[3]), 3);
     gs_index_release(&index);
 }
 
@@ -186,10 +149,7 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "--hash") == 0)
         return tell_hash();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_empty_index_finds_and_removes_nothing),
-        cmocka_unit_test(what_was_put_is_found),
         cmocka_unit_test(removal_leaves_the_others_findable),
-        cmocka_unit_test(removing_what_is_not_there_changes_nothing),
         cmocka_unit_test(hashes_differ),
         cmocka_unit_test(nobody_chooses_texts_of_one_hash),
         cmocka_unit_test(another_process_hashes_otherwise),

@@ -108,34 +108,6 @@ static void say_at_every_level(const void *ctx)
     gs_log(GS_LOG_DEBUG, "d", GS_INT("n", count_evaluation()));
 }
 
-static void lines_below_the_level_are_not_even_made(void **state)
-{
-    for (int level = GS_LOG_ERROR; level <= GS_LOG_DEBUG; level++) {
-        gs_log_init((enum gs_log_level)level, GS_LOG_TEXT);
-        evaluated = 0;
-        const char *text = capture(say_at_every_level, NULL);
-        int lines = 0;
-        for (; *text; text++)
-            lines += *text == '\n';
-        assert_int_equal(lines, level + 1);
-        assert_int_equal(evaluated, level + 1);
-    }
-}
-
-static void long_values_are_cut_and_the_line_survives(void **state)
-{
-    static char long_value[50000];
-    memset(long_value, 'x', sizeof(long_value) - 1);
-    gs_log_init(GS_LOG_INFO, GS_LOG_TEXT);
-    const char *line = capture(say_value, long_value);
-    assert_true(strlen(line) > 1024 && strlen(line) < 1200);
-    assert_non_null(strstr(line, "x\" n=-7\n"));
-    memset(long_value, '\n', sizeof(long_value) - 1); /* two bytes each */
-    gs_log_init(GS_LOG_INFO, GS_LOG_JSON);
-    line = capture(say_value, long_value);
-    assert_non_null(strstr(line, "\\n\",\"n\":-7}\n"));
-}
-
 enum { FLOOD = 20000 };
 
 static void say_flood(const void *level)
@@ -208,8 +180,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_quoted_when_needed),
-        cmocka_unit_test(lines_below_the_level_are_not_even_made),
-        cmocka_unit_test(long_values_are_cut_and_the_line_survives),
         cmocka_unit_test(a_flood_of_one_message_is_held_back),
     };
     return GS_RUN(tests);

@@ -35,25 +35,6 @@ static const struct integer_row {
     {"slash, the byte before 0", "1/", false, false, false, 0},
 };
 
-static void numbers_are_clamped_to_the_nearest(void **state)
-{
-    static const struct {
-        const char *row;
-        int64_t from;
-        uint32_t to;
-    } rows[] = {
-        {"smallest", INT64_MIN, 0},
-        {"minus one", -1, 0},
-        {"zero", 0, 0},
-        {"one", 1, 1},
-        {"largest", UINT32_MAX, UINT32_MAX},
-        {"above", (int64_t)UINT32_MAX + 1, UINT32_MAX},
-        {"far above", INT64_MAX, UINT32_MAX},
-    };
-    GS_FOR_EACH_ROW (r, rows)
-        assert_int_equal(gs_clamp_u32(r->from), r->to);
-}
-
 static void integers_are_whole_and_in_range(void **state)
 {
     GS_FOR_EACH_ROW (r, integers) {
@@ -67,39 +48,6 @@ static void integers_are_whole_and_in_range(void **state)
         row_equal(r->row, u64, r->ok_u64 ? r->value : 4711); /* untouched on failure */
         row_equal(r->row, u32, r->ok_u32 ? r->value : 4711);
         row_equal(r->row, i64, r->ok_i64 ? r->value : 4711);
-    }
-}
-
-static void only_the_given_length_is_read(void **state)
-{
-    uint64_t value;
-    assert_true(gs_parse_u64("123x", 2, &value));
-    assert_int_equal(value, 12);
-    assert_false(gs_parse_u64("1\0"
-                              "2",
-                              3, &value));
-}
-
-static void booleans(void **state)
-{
-    static const struct {
-        const char *row;
-        const char *text;
-        bool ok, value;
-    } rows[] = {
-        {"true", "true", true, true},     {"loud", "TRUE", true, true},
-        {"mixed", "On", true, true},      {"yes", "yes", true, true},
-        {"one", "1", true, true},         {"false", "false", true, false},
-        {"no", "No", true, false},        {"off", "off", true, false},
-        {"zero", "0", true, false},       {"empty", "", false, false},
-        {"prefix", "tru", false, false},  {"longer", "truex", false, false},
-        {"two", "2", false, false},       {"letter", "y", false, false},
-        {"space", "true ", false, false},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        bool value = !r->value;
-        row_equal(r->row, gs_parse_bool(r->text, &value), r->ok);
-        row_equal(r->row, value, r->ok ? r->value : !r->value);
     }
 }
 
@@ -149,9 +97,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(integers_are_whole_and_in_range),
-        cmocka_unit_test(numbers_are_clamped_to_the_nearest),
-        cmocka_unit_test(only_the_given_length_is_read),
-        cmocka_unit_test(booleans),
         cmocka_unit_test(durations),
     };
     return GS_RUN(tests);

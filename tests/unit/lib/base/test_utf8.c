@@ -55,24 +55,6 @@ static void width_of_sequences(void **state)
     }
 }
 
-static void put_and_width_agree_on_every_code_point(void **state)
-{
-    for (unsigned code = 0; code <= 0x10FFFF; code++) {
-        if (code >= 0xD800 && code <= 0xDFFF)
-            continue;
-        char out[4];
-        size_t width = gs_utf8_put(out, code);
-        if (gs_utf8_get(out, width) != code)
-            fail_msg("U+%04X", code);
-        size_t expected = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-        if (width != expected || gs_utf8_width(out, width) != width)
-            fail_msg("U+%04X", code);
-    }
-    char out[4];
-    assert_int_equal(gs_utf8_put(out, 0x20AC), 3);
-    assert_memory_equal(out, "\xE2\x82\xAC", 3);
-}
-
 static void foreign_words_are_calmed(void **state)
 {
     static const struct {
@@ -116,7 +98,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(foreign_words_are_calmed),
         cmocka_unit_test(width_of_sequences),
-        cmocka_unit_test(put_and_width_agree_on_every_code_point),
     };
     return GS_RUN(tests);
 }

@@ -88,21 +88,6 @@ static struct peer_stream *call_peer(struct fixture *f, const void *message, siz
     return &f->peer.streams[0];
 }
 
-static void the_request_is_as_grpc_wants_it(void **state)
-{
-    struct fixture *f = *state;
-    struct peer_stream *request = call_peer(f, "hello", 5);
-    assert_true(request->ended);
-    assert_int_equal(request->body_len, 10);
-    assert_memory_equal(request->body, "\0\0\0\0\5hello", 10);
-    assert_string_equal(peer_header(request, ":method"), "POST");
-    assert_string_equal(peer_header(request, ":path"), "/t.T/Do");
-    assert_string_equal(peer_header(request, ":authority"), "localhost");
-    assert_string_equal(peer_header(request, "te"), "trailers");
-    assert_string_equal(peer_header(request, "content-type"), "application/grpc");
-    assert_int_equal(f->done, 0);
-}
-
 #define OK_HEADERS ":status: 200\ncontent-type: application/grpc\n"
 
 static const struct {
@@ -200,27 +185,6 @@ static void every_answer_gets_its_reply(void **state)
     }
 }
 
-static void a_reset_says_why(void **state)
-{
-    struct fixture *f = *state;
-    struct peer_stream *stream = call_peer(f, NULL, 0);
-    nghttp2_submit_rst_stream(f->peer.session, 0, stream->id, NGHTTP2_ENHANCE_YOUR_CALM);
-    peer_run(&f->peer);
-    assert_int_equal(f->done, 1);
-    assert_int_equal(f->status, GS_GRPC_INTERNAL);
-    assert_string_equal(f->text, "the call was reset: ENHANCE_YOUR_CALM");
-}
-
-static void a_lost_connection_is_unavailable(void **state)
-{
-    struct fixture *f = *state;
-    call_peer(f, NULL, 0);
-    shutdown(f->peer.fd, SHUT_RDWR);
-    peer_run(&f->peer);
-    assert_int_equal(f->done, 1);
-    assert_int_equal(f->status, GS_GRPC_UNAVAILABLE);
-}
-
 static void a_connection_that_speaks_something_else_is_unavailable(void **state)
 {
     struct fixture *f = *state;
@@ -229,31 +193,6 @@ static void a_connection_that_speaks_something_else_is_unavailable(void **state)
     peer_run(&f->peer);
     assert_int_equal(f->done, 1);
     assert_int_equal(f->status, GS_GRPC_UNAVAILABLE);
-}
-
-static void the_deadline_ends_the_wait(void **state)
-{
-    struct fixture *f = *state;
-    call_peer(f, NULL, 0);
-    f->now_ns += 5 * GS_NS_PER_S - 1;
-    peer_run(&f->peer);
-    assert_int_equal(f->done, 0);
-    f->now_ns += 1;
-    peer_run(&f->peer);
-    assert_int_equal(f->done, 1);
-    assert_int_equal(f->status, GS_GRPC_DEADLINE_EXCEEDED);
-    assert_true(f->peer.eof);
-}
-
-static void a_missing_socket_is_an_error_at_once(void **state)
-{
-    struct fixture *f = *state;
-    struct gs_error err = {0};
-    assert_int_equal(gs_grpc_unary_start(f->loop, &defaults, message_of("x", 1), &f->call, &err),
-                     -1);
-    assert_int_equal(err.code, GS_EIO);
-    assert_string_equal(err.msg,
-                        "cannot connect to /nonexistent/k.sock: No such file or directory");
 }
 
 static void a_path_too_long_is_refused_at_once(void **state)
@@ -271,30 +210,13 @@ static void a_path_too_long_is_refused_at_once(void **state)
     assert_null(f->call);
 }
 
-static void a_cancelled_call_is_never_told(void **state)
-{
-    struct fixture *f = *state;
-    call_peer(f, NULL, 0);
-    gs_grpc_unary_cancel(f->call);
-    f->call = NULL;
-    peer_run(&f->peer);
-    assert_true(f->peer.eof);
-    assert_int_equal(f->done, 0);
-}
-
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(the_request_is_as_grpc_wants_it),
         cmocka_unit_test(every_answer_gets_its_reply),
-        TEST(a_reset_says_why),
-        TEST(a_lost_connection_is_unavailable),
         TEST(a_connection_that_speaks_something_else_is_unavailable),
-        TEST(the_deadline_ends_the_wait),
-        TEST(a_missing_socket_is_an_error_at_once),
         TEST(a_path_too_long_is_refused_at_once),
-        TEST(a_cancelled_call_is_never_told),
     };
     return GS_RUN(tests);
 }

@@ -123,40 +123,6 @@ static void preferred_allocation_is_not_offered(void **state)
 
 /* ---- the list ---- */
 
-static void a_device_is_encoded_as_the_api_says(void **state)
-{
-    struct fixture *f = *state;
-    assert_int_equal(gs_dp_list_bytes(&(const char *){"a"}, 1), 14);
-    assert_int_equal(gs_dp_set_devices(f->dp, &(const char *){"a"}, 1, NULL), 0);
-    struct peer_stream *stream = ask(f, CALL("ListAndWatch"), EMPTY);
-    expect_body("the list", stream, "\0\0\0\0\x0E\x0A\x0C\x0A\1a\x12\7Healthy", 19);
-    assert_false(stream->ended);
-}
-
-/* Bytes per device and largest counts, as measured with a kubelet's own encoder and limit. */
-static const struct {
-    const char *row;
-    int id_chars;
-    size_t bytes_each;
-    size_t largest_count;
-} sizes[] = {
-    {"8 characters", 8, 21, 199728},
-    {"20 characters", 20, 33, 127100},
-    {"45 characters", 45, 58, 72315},
-};
-
-static void sizes_are_what_a_kubelet_counts(void **state)
-{
-    GS_FOR_EACH_ROW (r, sizes) {
-        char id[64];
-        memset(id, 'x', (size_t)r->id_chars);
-        id[r->id_chars] = '\0';
-        row_equal(r->row, gs_dp_list_bytes(&(const char *){id}, 1), r->bytes_each);
-        row_equal(r->row, GS_DP_LIST_MAX_BYTES / r->bytes_each, r->largest_count);
-    }
-    assert_int_equal(gs_dp_list_bytes(NULL, 0), 0);
-}
-
 static const char **many_devices(size_t count, char (**ret_ids)[32])
 {
     const char **list = calloc(count, sizeof(*list));
@@ -236,21 +202,6 @@ static void updates_go_to_every_stream(void **state)
     peer_run(&f->peer);
     assert_int_equal(two->body_len, 3 * 19);
     assert_int_equal(one->body_len, 2 * 19);
-}
-
-static void an_equal_list_is_not_sent_again(void **state)
-{
-    struct fixture *f = *state;
-    const char *const a = "a";
-    struct peer_stream *stream = ask(f, CALL("ListAndWatch"), EMPTY);
-    for (int i = 0; i < 3; i++) {
-        assert_int_equal(gs_dp_set_devices(f->dp, &a, 1, NULL), 0);
-        peer_run(&f->peer);
-    }
-    assert_int_equal(stream->body_len, 19);
-    assert_int_equal(gs_dp_set_devices(f->dp, NULL, 0, NULL), 0); /* no device is a list, too */
-    peer_run(&f->peer);
-    assert_int_equal(stream->body_len, 24);
 }
 
 /* ---- Allocate ---- */
@@ -358,27 +309,7 @@ static void a_failure_is_told_in_its_words(void **state)
     assert_string_equal(f->seen, "z");
 }
 
-static void an_answer_may_come_later(void **state)
-{
-    struct fixture *f = *state;
-    f->hold = true;
-    struct peer_stream *stream = ask(f, CALL("Allocate"), ONE_ID);
-    assert_false(stream->ended);
-    gs_dp_allocate_reply(f->held, &f->answer, 1);
-    peer_run(&f->peer);
-    assert_string_equal(peer_header(stream, "grpc-status"), "0");
-}
-
 /* ---- PreStartContainer ---- */
-
-static void pre_start_names_the_ids(void **state)
-{
-    struct fixture *f = *state;
-    struct peer_stream *stream = ask(f, CALL("PreStartContainer"), "\0\0\0\0\6\x0A\1x\x0A\1y", 11);
-    assert_string_equal(f->seen, "x y");
-    assert_string_equal(peer_header(stream, "grpc-status"), "0");
-    expect_body("answer", stream, EMPTY);
-}
 
 static void a_late_pre_start_is_dropped(void **state)
 {
@@ -444,18 +375,13 @@ int main(void)
         cmocka_unit_test(an_old_answers_environment_is_read),
         TEST(the_options_want_pre_start),
         TEST(preferred_allocation_is_not_offered),
-        TEST(a_device_is_encoded_as_the_api_says),
-        cmocka_unit_test(sizes_are_what_a_kubelet_counts),
         TEST(the_largest_list_arrives_and_a_larger_one_is_refused),
         TEST(ids_that_the_api_forbids_are_refused),
         TEST(updates_go_to_every_stream),
-        TEST(an_equal_list_is_not_sent_again),
         TEST(requests_are_decoded_or_refused),
         TEST(an_answer_carries_all_that_a_container_is_given),
         TEST(text_that_is_not_utf8_never_leaves),
         TEST(a_failure_is_told_in_its_words),
-        TEST(an_answer_may_come_later),
-        TEST(pre_start_names_the_ids),
         cmocka_unit_test(a_late_pre_start_is_dropped),
     };
     return GS_RUN(tests);

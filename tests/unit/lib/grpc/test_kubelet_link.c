@@ -172,55 +172,6 @@ static void watch_plugin(struct fixture *f, struct peer *peer)
     assert_int_equal(gs_dp_streams(f->dp), 1);
 }
 
-static void the_request_is_as_the_api_says(void **state)
-{
-    struct fixture *f = *state;
-    start_kubelet(f);
-    start_link(f);
-    expect(f, "R");
-    static const char expected[] = "\x0A\7v1beta1"
-                                   "\x12\x08gpu.sock"
-                                   "\x1A\x12"
-                                   "aliyun.com/gpu-mem"
-                                   "\x22\2\x08\1";
-    assert_int_equal(f->request_len, sizeof(expected) - 1);
-    assert_memory_equal(f->request, expected, sizeof(expected) - 1);
-    assert_int_equal(f->requests, 1);
-}
-
-static void a_kubelet_that_comes_later_is_found(void **state)
-{
-    struct fixture *f = *state;
-    start_link(f);
-    for (int i = 0; i < 20; i++)
-        gs_loop_step(f->loop, 10 * GS_NS_PER_MS, NULL);
-    assert_int_equal(f->log[0], 'F');
-    assert_int_equal(f->failure.code, GS_EIO);
-    memset(f->log, 0, sizeof(f->log));
-    start_kubelet(f);
-    expect(f, "R");
-}
-
-static void pauses_grow_between_attempts(void **state)
-{
-    struct fixture *f = *state;
-    f->stopped_ns = skewed_clock(f);
-    start_link(f);
-    for (int i = 0; i < 12; i++) { /* 50 ms, 100, 200 ... 10 s, 10 s */
-        size_t before = strlen(f->log);
-        int64_t waited_ms = 0;
-        while (strlen(f->log) == before && waited_ms < 20000) {
-            f->skew_ns += 5 * GS_NS_PER_MS;
-            waited_ms += 5;
-            gs_loop_step(f->loop, 0, NULL);
-        }
-        int64_t pause_ms = i == 0 ? 50 : (int64_t)50 << (i - 1);
-        if (pause_ms > 10000)
-            pause_ms = 10000;
-        assert_in_range(waited_ms, pause_ms / 2, pause_ms + 10);
-    }
-}
-
 static void a_restarted_kubelet_is_registered_with_at_once(void **state)
 {
     struct fixture *f = *state;
@@ -240,19 +191,6 @@ static void a_restarted_kubelet_is_registered_with_at_once(void **state)
     peer_close(&peer);
 }
 
-static void a_kubelet_socket_replaced_unseen_is_noticed(void **state)
-{
-    struct fixture *f = *state;
-    start_kubelet(f);
-    start_link(f);
-    expect(f, "R");
-    unlink(f->own);
-    stop_kubelet(f);
-    start_kubelet(f);
-    expect(f, "RR");
-    close(dial(f));
-}
-
 static void a_deleted_socket_of_ours_is_made_again(void **state)
 {
     struct fixture *f = *state;
@@ -264,23 +202,6 @@ static void a_deleted_socket_of_ours_is_made_again(void **state)
     expect(f, "RR");
     assert_int_equal(lstat(f->own, &st), 0);
     close(dial(f));
-}
-
-static void a_refusal_is_told_and_tried_again(void **state)
-{
-    struct fixture *f = *state;
-    f->status = GS_GRPC_UNKNOWN;
-    start_kubelet(f);
-    start_link(f);
-    for (int i = 0; i < 300 && f->requests < 3; i++)
-        gs_loop_step(f->loop, 10 * GS_NS_PER_MS, NULL);
-    assert_int_equal(f->requests, 3);
-    assert_string_equal(f->failure.msg, "the resource is taken (gRPC status 2)");
-    f->status = GS_GRPC_OK;
-    memset(f->log, 0, sizeof(f->log));
-    for (int i = 0; i < 300 && !strchr(f->log, 'R'); i++)
-        gs_loop_step(f->loop, 10 * GS_NS_PER_MS, NULL);
-    assert_non_null(strchr(f->log, 'R'));
 }
 
 static void without_a_stream_it_registers_again(void **state)
@@ -304,38 +225,6 @@ static void without_a_stream_it_registers_again(void **state)
     expect(f, "RRR");
 }
 
-static void a_second_copy_learns_that_it_is_one(void **state)
-{
-    struct fixture *f = *state;
-    struct gs_dp *other = NULL;
-    struct gs_kubelet_link *link = NULL;
-    struct gs_error err = {0};
-    static const struct gs_dp_ops ops = {allocate, pre_start};
-    start_kubelet(f);
-    start_link(f);
-    expect(f, "R");
-    assert_int_equal(gs_dp_new(f->loop, &ops, f, &other, NULL), 0);
-    const struct gs_kubelet_link_options options = {
-        .dir = f->dir, .endpoint = "gpu.sock", .resource_name = "r"};
-    assert_int_equal(gs_kubelet_link_new(f->loop, other, &options, &link, &err), -1);
-    assert_int_equal(err.code, GS_EEXIST);
-    assert_null(link);
-    gs_dp_free(other);
-    close(dial(f));
-    expect(f, "R");
-}
-
-static void an_endpoint_is_a_name_not_a_path(void **state)
-{
-    struct fixture *f = *state;
-    struct gs_error err = {0};
-    const struct gs_kubelet_link_options options = {
-        .dir = f->dir, .endpoint = "../gpu.sock", .resource_name = "r"};
-    assert_int_equal(gs_kubelet_link_new(f->loop, f->dp, &options, &f->link, &err), -1);
-    assert_int_equal(err.code, GS_EINVAL);
-    assert_null(f->link);
-}
-
 static void start_with_a_silent_kubelet(struct fixture *f)
 {
     f->silent = true;
@@ -343,17 +232,6 @@ static void start_with_a_silent_kubelet(struct fixture *f)
     start_link(f);
     while (f->requests == 0)
         assert_int_equal(gs_loop_step(f->loop, 10 * GS_NS_PER_MS, NULL), 0);
-}
-
-static void a_kubelet_that_does_not_answer_is_a_timeout(void **state)
-{
-    struct fixture *f = *state;
-    start_with_a_silent_kubelet(f);
-    f->skew_ns += 15 * GS_NS_PER_S;
-    while (f->log[0] == '\0')
-        assert_int_equal(gs_loop_step(f->loop, 10 * GS_NS_PER_MS, NULL), 0);
-    assert_string_equal(f->log, "F");
-    assert_non_null(strstr(f->failure.msg, "before the deadline"));
 }
 
 static void a_cancelled_registration_is_never_told(void **state)
@@ -369,17 +247,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(the_request_is_as_the_api_says),
-        TEST(a_kubelet_that_comes_later_is_found),
-        TEST(pauses_grow_between_attempts),
         TEST(a_restarted_kubelet_is_registered_with_at_once),
-        TEST(a_kubelet_socket_replaced_unseen_is_noticed),
         TEST(a_deleted_socket_of_ours_is_made_again),
-        TEST(a_refusal_is_told_and_tried_again),
         TEST(without_a_stream_it_registers_again),
-        TEST(a_second_copy_learns_that_it_is_one),
-        TEST(an_endpoint_is_a_name_not_a_path),
-        TEST(a_kubelet_that_does_not_answer_is_a_timeout),
         TEST(a_cancelled_registration_is_never_told),
     };
     return GS_RUN(tests);

@@ -123,22 +123,6 @@ static void a_second_server_is_refused_and_harms_nothing(void **state)
     assert_ptr_equal(who_serves(f), f->a);
 }
 
-static void another_process_is_refused_too(void **state)
-{
-    struct fixture *f = *state;
-    assert_int_equal(gs_grpc_server_listen(f->a, f->path, NULL), 0);
-    pid_t pid = fork();
-    if (pid == 0) {
-        struct gs_error err = {0};
-        int result = gs_grpc_server_listen(f->b, f->path, &err);
-        _exit(result == -1 && err.code == GS_EEXIST ? 0 : 1);
-    }
-    int status = -1;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
-    assert_ptr_equal(who_serves(f), f->a);
-}
-
 static void a_stale_socket_is_removed(void **state)
 {
     struct fixture *f = *state;
@@ -151,23 +135,6 @@ static void a_stale_socket_is_removed(void **state)
     assert_int_equal(try_connect(f->path), ECONNREFUSED);
     assert_int_equal(gs_grpc_server_listen(f->b, f->path, NULL), 0);
     assert_ptr_equal(who_serves(f), f->b);
-}
-
-static void a_socket_that_somebody_else_serves_is_kept(void **state)
-{
-    struct fixture *f = *state;
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    strncpy(address.sun_path, f->path, sizeof(address.sun_path) - 1);
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-    assert_int_equal(listen(fd, 0), 0);
-    ino_t ino = inode_of(f->path);
-    expect_refusal(f->a, f->path, GS_EEXIST);
-    expect_refusal(f->a, f->path, GS_EEXIST);
-    expect_refusal(f->a, f->path, GS_EEXIST); /* its queue is full by now */
-    assert_int_equal(inode_of(f->path), ino);
-    close(fd);
-    unlink(f->path);
 }
 
 static void what_is_not_a_socket_is_kept(void **state)
@@ -186,27 +153,6 @@ static void what_is_not_a_socket_is_kept(void **state)
     rmdir(f->path);
 }
 
-static void listening_again_in_place_changes_nothing(void **state)
-{
-    struct fixture *f = *state;
-    assert_int_equal(gs_grpc_server_listen(f->a, f->path, NULL), 0);
-    ino_t ino = inode_of(f->path);
-    assert_int_equal(gs_grpc_server_listen(f->a, f->path, NULL), 0);
-    assert_int_equal(inode_of(f->path), ino);
-}
-
-static void a_server_moves_to_another_path(void **state)
-{
-    struct fixture *f = *state;
-    char other[104];
-    snprintf(other, sizeof(other), "%s/q.sock", f->dir);
-    assert_int_equal(gs_grpc_server_listen(f->a, f->path, NULL), 0);
-    assert_int_equal(gs_grpc_server_listen(f->a, other, NULL), 0);
-    assert_int_equal(inode_of(f->path), 0);
-    assert_int_equal(gs_grpc_server_listen(f->b, f->path, NULL), 0);
-    assert_int_equal(try_connect(other), 0);
-}
-
 static void a_failed_move_leaves_the_old_place(void **state)
 {
     struct fixture *f = *state;
@@ -218,29 +164,6 @@ static void a_failed_move_leaves_the_old_place(void **state)
     assert_ptr_equal(who_serves(f), f->a);
     expect_refusal(f->a, "/nonexistent/p.sock", GS_EIO);
     assert_ptr_equal(who_serves(f), f->a);
-}
-
-static void a_successor_is_not_disturbed_by_its_predecessor(void **state)
-{
-    struct fixture *f = *state;
-    assert_int_equal(gs_grpc_server_listen(f->a, f->path, NULL), 0);
-    unlink(f->path); /* what a starting kubelet does */
-    assert_int_equal(gs_grpc_server_listen(f->b, f->path, NULL), 0);
-    expect_refusal(f->a, f->path, GS_EEXIST);
-    drop(&f->a); /* must not remove what is b's now */
-    assert_int_not_equal(inode_of(f->path), 0);
-    assert_ptr_equal(who_serves(f), f->b);
-}
-
-static void a_path_must_fit_into_an_address(void **state)
-{
-    struct fixture *f = *state;
-    char path[160] = "/tmp/";
-    memset(path + 5, 'x', 107 - 5);
-    assert_int_equal(gs_grpc_server_listen(f->a, path, NULL), 0); /* 107 bytes: the largest */
-    path[107] = 'x';
-    expect_refusal(f->a, path, GS_EINVAL);
-    expect_refusal(f->a, "", GS_EINVAL);
 }
 
 static void a_full_house_makes_newcomers_wait(void **state)
@@ -275,15 +198,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(the_socket_is_for_its_owner_only),
         TEST(a_second_server_is_refused_and_harms_nothing),
-        TEST(another_process_is_refused_too),
         TEST(a_stale_socket_is_removed),
-        TEST(a_socket_that_somebody_else_serves_is_kept),
         TEST(what_is_not_a_socket_is_kept),
-        TEST(listening_again_in_place_changes_nothing),
-        TEST(a_server_moves_to_another_path),
         TEST(a_failed_move_leaves_the_old_place),
-        TEST(a_successor_is_not_disturbed_by_its_predecessor),
-        TEST(a_path_must_fit_into_an_address),
         TEST(a_full_house_makes_newcomers_wait),
     };
     return GS_RUN(tests);

@@ -77,43 +77,6 @@ static void step(struct fixture *f)
     assert_int_equal(gs_loop_step(f->loop, 0, &err), 0);
 }
 
-static void timers_fire_in_order_of_time_and_once(void **state)
-{
-    struct fixture *f = *state;
-    struct letter a = make(f, 'a'), b = make(f, 'b'), c = make(f, 'c'), d = make(f, 'd');
-    bind_fns(&a), bind_fns(&b), bind_fns(&c), bind_fns(&d);
-    gs_loop_timer_arm(f->loop, &a.timer, 1300);
-    gs_loop_timer_arm(f->loop, &b.timer, 1100);
-    gs_loop_timer_arm(f->loop, &c.timer, 1200);
-    gs_loop_timer_arm(f->loop, &d.timer, INT64_MAX);
-    step(f);
-    assert_string_equal(f->log, "");
-    f->now_ns = 1100;
-    step(f);
-    assert_string_equal(f->log, "b");
-    f->now_ns = 5000;
-    step(f);
-    step(f);
-    assert_string_equal(f->log, "bca");
-    gs_loop_timer_disarm(f->loop, &d.timer);
-    gs_loop_timer_disarm(f->loop, &d.timer); /* harmless */
-}
-
-static void arming_again_moves_a_timer(void **state)
-{
-    struct fixture *f = *state;
-    struct letter a = make(f, 'a');
-    bind_fns(&a);
-    gs_loop_timer_arm(f->loop, &a.timer, 1100);
-    gs_loop_timer_arm(f->loop, &a.timer, 1500);
-    f->now_ns = 1200;
-    step(f);
-    assert_string_equal(f->log, "");
-    f->now_ns = 1500;
-    step(f);
-    assert_string_equal(f->log, "a");
-}
-
 static void rearm_for_the_past(void *ctx)
 {
     struct letter *l = ctx;
@@ -139,53 +102,6 @@ static void a_timer_that_rearms_itself_does_not_starve_the_rest(void **state)
 struct pair {
     struct letter *self, *other;
 };
-
-static void disarm_other(void *ctx)
-{
-    struct pair *pair = ctx;
-    note(pair->self);
-    gs_loop_timer_disarm(pair->self->f->loop, &pair->other->timer);
-}
-
-static void a_timer_may_disarm_another_that_is_due(void **state)
-{
-    struct fixture *f = *state;
-    struct letter a = make(f, 'a'), b = make(f, 'b');
-    struct pair pair = {&a, &b};
-    bind_fns(&a), bind_fns(&b);
-    a.timer = (struct gs_loop_timer){.fn = disarm_other, .ctx = &pair};
-    gs_loop_timer_arm(f->loop, &a.timer, 1);
-    gs_loop_timer_arm(f->loop, &b.timer, 2);
-    step(f);
-    assert_string_equal(f->log, "a");
-}
-
-static void readable_descriptors_are_told(void **state)
-{
-    struct fixture *f = *state;
-    int fds[2];
-    struct letter a = make(f, 'a');
-    bind_fns(&a);
-    assert_int_equal(pipe2(fds, O_NONBLOCK), 0);
-    assert_int_equal(gs_loop_fd_add(f->loop, &a.fd, fds[0], POLLIN, NULL), 0);
-    step(f);
-    assert_string_equal(f->log, "");
-    assert_int_equal(write(fds[1], "x", 1), 1);
-    step(f);
-    assert_string_equal(f->log, "a");
-    gs_loop_fd_events(&a.fd, 0);
-    step(f);
-    assert_string_equal(f->log, "a");
-    gs_loop_fd_events(&a.fd, POLLIN);
-    step(f);
-    assert_string_equal(f->log, "aa");
-    gs_loop_fd_remove(f->loop, &a.fd);
-    gs_loop_fd_remove(f->loop, &a.fd); /* harmless */
-    step(f);
-    assert_string_equal(f->log, "aa");
-    close(fds[0]);
-    close(fds[1]);
-}
 
 static void remove_both(void *ctx, short revents)
 {
@@ -234,19 +150,6 @@ static void so_many_descriptors_can_be_added_and_no_more(void **state)
         gs_loop_fd_remove(f->loop, &letters[i].fd);
     close(fds[0]);
     close(fds[1]);
-}
-
-static void posted_tasks_run_in_order(void **state)
-{
-    struct fixture *f = *state;
-    struct letter a = make(f, 'a'), b = make(f, 'b'), c = make(f, 'c');
-    bind_fns(&a), bind_fns(&b), bind_fns(&c);
-    gs_loop_post(f->loop, &a.task);
-    gs_loop_post(f->loop, &b.task);
-    gs_loop_post(f->loop, &c.task);
-    step(f);
-    step(f);
-    assert_string_equal(f->log, "abc");
 }
 
 static void post_again(void *ctx)
@@ -330,14 +233,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(timers_fire_in_order_of_time_and_once),
-        TEST(arming_again_moves_a_timer),
         TEST(a_timer_that_rearms_itself_does_not_starve_the_rest),
-        TEST(a_timer_may_disarm_another_that_is_due),
-        TEST(readable_descriptors_are_told),
         TEST(a_removed_descriptor_is_not_told_in_the_same_round),
         TEST(so_many_descriptors_can_be_added_and_no_more),
-        TEST(posted_tasks_run_in_order),
         TEST(freeing_the_loop_runs_what_was_posted),
         TEST(threads_post_at_once_and_wake_the_loop),
         TEST(the_loop_sleeps_until_a_timer_is_due),

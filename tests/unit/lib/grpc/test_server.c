@@ -94,22 +94,6 @@ static void a_refused_request_need_not_be_sent_to_its_end(void **state)
     assert_int_equal(stream->error_code, NGHTTP2_NO_ERROR);
 }
 
-static void a_big_message_goes_both_ways(void **state)
-{
-    struct fixture *f = *state;
-    const uint32_t len = 4 << 20;
-    char *request = malloc(5 + len);
-    memcpy(request, "\0\0\100\0\0", 5);
-    for (uint32_t i = 0; i < len; i++)
-        request[5 + i] = (char)(i * 7 + i / 251);
-    struct peer_stream *stream = peer_request(&f->peer, ECHO, request, 5 + len, true);
-    peer_run(&f->peer);
-    expect_status("big", stream, "0");
-    assert_int_equal(stream->body_len, 5 + len);
-    assert_memory_equal(stream->body, request, 5 + len);
-    free(request);
-}
-
 static void requests_in_flight_have_a_common_ceiling(void **state)
 {
     struct fixture *f = *state;
@@ -136,58 +120,6 @@ static void requests_in_flight_have_a_common_ceiling(void **state)
 
 /* ---- streams ---- */
 
-static void a_stream_sends_until_it_is_finished(void **state)
-{
-    struct fixture *f = *state;
-    struct peer_stream *stream = peer_request(&f->peer, HOLD, "\0\0\0\0\0", 5, true);
-    peer_run(&f->peer);
-    assert_int_equal(f->held_count, 1);
-    send_bytes(f->held[0], "one", 3);
-    peer_run(&f->peer);
-    assert_int_equal(stream->body_len, 8);
-    send_bytes(f->held[0], "two", 3);
-    peer_run(&f->peer);
-    assert_int_equal(stream->body_len, 16);
-    assert_memory_equal(stream->body, "\0\0\0\0\3one\0\0\0\0\3two", 16);
-    assert_false(stream->ended);
-    gs_grpc_call_finish(f->held[0], GS_GRPC_ABORTED, "enough");
-    peer_run(&f->peer);
-    expect_status("stream", stream, "10");
-    assert_int_equal(f->ended, 0);
-}
-
-static void only_the_newest_unsent_message_is_kept(void **state)
-{
-    struct fixture *f = *state;
-    struct peer_stream *stream = peer_request(&f->peer, HOLD, "\0\0\0\0\0", 5, true);
-    peer_run(&f->peer);
-    send_bytes(f->held[0], "old", 3);
-    send_bytes(f->held[0], "new", 3);
-    gs_grpc_call_finish(f->held[0], GS_GRPC_OK, NULL);
-    peer_run(&f->peer);
-    assert_int_equal(stream->body_len, 8);
-    assert_memory_equal(stream->body + 5, "new", 3);
-}
-
-static void a_message_that_began_is_finished_before_the_newest(void **state)
-{
-    struct fixture *f = *state;
-    const size_t len = 1 << 20;
-    char *big = calloc(1, len);
-    struct peer_stream *stream = peer_request(&f->peer, HOLD, "\0\0\0\0\0", 5, true);
-    peer_run(&f->peer);
-    send_bytes(f->held[0], big, len);
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(gs_loop_step(f->loop, 0, NULL), 0); /* the window takes a part */
-    send_bytes(f->held[0], "never", 5);
-    send_bytes(f->held[0], "last", 4);
-    peer_run(&f->peer);
-    assert_int_equal(stream->body_len, 5 + len + 5 + 4);
-    assert_memory_equal(stream->body + 5 + len, "\0\0\0\0\4last", 9);
-    gs_grpc_call_finish(f->held[0], GS_GRPC_OK, NULL);
-    free(big);
-}
-
 static void a_full_socket_is_written_to_when_it_empties(void **state)
 {
     struct fixture *f = *state;
@@ -207,74 +139,7 @@ static void a_full_socket_is_written_to_when_it_empties(void **state)
     free(big);
 }
 
-static void a_stream_may_end_without_a_message(void **state)
-{
-    struct fixture *f = *state;
-    struct peer_stream *stream = peer_request(&f->peer, HOLD, "\0\0\0\0\0", 5, true);
-    peer_run(&f->peer);
-    gs_grpc_call_finish(f->held[0], GS_GRPC_OK, NULL);
-    peer_run(&f->peer);
-    expect_status("empty stream", stream, "0");
-    assert_int_equal(stream->body_len, 0);
-}
-
 /* ---- connections ---- */
-
-static void more_calls_than_allowed_wait_or_are_refused(void **state)
-{
-    struct fixture *f = *state;
-    struct peer_stream *streams[40];
-    for (size_t i = 0; i < 40; i++)
-        streams[i] = peer_request(&f->peer, HOLD, "\0\0\0\0\0", 5, true);
-    peer_run(&f->peer);
-    assert_int_equal(f->held_count, 32);
-    while (f->held_count > 0)
-        gs_grpc_call_finish(f->held[--f->held_count], GS_GRPC_OK, NULL);
-    peer_run(&f->peer);
-    while (f->held_count > 0)
-        gs_grpc_call_finish(f->held[--f->held_count], GS_GRPC_OK, NULL);
-    peer_run(&f->peer);
-    for (size_t i = 0; i < 40; i++)
-        assert_true(streams[i]->closed);
-}
-
-static void nonsense_closes_its_connection_only(void **state)
-{
-    struct fixture *f = *state;
-    struct peer other;
-    int fd = peer_open(&other, f->loop, false);
-    assert_int_equal(gs_grpc_server_adopt(f->server, fd, NULL), 0);
-    assert_int_equal(f->server->conn_count, 2);
-    peer_raw(&other, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27);
-    for (int i = 0; i < 5; i++)
-        gs_loop_step(f->loop, 0, NULL);
-    assert_int_equal(f->server->conn_count, 1);
-    peer_close(&other);
-    struct peer_stream *stream = peer_request(&f->peer, ECHO, "\0\0\0\0\0", 5, true);
-    peer_run(&f->peer);
-    expect_status("the other one", stream, "0");
-}
-
-static void a_protocol_error_is_told_with_goaway(void **state)
-{
-    struct fixture *f = *state;
-    peer_run(&f->peer);
-    peer_raw(&f->peer, "\0\0\0\0\0\0\0\0\0", 9); /* DATA on stream 0 */
-    peer_run(&f->peer);
-    assert_int_equal(f->peer.goaway, NGHTTP2_PROTOCOL_ERROR + 1);
-    assert_true(f->peer.eof);
-    assert_int_equal(f->server->conn_count, 0);
-}
-
-static void pings_are_answered(void **state)
-{
-    struct fixture *f = *state;
-    peer_run(&f->peer);
-    size_t before = f->peer.received;
-    nghttp2_submit_ping(f->peer.session, 0, (const uint8_t *)"12345678");
-    peer_run(&f->peer);
-    assert_int_equal(f->peer.received - before, 17);
-}
 
 int main(void)
 {
@@ -282,17 +147,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(every_request_gets_its_answer),
         TEST(a_refused_request_need_not_be_sent_to_its_end),
-        TEST(a_big_message_goes_both_ways),
         TEST(requests_in_flight_have_a_common_ceiling),
-        TEST(a_stream_sends_until_it_is_finished),
-        TEST(only_the_newest_unsent_message_is_kept),
-        TEST(a_message_that_began_is_finished_before_the_newest),
         TEST(a_full_socket_is_written_to_when_it_empties),
-        TEST(a_stream_may_end_without_a_message),
-        TEST(more_calls_than_allowed_wait_or_are_refused),
-        TEST(nonsense_closes_its_connection_only),
-        TEST(a_protocol_error_is_told_with_goaway),
-        TEST(pings_are_answered),
     };
     return GS_RUN(tests);
 }

@@ -5,23 +5,6 @@
 
 static const struct {
     const char *row;
-    const char *text;
-    enum gs_grpc_status status;
-} numbers[] = {
-    {"zero", "0", GS_GRPC_OK},        {"largest", "16", GS_GRPC_UNAUTHENTICATED},
-    {"above", "17", GS_GRPC_UNKNOWN}, {"far above", "4294967296", GS_GRPC_UNKNOWN},
-    {"empty", "", GS_GRPC_UNKNOWN},   {"word", "OK", GS_GRPC_UNKNOWN},
-    {"sign", "-1", GS_GRPC_UNKNOWN},  {"space", " 0", GS_GRPC_UNKNOWN},
-};
-
-static void a_status_is_a_number_or_unknown(void **state)
-{
-    GS_FOR_EACH_ROW (r, numbers)
-        row_equal(r->row, gs_grpc_status_parse(r->text, strlen(r->text)), r->status);
-}
-
-static const struct {
-    const char *row;
     enum gs_code code;
     enum gs_grpc_status status;
 } codes[] = {
@@ -82,7 +65,6 @@ static void long_messages_end_behind_a_character(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_status_is_a_number_or_unknown),
         cmocka_unit_test(codes_become_statuses),
         cmocka_unit_test(messages_are_escaped_and_sane),
         cmocka_unit_test(long_messages_end_behind_a_character),

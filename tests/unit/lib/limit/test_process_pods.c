@@ -76,42 +76,6 @@ static const char *ask(struct proc *proc, uint32_t pid)
     return uid;
 }
 
-static void a_process_is_its_pods(void **state)
-{
-    static const struct {
-        const char *row, *name, *cgroup, *uid;
-    } rows[] = {
-        {"v2", "python", IN(A), A},
-        {"v2 without a newline", "python", "0::/kubepods/pod" A "/c", A},
-        {"v1", "python",
-         "12:memory:/kubepods/burstable/pod" A "/c\n11:cpu,cpuacct:/kubepods/burstable/pod" A
-         "/c\n1:name=systemd:/kubepods/burstable/pod" A "/c\n",
-         A},
-        {"both", "python", "1:memory:/kubepods/pod" A "/c\n0::/system.slice/containerd.service\n",
-         A},
-        {"a namespace of one's own", "python", "0::/../../pod" A "/c\n", A},
-        {"a name with brackets", "a) R 1 (b", IN(A), A},
-        {"a name of brackets alone", ")))", IN(A), A},
-        {"a name with a newline", "a\n0::/kubepods/pod" B, IN(A), A},
-        {"a name like the field", "x) 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 0", IN(A), A},
-        {"colons in its path", "python", "0::/kubepods/pod" A "/c:d:e\n", A},
-        {"two hierarchies, two pods", "python",
-         "2:cpu:/kubepods/pod" A "/c\n1:memory:/kubepods/pod" B "/c\n", ""},
-        {"the host's", "python", "0::/system.slice/ssh.service\n", ""},
-        {"no cgroup at all", "python", "", ""},
-        {"lines that are none", "python", "kubepods\n:\n::\n0:\n", ""},
-        {"no path", "python", "0::\n", ""},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        struct proc proc;
-        make(&proc);
-        run(&proc, 7, r->name, 500, r->cgroup);
-        row_text(r->row, ask(&proc, 7), r->uid);
-        row_text(r->row, ask(&proc, 7), r->uid);
-        clear(&proc);
-    }
-}
-
 static void what_cannot_be_read_is_nobodys(void **state)
 {
     static const struct {
@@ -136,26 +100,6 @@ static void what_cannot_be_read_is_nobodys(void **state)
         row_text(r->row, ask(&proc, 7), "");
         clear(&proc);
     }
-}
-
-static void a_huge_file_is_nobodys_and_is_asked_again(void **state)
-{
-    const size_t len = 1 << 20;
-    struct proc proc;
-    make(&proc);
-    char *text = malloc(len);
-    assert_non_null(text);
-    memset(text, 'x', len);
-    memcpy(text, IN(A), sizeof(IN(A)) - 1);
-    run(&proc, 7, "x", 500, "");
-    fake_proc_put(proc.dir, 7, "cgroup", text, len);
-    assert_string_equal(ask(&proc, 7), "");
-    run(&proc, 7, "x", 500, IN(A));
-    assert_string_equal(ask(&proc, 7), A);
-    fake_proc_put(proc.dir, 7, "stat", text, len);
-    assert_string_equal(ask(&proc, 7), "");
-    free(text);
-    clear(&proc);
 }
 
 /* What becomes of PID 7 from one list of the driver's to the next. */
@@ -266,62 +210,13 @@ static void a_refused_list_is_none_without_it(void **state)
     }
 }
 
-static void pids_have_a_ceiling_and_are_forgotten(void **state)
-{
-    struct proc proc;
-    char uid[GS_POD_UID_BYTES] = "untouched";
-    make(&proc);
-    run(&proc, 5000, "x", 500, IN(A));
-    for (int round = 0; round < 2; round++) {
-        gs_process_pods_begin(proc.pods);
-        for (uint32_t pid = 1; pid <= GS_PROCESS_PODS_MAX; pid++)
-            assert_false(gs_process_pods_find(proc.pods, 0, LIST_NS, pid, uid));
-        assert_false(gs_process_pods_find(proc.pods, 0, LIST_NS, 5000, uid));
-        assert_string_equal(uid, "untouched");
-        gs_process_pods_end(proc.pods);
-    }
-    assert_string_equal(ask(&proc, 5000), ""); /* the others are forgotten at its end */
-    assert_string_equal(ask(&proc, 5000), A);
-    clear(&proc);
-}
-
-/* This process, by the kernel's own file, under a name that it gave itself. */
-static void the_kernels_own_file_is_understood(void **state)
-{
-    const int64_t now_ns = gs_clock_now_ns(gs_clock_system());
-    static const struct {
-        const char *row, *uid;
-        int64_t ago_s;
-    } rows[] = {{"a list of now", A, 0}, {"a list of the boot", "", INT32_MAX}};
-    assert_int_equal(prctl(PR_SET_NAME, ") R 1 1 (x"), 0);
-    GS_FOR_EACH_ROW (r, rows) {
-        struct proc proc;
-        char text[1024], uid[GS_POD_UID_BYTES] = "";
-        make(&proc);
-        FILE *file = fopen("/proc/self/stat", "re");
-        assert_non_null(file);
-        size_t len = fread(text, 1, sizeof(text), file);
-        fclose(file);
-        fake_proc_put(proc.dir, 7, "stat", text, len);
-        fake_proc_put(proc.dir, 7, "cgroup", IN(A), strlen(IN(A)));
-        gs_process_pods_begin(proc.pods);
-        gs_process_pods_find(proc.pods, 0, now_ns - r->ago_s * GS_NS_PER_S, 7, uid);
-        row_text(r->row, uid, r->uid);
-        clear(&proc);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_process_is_its_pods),
         cmocka_unit_test(what_cannot_be_read_is_nobodys),
-        cmocka_unit_test(a_huge_file_is_nobodys_and_is_asked_again),
         cmocka_unit_test(a_pid_that_others_have_is_nobodys),
         cmocka_unit_test(a_list_has_one_answer_for_a_pid),
         cmocka_unit_test(a_refused_list_is_none_without_it),
-        cmocka_unit_test(pids_have_a_ceiling_and_are_forgotten),
-        cmocka_unit_test(the_kernels_own_file_is_understood),
     };
     return GS_RUN(tests);
 }
