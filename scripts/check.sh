@@ -54,8 +54,8 @@ steps=(
     "supply   docs/development.md lists what is linked, and under which licence; so does the SPDX document; corrections by Debian are found"
     "node     what limits containers, and the device plugin in random worlds, a minute and a half (--long: 30 minutes)"
     "mutants  mistakes put into the code near the last changes are seen by tests, three minutes (all: tests/mutants/run.py)"
-    "promises random attempts on what is kept for groups of pods and on budgets, a minute or two (--long: an hour)"
-    "surface  random attempts on what whoever is let in a little may reach, 20 s (--long: an hour)"
+    "promises random attempts of one namespace on another and on memory that preemption freed, a minute or two (--long: an hour)"
+    "surface  random attempts on the CLI by device plugins that lie and by names, 20 s (--long: an hour)"
     "web      the page of kubectl inspect gpushare web in a headless Chromium, on clusters of gpushare-sim"
     "world    the service in random worlds, 4 million steps (--long: 40 million)"
     "opinion  gpushare-extender in a second, independent world: one replica and two, a minute (--long: 10 minutes)"
@@ -265,7 +265,7 @@ step_surface() {
     local seconds=20 seed=1
     ((fuzz_seconds == 5)) || seconds=3600 seed=$(date +%s)
     apt_need python3
-    build_project "$root" release gpushare-extender kubectl-inspect-gpushare
+    build_project "$root" release kubectl-inspect-gpushare
     tests/integration/hostile_surface/run.py --build build --seed "$seed" --seconds "$seconds"
 }
 

@@ -46,7 +46,7 @@ TESTS = {
     "device_plugin": ["(device_plugin|common)_test_", "device_plugin_|bad_usage"],
     "grpc": ["grpc_test_", "device_plugin_test_driver"],
     "http": ["http_test_", "hostile_"],
-    "kube": ["kube_test_|kube_api_test_", "contract_"],
+    "kube": ["kube_test_|kube_api_test_"],
     "limit": ["limit_test_|device_plugin_test_node", "device_plugin_"],
     "model": ["model_test_", "core_test_|service_test_|allocate_"],
     "mps": ["mps_test_|device_plugin_test_mps", "mps$", "device_plugin_|bad_usage"],

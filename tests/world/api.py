@@ -110,8 +110,7 @@ class Process:
 
 
 class Api:
-    """believes: it looks at no name, node or UID of what it is sent. release: its own; checks_uid: of a Binding."""
-    believes = False
+    """release: its own; checks_uid: of a Binding."""
 
     def __init__(self, rng, release="1.36.3", checks_uid=True):
         self.rng, self.release, self.checks_uid = rng, release, checks_uid
@@ -125,18 +124,16 @@ class Api:
         self.floor = self.restored = 0
         self.away, self.back_at = False, 0                  # no request is answered until then
         self.refused = {}           # kind or "" of any -> (status, words) of lists, watches and questions
-        self.expired = {}           # kind -> how many watches yet get 410
-        self.message = "no"         # of what is not there
         self.snapshots = {kind: [] for kind in KINDS}
         self.clients, self.watches, self.servers = {}, set(), {}
         self.late = 0                                       # Bindings still to be carried out
         self.tasks, self.calls = set(), {}
-        self.on_binding = self.on_fate = self.on_apply = self.on_bound = self.on_patch = lambda *a: None
+        self.on_binding = self.on_fate = self.on_bound = self.on_patch = lambda *a: None
         self.trace = lambda *a: None
 
     async def proxy(self, _):
         """(status, document) of a request through the API server."""
-        return self.failure(404, "NotFound", self.message)
+        return self.failure(404, "NotFound", "no")
 
     # ---- what the world does
 
@@ -322,7 +319,7 @@ class Api:
             if client.lease_fails:
                 return self.failure(500, "InternalError", "etcdserver: leader changed")
             return self.lease(method, match[1], match[2], body)
-        return self.failure(404, "NotFound", self.message)
+        return self.failure(404, "NotFound", "no")
 
     @staticmethod
     def failure(code, reason, message):
@@ -360,8 +357,7 @@ class Api:
         if client.down[kind]:
             return None
         at = int(query.get("resourceVersion") or 0)
-        if self.expired.get(kind) or at and at < self.floor:
-            self.expired[kind] = max(0, self.expired.get(kind, 0) - 1)
+        if at and at < self.floor:
             return self.failure(410, "Expired", "too old resource version")
         if at > self.rev:
             return self.failure(504, "Timeout", "Too large resource version")
@@ -423,7 +419,7 @@ class Api:
     # ---- objects
 
     async def object(self, client, method, kind, key, sub, body):
-        missing = self.failure(404, "NotFound", self.message)
+        missing = self.failure(404, "NotFound", "no")
         if method == "GET":
             with self.lock:
                 text = json.dumps(self.objects[kind][key]) if key in self.objects[kind] else None
@@ -444,8 +440,8 @@ class Api:
 
     def patch(self, client, kind, obj, sub, sent):
         meta, mine = sent.get("metadata") or {}, obj["metadata"]
-        if not self.believes and (meta.get("uid", mine["uid"]) != mine["uid"] or
-                                  meta.get("resourceVersion", mine["resourceVersion"]) != mine["resourceVersion"]):
+        if meta.get("uid", mine["uid"]) != mine["uid"] or \
+                meta.get("resourceVersion", mine["resourceVersion"]) != mine["resourceVersion"]:
             return self.failure(409, "Conflict", "the object has been modified")
         self.on_patch(client, obj, sub, sent)
         merge(obj, {"metadata": {k: meta[k] for k in ("annotations", "labels") if k in meta}})
@@ -502,9 +498,9 @@ class Api:
             if not pod:
                 return self.failure(404, "NotFound", "pods not found")
             other = bool(uid and uid != pod["metadata"]["uid"])
-            if other and self.checks_uid and not self.believes:
+            if other and self.checks_uid:
                 return self.failure(409, "Conflict", "the UID in the precondition does not match")
-            if pod["metadata"].get("deletionTimestamp") and not self.believes:
+            if pod["metadata"].get("deletionTimestamp"):
                 return self.failure(409, "Conflict", "pod %s is being deleted" % key[1])
             if pod["spec"].get("schedulingGates"):
                 return self.failure(422, "Invalid", "pod has scheduling gates")
@@ -513,7 +509,6 @@ class Api:
             for part in ("annotations", "labels"):
                 pod["metadata"].setdefault(part, {}).update(sent["metadata"].get(part) or {})
             pod["status"].pop("nominatedNodeName", None)
-            self.on_apply(pod)
             self.on_bound(client, pod, before, arrived, self.note("pods", "MODIFIED", pod), other)
             return None
 
@@ -566,14 +561,6 @@ class Served(Api):
 
     def wait(self, coroutine):
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
-
-    def restart(self, seconds):
-        async def close():
-            self.servers["client"].close()
-        self.gone()
-        self.wait(close())
-        time.sleep(seconds)
-        self.wait(self.listen(self.client))
 
     async def cancel(self):
         self.servers["client"].close()

@@ -57,8 +57,7 @@ def all_found(args, parts):
     return 1 if missed else 0
 
 
-def main(about, parts, default=None):
-    """default: the parts that run without --only."""
+def main(about, parts):
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", required=True)
     parser.add_argument("--seed", type=int, default=1)
@@ -69,7 +68,7 @@ def main(about, parts, default=None):
     parser.add_argument("--sabotage", choices=["all"])
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))     # and takes its programs along
-    names = [args.only] if args.only else default or list(parts)
+    names = [args.only] if args.only else list(parts)
     if args.sabotage:
         return all_found(args, {args.only: parts[args.only]} if args.only else parts)
     bad, sums, number, end = 0, {}, args.first, time.monotonic() + args.seconds

@@ -90,10 +90,6 @@ class Program:
         if self.alive():
             self.end(signal.SIGKILL)
 
-    def memory_kib(self):
-        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as status:
-            return int(re.search(r"VmRSS:\s+(\d+)", status.read())[1])
-
 
 class Serving(Program):
     """An API server of ours with the kubeconfig that it writes: gpushare-sim serve, tests/faulty-api."""
@@ -181,9 +177,6 @@ class Web(Program):
     def get(self, path, headers=None, seconds=40):
         """(status, headers, bytes) of a path below its root."""
         return ask(self.port, "GET", self.root + path, headers=headers, seconds=seconds)
-
-    def files(self):
-        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
 
 def limit_memory(build):

@@ -360,6 +360,34 @@ static void what_a_receiver_without_memory_missed_is_listed(void **state)
     stop(&f, recorder);
 }
 
+/* Told to, it lists, and has lost nothing; a wake by itself says nothing. */
+static void a_watch_that_is_told_to_lists_again(void **state)
+{
+    const struct fake_rule rules[] = {{.match = IS_LIST, .body = LIST("5", "", POD("a", "1"))},
+                                      quiet};
+    atomic_bool list_wanted = false;
+    const struct gs_watch_spec spec = {.kind = GS_KIND_POD, .list_wanted = &list_wanted};
+    struct fixture f = {.backoff_ns = LONG_NS};
+    size_t at = 0;
+    fixture_start(&f, rules, 2);
+    struct watch_recorder *recorder = recorder_start(f.kube, &spec);
+    for (size_t lists = 1; lists <= 3; lists++) {
+        assert_true(recorder_wait(recorder, &at, "begin"));
+        assert_true(recorder_wait(recorder, &at, "pod d/a"));
+        assert_true(fake_api_wait(f.api, IS_WATCH, lists));
+        assert_false(atomic_load(&list_wanted));
+        f.kube.ops->wake(f.kube.ctx);
+        nanosleep(&(const struct timespec){.tv_nsec = 50 * GS_NS_PER_MS}, NULL);
+        assert_int_equal(fake_api_count(f.api, IS_LIST), lists);
+        assert_int_equal(fake_api_count(f.api, IS_WATCH), lists);
+        atomic_store(&list_wanted, true);
+        f.kube.ops->wake(f.kube.ctx);
+    }
+    assert_true(recorder_wait(recorder, &at, "end"));
+    assert_int_equal(recorder_count(recorder, "lost: "), 0);
+    stop(&f, recorder);
+}
+
 /* It has as long as any other request until it answers. */
 static void a_promise_to_answer_is_no_answer(void **state)
 {
@@ -472,6 +500,7 @@ int main(void)
         TEST(a_quiet_watch_that_is_cut_again_and_again_comes_back_at_once),
         TEST(a_watch_that_told_something_comes_back_at_once),
         TEST(what_a_receiver_without_memory_missed_is_listed),
+        TEST(a_watch_that_is_told_to_lists_again),
         TEST(a_promise_to_answer_is_no_answer),
         TEST(a_stop_interrupts_whatever_is_going_on),
         TEST(a_plain_list_is_of_one_node_and_passes_over_what_is_broken),

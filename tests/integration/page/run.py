@@ -150,10 +150,22 @@ def judge(build, refuses_nodes):
     return wrong
 
 
+def judge_frozen(build):
+    """That the API server answers no question about pods alone is said within 15 s, and no longer when it does again."""
+    with Served({"kind": "Node", **node} for node in NODES) as api, Web(build, api) as web:
+        wait_for("the lists are read", lambda: web.get("rows")[0] == 200)
+        api.client.silent["pods"] = api.client.hold["pods"] = True
+        api.gone()
+        wait_for("that pods cannot be asked is said", lambda: rows_of(web)["lost"], 15)
+        api.client.calm()
+        wait_for("the page is up to date", lambda: not rows_of(web)["lost"])
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", required=True)
     build = parser.parse_args().build
+    judge_frozen(build)
     wrong = judge(build, False) + judge(build, True)
     print(*wrong, sep="\n")
     return 1 if wrong else 0

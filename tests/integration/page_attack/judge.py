@@ -140,8 +140,8 @@ def some_filters(rng, world):
 # ---- of everything, of what a filter means ----
 
 class Judge:
-    def __init__(self, web, world, rng, exact=True):
-        self.web, self.world, self.rng, self.exact = web, world, rng, exact
+    def __init__(self, web, world, rng):
+        self.web, self.world, self.rng = web, world, rng
         code, out, err = cli(web.build, web.api, "-o", "json")
         if code:
             raise Wrong(f"-o json ended with {code}: {err[:200]}")
@@ -199,7 +199,7 @@ class Judge:
                 "overcommittedGPUCount": sum(gpu.charged > gpu.mem for node in nodes for gpu in node.gpus)}
         self.same(where + "totals", {key: total[key] for key in want}, want)
         self.same(where + "of the pods that match", page["meant"]["usedGPU"], sum(pod.units for pod in meant))
-        if not some and self.exact and "strandedGPU" in self.json["cluster"]:
+        if not some and "strandedGPU" in self.json["cluster"]:
             self.same(where + "stranded", total["strandedGPU"], self.json["cluster"]["strandedGPU"])
         spaces = {}
         for pod in meant:
@@ -286,7 +286,7 @@ class Judge:
         oldest = [self.pods[row["NAMESPACE"], row["POD"]].created for row in table(page, "top-pending")]
         self.same(where + "wait longest", oldest, sorted(pod.created for pod in waits)[:5])
         told = [pod for pod in meant if pod.node.told and pod.gpus]
-        if self.exact and "usedBytes" not in page["total"]:
+        if "usedBytes" not in page["total"]:
             told = []
         for key, sizes in (("top-unused", [max(0, pod.each * GIB - pod.peak) * pod.count for pod in told]),
                            ("top-excess", [max(0, pod.used - pod.each * GIB) for pod in told])):
@@ -392,9 +392,9 @@ class Judge:
                     self.missing(f"?owner={quote(pod.owner)}")
 
 
-def judge_world(web, world, rng, exact=True):
+def judge_world(web, world, rng):
     """Pages read."""
-    judge = Judge(web, world, rng, exact)
+    judge = Judge(web, world, rng)
     judge.cluster()
     for some in some_filters(rng, world):
         judge.filtered(some)

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The page of `kubectl inspect gpushare web` against an oracle of its own, and against people who are rude to it.
+"""The page of `kubectl inspect gpushare web` against an oracle of its own.
 
-  run.py --build DIR [--seed N] [--seconds S | --worlds N] [--only figures|stream|rude]
+  run.py --build DIR [--seed N] [--seconds S | --worlds N]
 
 Clusters are random (world.py), the API server is a script (tests/world), documents are read strictly, and every figure, row,
 group and cell is one that the documents promise of that cluster (judge.py); what the command says with -o json and
-`why` is the same. `stream` changes a cluster while somebody follows: who is told nothing has what a new reader gets. `rude` asks in
-ways that no browser does, while the API server restarts, freezes, forgets and says 410 (rude.py).
+`why` is the same.
 
 Whatever is wrong is printed with the seed of its world, and the exit status is 1."""
 
@@ -17,7 +16,5 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "world"))
 import attack  # noqa: E402
 import judge  # noqa: E402
-import rude  # noqa: E402
-import stream  # noqa: E402
 
-sys.exit(attack.main(__doc__, {"figures": judge, "stream": stream, "rude": rude}, ["figures"]))
+sys.exit(attack.main(__doc__, {"figures": judge}))

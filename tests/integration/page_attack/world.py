@@ -304,47 +304,8 @@ class World:
                 "status": {"capacity": {"cpu": "1"}, "allocatable": {"cpu": "1"}, "conditions": [{"type": "Ready", "status": "True"}]}}
 
 
-# ---- what happens to it ----
-
-def change(world, api, rng, forget=False):
-    """One thing; forget: of which no watch tells."""
-    drop = api.forget if forget else api.delete
-    what = rng.choice(["pod comes", "pod comes", "pod goes", "pod goes", "pod is placed", "pod ends", "node comes", "node goes", "cordon", "unready"])
-    shown = [node for node in world.nodes if not node.told]
-    if what == "pod comes" and not forget:
-        world.pods.append(world.make_pod())
-        api.put(world.pod_document(world.pods[-1]))
-    elif what == "pod goes" and world.pods:
-        pod = world.pods.pop(rng.randrange(len(world.pods)))
-        drop("pods", (pod.ns, pod.name))
-    elif what == "pod is placed" and world.waiting and world.nodes and not forget:
-        pod = rng.choice(world.waiting)
-        room = [node for node in world.nodes if len(node.gpus) >= pod.count]
-        if room:
-            pod.phase = "Running"
-            world.place(pod, rng.choice(room))
-            api.put(world.pod_document(pod))
-    elif what == "pod ends" and world.bound and not forget:
-        pod = rng.choice(world.bound)
-        pod.phase = "Succeeded"
-        api.put(world.pod_document(pod))
-    elif what == "node comes" and not forget:
-        world.number += 1
-        world.nodes.append(world.make_node(1000 + world.number, 4))
-        api.put(world.nodes[-1].document())
-    elif what == "node goes" and len(shown) > 1:
-        node = rng.choice(shown)
-        world.nodes.remove(node)
-        drop("nodes", node.name)
-    elif what in ("cordon", "unready") and shown and not forget:
-        node = rng.choice(shown)
-        node.cordoned, node.ready = (not node.cordoned, node.ready) if what == "cordon" else (node.cordoned, not node.ready)
-        api.put(node.document())
-    world.sum_up()
-
-
-def random_world(rng, size=None):
-    size = size or rng.choice(["small"] * 6 + ["empty", "wide", "wide", "waits", "many", "MiB", "huge"])
+def random_world(rng):
+    size = rng.choice(["small"] * 6 + ["empty", "wide", "wide", "waits", "many", "MiB", "huge"])
     nodes, gpus, pods = {"small": (rng.randint(1, 6), 4, rng.randint(3, 40)), "empty": (rng.randint(0, 1), 2, 0),
                          "wide": (rng.randint(51, 130), 3, rng.randint(20, 150)), "waits": (2, 2, rng.randint(150, 500)),
                          "many": (rng.randint(60, 90), 2, rng.randint(600, 900)), "MiB": (rng.randint(1, 60), 4, rng.randint(3, 90)),

@@ -10,9 +10,9 @@ import time
 
 import tenant
 from attack import live
-from model import SLACK_S
 from objects import new_node
 from programs import Extender, wait_for
+from tenant import SLACK_S
 
 HELD_S = 10.0
 ROUNDS, TABLE = 6, 1 << 16
