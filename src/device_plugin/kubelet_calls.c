@@ -97,7 +97,7 @@ static void list_done(void *ctx)
     if (list->batch) {
         gs_allocator_quick_pods(plugin->alloc);
         pod_batch_apply(plugin, list->batch);
-        gs_allocator_quick_end(plugin->alloc);
+        gs_allocator_list_end(plugin->alloc);
     } else {
         gs_log(GS_LOG_WARN, "the API server did not list this node's pods in time",
                GS_STR("error", list->err.msg));

@@ -277,7 +277,6 @@ static int take(struct gs_allocator *alloc, struct claimant *claimant, const str
         claimant = add_claimant(alloc, pod);
     if (!claimant || (!fresh && gs_pod_copy(&claimant->pod, pod) < 0))
         return gs_fail_nomem(err);
-    claimant->seen = true;
     claimant->revision = gs_pod_revision(pod);
     if (fresh) {
         gs_claimant_take_entry(alloc, claimant);
@@ -291,7 +290,7 @@ static int take(struct gs_allocator *alloc, struct claimant *claimant, const str
 int gs_allocator_pod(struct gs_allocator *alloc, const struct gs_pod *pod, struct gs_error *err)
 {
     struct claimant *claimant = gs_claimant_find(alloc, pod->uid);
-    if (claimant && alloc->in_quick)
+    if (claimant && (alloc->in_list || alloc->in_quick))
         claimant->stale = false;
     if (outdated(alloc, claimant, pod))
         return 0;
@@ -314,21 +313,7 @@ void gs_allocator_pod_gone(struct gs_allocator *alloc, const char *uid)
 void gs_allocator_list_begin(struct gs_allocator *alloc)
 {
     alloc->in_list = true;
-    for (struct claimant *at = alloc->first; at; at = at->next)
-        at->seen = at->fresh = false;
-}
-
-void gs_allocator_list_end(struct gs_allocator *alloc)
-{
-    struct claimant *next;
-    alloc->in_list = false;
-    alloc->had_list = true;
-    for (struct claimant *at = alloc->first; at; at = next) {
-        next = at->next;
-        at->fresh = false;
-        if (!at->seen)
-            remove_claimant(alloc, at);
-    }
+    gs_allocator_quick_begin(alloc);
 }
 
 void gs_allocator_quick_begin(struct gs_allocator *alloc)
@@ -342,12 +327,14 @@ void gs_allocator_quick_pods(struct gs_allocator *alloc)
     alloc->in_quick = true;
 }
 
-void gs_allocator_quick_end(struct gs_allocator *alloc)
+void gs_allocator_list_end(struct gs_allocator *alloc)
 {
     struct claimant *next;
-    alloc->in_quick = false;
+    alloc->had_list |= alloc->in_list;
+    alloc->in_list = alloc->in_quick = false;
     for (struct claimant *at = alloc->first; at; at = next) {
         next = at->next;
+        at->fresh = false;
         if (at->stale)
             remove_claimant(alloc, at);
     }

@@ -62,12 +62,11 @@ void gs_allocator_pod_gone(struct gs_allocator *alloc, const char *uid);
 void gs_allocator_list_begin(struct gs_allocator *alloc);
 void gs_allocator_list_end(struct gs_allocator *alloc);
 
-/* Around a quick list: begin before the API is asked, pods before its pods are given, end after
- * them. Pods that were known before and are not named are gone, whatever a late watch said of them
- * in between; it may bring others. After a failed list: begin again. */
+/* A quick list: begin before the API is asked, pods before its pods are given, then list_end. Pods
+ * that were known before and are not named are gone, whatever a late watch said of them in between;
+ * it may bring others. After a failed list: begin again. */
 void gs_allocator_quick_begin(struct gs_allocator *alloc);
 void gs_allocator_quick_pods(struct gs_allocator *alloc);
-void gs_allocator_quick_end(struct gs_allocator *alloc);
 
 /* A call's device ids, in any order, as a number. */
 uint64_t gs_allocate_key(const char *const *ids, size_t count);

@@ -27,10 +27,9 @@ struct claimant {
     uint64_t moved_at;     /* the state of the entries since which it says so */
     int64_t record_ns;     /* when its record was last written */
     uint64_t revision;     /* resourceVersion as a number, 0 when it is none */
-    bool seen;             /* in this list round */
     bool fresh;            /* came in this list round */
     bool early;            /* in this run's first list: an earlier run may have allocated it */
-    bool stale;            /* known before the quick list under way, not named by it yet */
+    bool stale;            /* known before the list under way, not named by it yet */
     bool held;             /* its environment points to a GPU without room for it */
     bool held_said;        /* there is an event about that */
     uint32_t named;        /* containers that the kubelet's checkpoint names of it */
@@ -63,21 +62,14 @@ static inline bool gs_call_counts(const struct call *call)
     return call->owner || call->uid[0];
 }
 
-enum write_kind { WRITE_RECORD, WRITE_ASSIGNED, WRITE_EVENT };
-
+/* A pod's record, or an Event. */
 struct queued_write {
     struct queued_write *next;
-    uint64_t number;
-    enum write_kind kind;
+    struct gs_allocator_write out; /* of a record the annotations are made when it is taken */
     bool under_way;
     uint32_t failures;     /* in a row */
     int64_t not_before_ns; /* put off until then */
-    bool warning;          /* WRITE_EVENT */
-    char *ns, *name, *uid;
-    const char *reason; /* WRITE_EVENT: constant */
-    char *message;
-    struct gs_event_object about; /* WRITE_EVENT, in the arena */
-    struct gs_arena arena;        /* of the annotations, made when it is taken */
+    struct gs_arena texts, annotations;
 };
 
 struct gs_allocator {
@@ -178,8 +170,8 @@ void gs_claimant_follow_environment(struct gs_allocator *alloc, struct claimant 
 void gs_claimant_set_done(struct gs_allocator *alloc, struct claimant *claimant, uint32_t done);
 
 /* writes.c */
+/* Its record, and ASSIGNED once all of its containers have their GPUs, if they are not true yet. */
 void gs_write_record(struct gs_allocator *alloc, struct claimant *claimant);
-void gs_write_assigned(struct gs_allocator *alloc, const struct claimant *claimant);
 void gs_write_event(struct gs_allocator *alloc, const struct claimant *claimant, bool warning,
                     const char *reason, const char *message);
 /* About the pod's controller, if it has one: a static pod's, its node, is none. */
@@ -187,7 +179,7 @@ void gs_write_owner_event(struct gs_allocator *alloc, const struct claimant *cla
                           const char *reason, const char *message);
 /* An Event for that reason waits to be sent, or is on its way, about the pod or its controller. */
 bool gs_event_is_queued(const struct gs_allocator *alloc, const char *uid, const char *reason);
-/* A record or ASSIGNED waits to be sent, or is on its way. */
+/* Its record waits to be sent, or is on its way. */
 bool gs_record_is_queued(const struct gs_allocator *alloc, const char *uid);
 int64_t gs_allocator_now_ns(const struct gs_allocator *alloc);
 void gs_writes_free(struct gs_allocator *alloc);

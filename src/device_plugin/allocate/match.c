@@ -277,8 +277,8 @@ static enum gs_allocate_result give(struct gs_allocator *alloc, struct claimant 
     claimant->lost = false;
     bool last = claimant->done == claimant->request_count;
     alloc->current = last ? NULL : claimant;
-    if (last && !claimant->pod.assigned)
-        gs_write_assigned(alloc, claimant);
+    if (last)
+        gs_write_record(alloc, claimant);
     alloc->stats.allocated++;
     fill(alloc, claimant->allocated, claimant->charge.units * claimant->charge.gpu_count,
          request->id_count, ret);

@@ -42,9 +42,10 @@ void gs_claimant_put_right(struct gs_allocator *alloc, struct claimant *claimant
         return;
     if (gs_record_is_queued(alloc, claimant->pod.uid))
         return;
-    gs_claimant_note_move(alloc, claimant, true);
-    if (!claimant->record_ns || gs_allocator_now_ns(alloc) - claimant->record_ns >= AGAIN_NS)
-        gs_write_record(alloc, claimant);
+    if (claimant->record_ns && gs_allocator_now_ns(alloc) - claimant->record_ns < AGAIN_NS)
+        return;
+    claimant->record_ns = gs_allocator_now_ns(alloc);
+    gs_write_record(alloc, claimant);
 }
 
 void gs_allocator_put_right(struct gs_allocator *alloc)

@@ -22,8 +22,7 @@ void gs_claimant_set_done(struct gs_allocator *alloc, struct claimant *claimant,
     }
     if (alloc->current == claimant)
         alloc->current = NULL;
-    if (claimant->allocated && !claimant->pod.assigned)
-        gs_write_assigned(alloc, claimant);
+    gs_write_record(alloc, claimant);
 }
 
 /* They ask for the same, container by container. */
@@ -100,12 +99,8 @@ void gs_claimant_follow_environment(struct gs_allocator *alloc, struct claimant 
         return;
     gs_claimant_give(owner, gpus);
     gs_claimant_charge(alloc, owner, NULL);
-    if (owner->held)
-        return;
-    if (!gs_claimant_is_recorded(owner))
+    if (!owner->held)
         gs_write_record(alloc, owner);
-    if (owner->done == owner->request_count && !owner->pod.assigned)
-        gs_write_assigned(alloc, owner);
 }
 
 bool gs_claimant_has_call(const struct gs_allocator *alloc, const struct claimant *claimant,

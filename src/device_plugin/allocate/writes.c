@@ -17,11 +17,8 @@ enum { MESSAGE_BYTES = GS_EVENT_MESSAGE_MAX + 1 };
 
 static void free_write(struct queued_write *write)
 {
-    free(write->ns);
-    free(write->name);
-    free(write->uid);
-    free(write->message);
-    gs_arena_release(&write->arena);
+    gs_arena_release(&write->texts);
+    gs_arena_release(&write->annotations);
     free(write);
 }
 
@@ -39,7 +36,7 @@ void gs_writes_count(const struct gs_allocator *alloc, struct gs_allocator_stats
     for (const struct queued_write *at = alloc->writes; at; at = at->next) {
         stats->writes_queued++;
         stats->writes_untried += !at->failures;
-        stats->node_events += !at->ns[0];
+        stats->node_events += !at->out.ns[0];
     }
 }
 
@@ -57,83 +54,75 @@ static void append(struct gs_allocator *alloc, struct queued_write *write)
     *at = write;
 }
 
-/* A new write that is not in the queue yet, or NULL when out of memory. */
-static struct queued_write *new_write(struct gs_allocator *alloc, const struct gs_pod *pod,
-                                      enum write_kind kind)
+/* At the end of the queue, its texts *copied*; not at all when out of memory. */
+static void add_write(struct gs_allocator *alloc, const struct gs_allocator_write *what)
 {
     struct queued_write *write = calloc(1, sizeof(*write));
     if (!write)
-        return NULL;
-    write->kind = kind;
-    write->ns = strdup(pod->ns);
-    write->name = strdup(pod->name);
-    write->uid = strdup(pod->uid);
-    if (!write->ns || !write->name || !write->uid) {
-        free_write(write);
-        return NULL;
-    }
-    write->number = ++alloc->write_number;
-    return write;
-}
-
-/* A write of this kind that waits already says whatever is true when it is taken. */
-static struct queued_write *find_write(const struct gs_allocator *alloc, const char *uid,
-                                       enum write_kind kind, bool under_way)
-{
-    struct queued_write *at = alloc->writes;
-    while (at && (at->kind != kind || (at->under_way && !under_way) || strcmp(at->uid, uid) != 0))
-        at = at->next;
-    return at;
-}
-
-static void queue(struct gs_allocator *alloc, const struct claimant *claimant, enum write_kind kind)
-{
-    struct queued_write *write = find_write(alloc, claimant->pod.uid, kind, false);
-    if (!write && (write = new_write(alloc, &claimant->pod, kind)))
+        return;
+    struct gs_allocator_write *out = &write->out;
+    const char **const texts[] = {&out->ns,         &out->name,      &out->uid,
+                                  &out->message,    &out->about.api, &out->about.kind,
+                                  &out->about.name, &out->about.uid};
+    bool whole = true;
+    *out = *what;
+    out->number = ++alloc->write_number;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        whole &= !*texts[i] || (*texts[i] = gs_arena_strdup(&write->texts, *texts[i]));
+    if (whole)
         append(alloc, write);
+    else
+        free_write(write);
 }
 
-void gs_write_record(struct gs_allocator *alloc, struct claimant *claimant)
+static bool is_record_of(const struct queued_write *write, const char *uid)
 {
-    claimant->record_ns = gs_allocator_now_ns(alloc);
-    queue(alloc, claimant, WRITE_RECORD);
+    return !write->out.event && strcmp(write->out.uid, uid) == 0;
 }
 
 bool gs_record_is_queued(const struct gs_allocator *alloc, const char *uid)
 {
-    return find_write(alloc, uid, WRITE_RECORD, true);
+    const struct queued_write *at = alloc->writes;
+    while (at && !is_record_of(at, uid))
+        at = at->next;
+    return at != NULL;
 }
 
-void gs_write_assigned(struct gs_allocator *alloc, const struct claimant *claimant)
+/* Its annotations do not say yet where it is, or that all of its containers have their GPUs. */
+static bool is_record_due(const struct claimant *claimant)
 {
-    if (!find_write(alloc, claimant->pod.uid, WRITE_RECORD, false)) /* it says ASSIGNED, too */
-        queue(alloc, claimant, WRITE_ASSIGNED);
+    return claimant->allocated &&
+           (!gs_claimant_is_recorded(claimant) ||
+            (claimant->done == claimant->request_count && !claimant->pod.assigned));
 }
 
-static int keep_about(struct queued_write *write, const struct gs_event_object *about)
+/* One that waits already says whatever is true when it is taken. */
+void gs_write_record(struct gs_allocator *alloc, struct claimant *claimant)
 {
-    struct gs_event_object *to = &write->about;
-    to->api = gs_arena_strdup(&write->arena, about->api);
-    to->kind = gs_arena_strdup(&write->arena, about->kind);
-    to->name = gs_arena_strdup(&write->arena, about->name);
-    to->uid = gs_arena_strdup(&write->arena, about->uid);
-    return to->api && to->kind && to->name && to->uid ? 0 : -1;
+    const struct gs_pod *pod = &claimant->pod;
+    const struct queued_write *at = alloc->writes;
+    if (!is_record_due(claimant))
+        return;
+    gs_claimant_note_move(alloc, claimant, !gs_claimant_is_recorded(claimant));
+    while (at && (at->under_way || !is_record_of(at, pod->uid)))
+        at = at->next;
+    if (!at)
+        add_write(alloc,
+                  &(struct gs_allocator_write){.ns = pod->ns, .name = pod->name, .uid = pod->uid});
 }
 
 static void write_event(struct gs_allocator *alloc, const struct gs_pod *of,
                         const struct gs_event_object *about, bool warning, const char *reason,
                         const char *message)
 {
-    struct queued_write *write = new_write(alloc, of, WRITE_EVENT);
-    if (!write)
-        return;
-    write->warning = warning;
-    write->reason = reason;
-    write->message = strdup(message);
-    if (write->message && keep_about(write, about) == 0)
-        append(alloc, write);
-    else
-        free_write(write);
+    add_write(alloc, &(struct gs_allocator_write){.ns = of->ns,
+                                                  .name = of->name,
+                                                  .uid = of->uid,
+                                                  .event = true,
+                                                  .about = *about,
+                                                  .warning = warning,
+                                                  .reason = reason,
+                                                  .message = message});
 }
 
 void gs_write_event(struct gs_allocator *alloc, const struct claimant *claimant, bool warning,
@@ -169,7 +158,8 @@ void gs_allocator_tell_node(struct gs_allocator *alloc, bool warning, const char
 bool gs_event_is_queued(const struct gs_allocator *alloc, const char *uid, const char *reason)
 {
     for (const struct queued_write *at = alloc->writes; at; at = at->next) {
-        if (at->kind == WRITE_EVENT && strcmp(at->uid, uid) == 0 && strcmp(at->reason, reason) == 0)
+        const struct gs_allocator_write *out = &at->out;
+        if (out->event && strcmp(out->uid, uid) == 0 && strcmp(out->reason, reason) == 0)
             return true;
     }
     return false;
@@ -181,9 +171,10 @@ static int64_t assume_time_ns(const struct gs_pod *pod)
     return pod->assume_time_ns ? pod->assume_time_ns : pod->created_s * GS_NS_PER_S;
 }
 
-/* The annotations of a patch, as things are now; -1 when out of memory. */
+/* The annotations of a patch, as things are now: of a pod with a true record ASSIGNED alone. -1
+ * when out of memory. */
 static int compose(struct gs_allocator *alloc, struct queued_write *write,
-                   const struct claimant *claimant, struct gs_allocator_write *ret)
+                   const struct claimant *claimant)
 {
     const struct gs_names *names = alloc->config.names;
     const struct gs_bind_record record = {
@@ -194,22 +185,22 @@ static int compose(struct gs_allocator *alloc, struct queued_write *write,
     };
     struct gs_kv *kv;
     size_t count = 1;
-    gs_arena_reset(&write->arena);
-    if (write->kind == WRITE_ASSIGNED) {
-        kv = gs_arena_calloc(&write->arena, count, sizeof(*kv));
+    gs_arena_reset(&write->annotations);
+    if (gs_claimant_is_recorded(claimant)) {
+        kv = gs_arena_calloc(&write->annotations, count, sizeof(*kv));
         if (!kv)
             return -1;
         kv->key = names->assigned;
-    } else if (gs_codec_bind_annotations(names, &claimant->pod, &record, &write->arena, &kv, &count,
-                                         NULL) < 0) {
+    } else if (gs_codec_bind_annotations(names, &claimant->pod, &record, &write->annotations, &kv,
+                                         &count, NULL) < 0) {
         return -1;
     }
     for (size_t i = 0; i < count; i++) {
         if (claimant->done == claimant->request_count && strcmp(kv[i].key, names->assigned) == 0)
             kv[i].value = "true";
     }
-    ret->annotations = kv;
-    ret->annotation_count = count;
+    write->out.annotations = kv;
+    write->out.annotation_count = count;
     return 0;
 }
 
@@ -231,23 +222,15 @@ static void drop(struct gs_allocator *alloc, struct queued_write *write)
 static bool comes_too_early(const struct gs_allocator *alloc, const struct queued_write *write,
                             const struct claimant *claimant, bool events_only)
 {
-    return (events_only && write->kind != WRITE_EVENT) ||
-           write->not_before_ns > gs_allocator_now_ns(alloc) ||
-           (write->kind == WRITE_RECORD && !gs_claimant_move_is_written(alloc, claimant));
+    const bool record = !write->out.event;
+    return (events_only && record) || write->not_before_ns > gs_allocator_now_ns(alloc) ||
+           (record && !gs_claimant_move_is_written(alloc, claimant));
 }
 
-/* Not when the pod is gone, its place open again, or its allocation not whole any more. */
+/* Not when the pod is gone, its place open again, or its annotations are true. */
 static bool holds_still(const struct queued_write *write, const struct claimant *claimant)
 {
-    switch (write->kind) {
-    case WRITE_RECORD:
-        return claimant && claimant->allocated;
-    case WRITE_ASSIGNED:
-        return claimant && claimant->done == claimant->request_count;
-    case WRITE_EVENT:
-        break;
-    }
-    return true;
+    return write->out.event || (claimant && is_record_due(claimant));
 }
 
 /* One that cannot be sent must not stop the others. */
@@ -278,7 +261,7 @@ bool gs_allocator_next_write(struct gs_allocator *alloc, bool events_only,
     struct queued_write *next;
     for (struct queued_write *write = alloc->writes; write; write = next) {
         next = write->next;
-        struct claimant *claimant = gs_claimant_find(alloc, write->uid);
+        const struct claimant *claimant = gs_claimant_find(alloc, write->out.uid);
         if (!holds_still(write, claimant)) {
             if (!write->under_way)
                 drop(alloc, write);
@@ -286,17 +269,9 @@ bool gs_allocator_next_write(struct gs_allocator *alloc, bool events_only,
         }
         if (write->under_way || comes_too_early(alloc, write, claimant, events_only))
             continue;
-        *ret = (struct gs_allocator_write){.number = write->number,
-                                           .ns = write->ns,
-                                           .name = write->name,
-                                           .uid = write->uid,
-                                           .event = write->kind == WRITE_EVENT,
-                                           .about = write->about,
-                                           .warning = write->warning,
-                                           .reason = write->reason,
-                                           .message = write->message};
-        if (write->kind != WRITE_EVENT && compose(alloc, write, claimant, ret) < 0)
+        if (!write->out.event && compose(alloc, write, claimant) < 0)
             return false;
+        *ret = write->out;
         write->under_way = true;
         return true;
     }
@@ -306,7 +281,7 @@ bool gs_allocator_next_write(struct gs_allocator *alloc, bool events_only,
 void gs_allocator_write_done(struct gs_allocator *alloc, uint64_t number, bool sent)
 {
     for (struct queued_write *write = alloc->writes; write; write = write->next) {
-        if (write->number != number)
+        if (write->out.number != number)
             continue;
         if (sent)
             drop(alloc, write);

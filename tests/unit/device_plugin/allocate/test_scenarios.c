@@ -203,7 +203,7 @@ static void verb_quick(struct scenario *s)
     else if (scenario_has(s, "pods"))
         gs_allocator_quick_pods(rig.alloc);
     else if (scenario_has(s, "ends"))
-        gs_allocator_quick_end(rig.alloc);
+        gs_allocator_list_end(rig.alloc);
 }
 
 /* gpu sick, cordoned, gone: GPU 0 now. */
