@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gpushare/base/array.h"
+#include "gpushare/base/clock.h"
 #include "gpushare/base/invariant.h"
 #include "gpushare/base/log.h"
 #include "gpushare/limit/keeper.h"

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "gpushare/grpc/loop.h"
 #include "gpushare/limit/process_pods.h"
 #include "gpushare/port/gpu_source.h"
-
-struct plugin;
 
 /*
  * What pods use of GPUs by the driver's account (--pod-usage-from=nvml|auto), for drivers and
@@ -32,8 +29,6 @@ struct driver_usage_entry {
 
 /* From one thread to the other. */
 struct driver_reading {
-    struct gs_loop_task task; /* these two are the thread's that posts it */
-    struct plugin *plugin;
     int64_t at_ns; /* by the loop's clock */
     char uuids[GS_GPUS_MAX][GS_UUID_BYTES];
     uint32_t gpu_count; /* whose processes were listed */

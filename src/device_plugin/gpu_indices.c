@@ -73,10 +73,6 @@ static void describe(const struct gpu_indices *indices, const struct gs_gpu *rem
     }
     to->xid_boot = to->xid ? indices->boot : 0;
     set->source_idx[idx] = gpu->idx;
-    if (from->measured & GS_GPU_BIT(gpu->idx)) {
-        set->measured |= GS_GPU_BIT(idx);
-        set->used_bytes[idx] = from->used_bytes[gpu->idx];
-    }
 }
 
 static void add_gone(const struct gpu_indices *indices, struct gs_gpu_set *set)
@@ -112,7 +108,7 @@ void gpu_indices_apply(struct gpu_indices *indices, struct gs_gpu_set *set, gs_g
     gs_gpu_mask present = find_remembered(indices, &from, found);
     gs_gpu_mask lost = indices->used & ~present;
     set->count = 0;
-    set->gone = set->measured = 0;
+    set->gone = 0;
     for (uint32_t i = 0; i < from.count; i++) {
         uint32_t idx = found[i];
         if (idx == NONE)

@@ -31,22 +31,29 @@ struct gpu_thread {
     bool news_came;                    /* while they were */
     atomic_bool stop, ended;
     atomic_bool let_go;          /* of the driver, until it is taken back */
-    atomic_bool given_up;        /* the loop has given the GPUs up: tell it when they answer */
     _Atomic int64_t answered_ns; /* when the source last came back */
     /* the loop's: */
-    struct news *news;              /* the newest, not looked at yet */
-    struct driver_reading *reading; /* the same of what pods use */
-    int64_t failing_since_ns;       /* the last news were that it cannot be read; 0: it can */
+    struct gs_gpu_set last;   /* that was read */
+    bool known;               /* it was, and still is so */
+    bool given_up;            /* the source has hung, and has not come back */
+    int64_t failing_since_ns; /* the last news were that it cannot be read; 0: it can */
     pthread_t thread;
 };
 
-/* What was read, on its way to the loop. */
+/* What was read, on its way to the loop: the GPUs, or what pods use of them. */
 struct news {
     struct gs_loop_task task;
     struct plugin *plugin;
+    struct driver_reading *reading; /* NULL: the GPUs */
     struct gs_gpu_set set;
     struct gs_error err; /* code OK: set is valid */
 };
+
+static void free_news(struct news *news)
+{
+    driver_reading_free(news->reading);
+    free(news);
+}
 
 /* ---- on the loop ---- */
 
@@ -68,6 +75,8 @@ static void lose_sight(struct plugin *plugin, const char *why)
 {
     struct gs_gpu_set sick = plugin->devices.found;
     bool news = false;
+    plugin->gpu_thread->known = false;
+    plugin->devices.found.measured = sick.measured = 0;
     gs_log(GS_LOG_ERROR, "cannot read the GPUs", GS_STR("reason", why));
     pages_set_gpu_error(&plugin->pages, why);
     for (uint32_t i = 0; plugin->devices.have_gpus && i < sick.count; i++) {
@@ -91,11 +100,11 @@ static void end_patience(struct plugin *plugin)
 {
     struct gpu_thread *thread = plugin->gpu_thread;
     int64_t silent_ns = plugin_now_ns(plugin) - atomic_load(&thread->answered_ns);
-    if (silent_ns < HANG_S * GS_NS_PER_S || atomic_load(&thread->given_up))
+    if (silent_ns < HANG_S * GS_NS_PER_S || thread->given_up)
         return;
     char why[64];
     snprintf(why, sizeof(why), "the NVIDIA driver has not responded for %d s", HANG_S);
-    atomic_store(&thread->given_up, true);
+    thread->given_up = true;
     lose_sight(plugin, why);
 }
 
@@ -117,22 +126,47 @@ static void end_if_for_long(struct plugin *plugin, enum gs_code code)
     plugin_stop(plugin, 1);
 }
 
-static void take_news(struct plugin *plugin, const struct news *news)
+static bool same_set(const struct gs_gpu_set *a, const struct gs_gpu_set *b)
 {
-    if (news->err.code == GS_OK)
-        plugin->gpu_thread->failing_since_ns = 0;
-    if (plugin->node.upgrading)
-        return;
-    if (news->err.code != GS_OK) {
-        lose_sight(plugin, news->err.msg);
-        end_if_for_long(plugin, news->err.code);
-    } else if (advertise(plugin, &news->set)) {
+    bool same = a->count == b->count && a->vendor == b->vendor &&
+                strcmp(a->refused, b->refused) == 0 && a->deaf == b->deaf && a->fresh == b->fresh;
+    for (uint32_t i = 0; same && i < a->count; i++)
+        same = gs_gpu_same(&a->gpus[i], &b->gpus[i]) && a->gpus[i].node == b->gpus[i].node &&
+               a->gpus[i].schedulable == b->gpus[i].schedulable;
+    return same;
+}
+
+static void take_set(struct plugin *plugin, const struct gs_gpu_set *set)
+{
+    struct gpu_thread *thread = plugin->gpu_thread;
+    const bool same = thread->known && same_set(set, &thread->last);
+    thread->last = *set;
+    thread->known = true;
+    if (!same && advertise(plugin, set)) {
         if (!plugin->devices.have_gpus)
             plugin->devices.since_ns = plugin_now_ns(plugin);
-        plugin->devices.have_gpus = news->set.count > 0;
+        plugin->devices.have_gpus = set->count > 0;
         plugin->node.due = plugin->devices.log_due = true;
         tell_pages(plugin);
     }
+    plugin->devices.found.measured = set->measured;
+    memcpy(plugin->devices.found.used_bytes, set->used_bytes, sizeof(set->used_bytes));
+}
+
+static void take_news(struct plugin *plugin, const struct news *news)
+{
+    struct gpu_thread *thread = plugin->gpu_thread;
+    thread->given_up = false;
+    if (news->err.code == GS_OK)
+        thread->failing_since_ns = 0;
+    if (plugin->node.upgrading)
+        return;
+    if (news->err.code == GS_OK) {
+        take_set(plugin, &news->set);
+        return;
+    }
+    lose_sight(plugin, news->err.msg);
+    end_if_for_long(plugin, news->err.code);
 }
 
 /* Lets go of the driver while it is replaced, and takes it back. */
@@ -143,65 +177,39 @@ static void follow_upgrade(struct plugin *plugin)
     if (atomic_exchange(&thread->let_go, let_go) == let_go)
         return;
     thread->failing_since_ns = 0;
+    thread->known = false;
+    plugin->devices.found.measured = 0;
     if (let_go)
         pages_set_gpu_error(&plugin->pages, "the driver is released for its upgrade");
 }
 
 void gpu_thread_round(struct plugin *plugin)
 {
-    struct gpu_thread *thread = plugin->gpu_thread;
-    struct news *news = gs_steal(&thread->news);
-    struct driver_reading *reading = gs_steal(&thread->reading);
     follow_upgrade(plugin);
-    if (news)
-        take_news(plugin, news);
-    free(news);
-    if (reading) {
-        driver_usage_take(&plugin->driver_usage, reading, &plugin->devices.set);
-        plugin->round.usage_due = true;
-    }
     end_patience(plugin);
 }
 
 static void on_news(void *ctx)
 {
     struct news *news = ctx;
-    struct gpu_thread *thread = news->plugin->gpu_thread;
-    if (!thread) { /* the program ends */
-        free(news);
-        return;
+    struct plugin *plugin = news->plugin;
+    if (plugin->gpu_thread && news->reading) { /* else the program ends */
+        driver_usage_take(&plugin->driver_usage, gs_steal(&news->reading), &plugin->devices.set);
+        plugin->round.usage_due = true;
+    } else if (plugin->gpu_thread) {
+        take_news(plugin, news);
     }
-    free(thread->news);
-    thread->news = news;
-}
-
-static void on_reading(void *ctx)
-{
-    struct driver_reading *reading = ctx;
-    struct gpu_thread *thread = reading->plugin->gpu_thread;
-    if (!thread) {
-        driver_reading_free(reading);
-        return;
-    }
-    driver_reading_free(thread->reading);
-    thread->reading = reading;
+    free_news(news);
 }
 
 /* ---- on the thread ---- */
 
-static void post(struct gpu_thread *thread, const struct gs_gpu_set *set,
-                 const struct gs_error *err)
+static struct news *new_news(const struct gpu_thread *thread)
 {
     struct news *news = calloc(1, sizeof(*news));
-    if (!news)
-        return; /* tells again when something changes */
-    news->plugin = thread->plugin;
-    if (set)
-        news->set = *set;
-    if (err)
-        news->err = *err;
-    news->task = (struct gs_loop_task){.fn = on_news, .ctx = news};
-    gs_loop_post(thread->plugin->loop, &news->task);
+    if (news) /* else the next reading tells */
+        *news = (struct news){.task = {.fn = on_news, .ctx = news}, .plugin = thread->plugin};
+    return news;
 }
 
 /* The source came back, with whatever answer. */
@@ -247,14 +255,15 @@ static bool list_processes(struct gpu_thread *thread, const struct gs_gpu_set *s
         return true;
     thread->listed_ns = now_ns;
     thread->news_came = false;
-    struct driver_reading *reading =
-        driver_usage_read(&thread->source, set, thread->processes, next_list, thread);
+    struct news *news = new_news(thread);
+    if (!news)
+        return true;
+    news->reading = driver_usage_read(&thread->source, set, thread->processes, next_list, thread);
     note_answer(thread);
-    if (reading) {
-        reading->plugin = thread->plugin;
-        reading->task = (struct gs_loop_task){.fn = on_reading, .ctx = reading};
-        gs_loop_post(thread->plugin->loop, &reading->task);
-    }
+    if (news->reading)
+        gs_loop_post(thread->plugin->loop, &news->task);
+    else
+        free_news(news);
     return !thread->news_came;
 }
 
@@ -281,55 +290,46 @@ static bool wait_for_news(struct gpu_thread *thread)
 }
 
 /* False: the driver is not to be touched. */
-static bool hold_on(struct gpu_thread *thread, bool *posted)
+static bool hold_on(struct gpu_thread *thread)
 {
     if (!atomic_load(&thread->let_go))
         return true;
     gs_log(GS_LOG_INFO, "driver released");
     if (thread->source.ops->release)
         thread->source.ops->release(thread->source.ctx);
-    pages_set_used(&thread->plugin->pages, NULL);
     while (atomic_load(&thread->let_go) && !atomic_load(&thread->stop))
         pause_ns(thread, GS_NS_PER_S);
-    *posted = false;
     return false;
 }
 
-static bool same_set(const struct gs_gpu_set *a, const struct gs_gpu_set *b)
+/* Reads, and brings it to the loop. */
+static int read_set(struct gpu_thread *thread, struct gs_gpu_set *ret)
 {
-    bool same = a->count == b->count && a->vendor == b->vendor &&
-                strcmp(a->refused, b->refused) == 0 && a->deaf == b->deaf && a->fresh == b->fresh;
-    for (uint32_t i = 0; same && i < a->count; i++)
-        same = gs_gpu_same(&a->gpus[i], &b->gpus[i]) && a->gpus[i].node == b->gpus[i].node &&
-               a->gpus[i].schedulable == b->gpus[i].schedulable;
-    return same;
+    struct gs_error err = {0};
+    int result = thread->source.ops->read(thread->source.ctx, ret, &err);
+    note_answer(thread);
+    struct news *news = new_news(thread);
+    if (!news)
+        return result;
+    news->err = err;
+    if (result == 0)
+        news->set = *ret;
+    gs_loop_post(thread->plugin->loop, &news->task);
+    return result;
 }
 
 static void *run(void *arg)
 {
     struct gpu_thread *thread = arg;
-    struct gs_gpu_set last = {0}, set;
-    bool posted = false;
+    struct gs_gpu_set set;
     uint32_t failures = 0;
     while (!atomic_load(&thread->stop)) {
-        struct gs_error err = {0};
-        if (!hold_on(thread, &posted))
+        if (!hold_on(thread))
             continue;
-        int result = thread->source.ops->read(thread->source.ctx, &set, &err);
-        note_answer(thread);
-        if (atomic_exchange(&thread->given_up, false))
-            posted = false;
-        pages_set_used(&thread->plugin->pages, result == 0 ? &set : NULL);
-        if (result < 0) {
-            post(thread, NULL, &err);
-            posted = false;
+        if (read_set(thread, &set) < 0) {
             pause_ns(thread, gs_pause_ns(failures++, FIRST_PAUSE_NS, LAST_PAUSE_NS));
             continue;
         }
-        if (!posted || !same_set(&set, &last))
-            post(thread, &set, NULL);
-        last = set;
-        posted = true;
         if (!list_processes(thread, &set))
             continue;
         if (wait_for_news(thread))
@@ -346,8 +346,6 @@ static void free_thread(struct gpu_thread *thread)
     thread->source.ops->close(thread->source.ctx);
     if (thread->processes)
         gs_process_pods_free(thread->processes);
-    driver_reading_free(thread->reading);
-    free(thread->news);
     free(thread);
 }
 

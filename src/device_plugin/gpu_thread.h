@@ -14,8 +14,8 @@
 int gpu_thread_start(struct plugin *plugin, const struct gs_gpu_source *source,
                      struct gs_error *err);
 
-/* Takes what was read, lets go of the driver while it is replaced (node.upgrading), and gives GPUs
- * up whose driver has hung for half a minute: they take no new pods until it answers. */
+/* Lets go of the driver while it is replaced (node.upgrading), and gives GPUs up whose driver has
+ * hung for half a minute: they take no new pods until it answers. */
 void gpu_thread_round(struct plugin *plugin);
 
 /* A driver that does not come back is left behind after two seconds. */

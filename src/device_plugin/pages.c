@@ -40,15 +40,6 @@ void pages_set_node_error(struct pages *pages, const char *why)
     pthread_mutex_unlock(&pages->lock);
 }
 
-void pages_set_used(struct pages *pages, const struct gs_gpu_set *set)
-{
-    pthread_mutex_lock(&pages->lock);
-    pages->state.measured = set ? set->measured : 0;
-    if (set)
-        memcpy(pages->state.used_bytes, set->used_bytes, sizeof(set->used_bytes));
-    pthread_mutex_unlock(&pages->lock);
-}
-
 static void append(struct gs_buf *out, const struct gs_buf *text)
 {
     if (!gs_buf_failed(text))
@@ -125,82 +116,64 @@ static void on_readyz(void *ctx, const struct gs_http_request *req, struct gs_ht
 
 #define PREFIX "gpushare_device_plugin_"
 
+/* Of one GPU: each a family of metrics, some in /usage, too. */
+enum figure { TOTAL, ALLOCATED, HEALTHY, ENFORCED, USED, BY_PODS, BY_OTHERS, FIGURES };
+
+static const struct {
+    const char *name, *help;
+    const char *json; /* NULL: it is not there */
+} figures[FIGURES] = {
+    [TOTAL] = {PREFIX "gpu_memory_bytes", "Memory of a GPU, as advertised to the kubelet."},
+    [ALLOCATED] = {PREFIX "gpu_memory_allocated_bytes",
+                   "Memory of a GPU that is allocated to pods."},
+    [HEALTHY] = {PREFIX "gpu_healthy", "1 if the GPU is healthy and accepts new pods."},
+    [ENFORCED] = {PREFIX "gpu_enforced",
+                  "1 if the kernel or the driver limits each pod on the GPU to its request."},
+    [USED] = {PREFIX "gpu_memory_used_bytes",
+              "Memory of a GPU that is in use, as the driver reports it, including the driver's "
+              "own.",
+              "usedBytes"},
+    [BY_PODS] = {PREFIX "gpu_memory_used_by_pods_bytes",
+                 "Memory of a GPU that all its pods use, counted by the kernel (dmem) or the "
+                 "driver (--pod-usage-from).",
+                 "usedByPodsBytes"},
+    [BY_OTHERS] = {PREFIX "gpu_memory_used_by_others_bytes",
+                   "Memory of a GPU that the driver, and processes of no known pod, use.",
+                   "usedByOthersBytes"},
+};
+#define UNKNOWN UINT64_MAX
+
+/* In use is measured by the source's indices, and not at the moment at which pods are counted. */
+static void read_figures(const struct pages_state *state, const struct gs_gpu *gpu,
+                         uint64_t ret[FIGURES])
+{
+    const uint64_t unit_bytes = (uint64_t)gs_unit_mib(state->unit) << 20;
+    const uint64_t by_pods = state->usage.used_on[gpu->idx];
+    const uint32_t source_idx = state->set.source_idx[gpu->idx];
+    const bool counted = state->usage.counted & GS_GPU_BIT(gpu->idx);
+    const bool measured =
+        source_idx < GS_GPUS_MAX && (state->set.measured & GS_GPU_BIT(source_idx));
+    const uint64_t used = measured ? state->set.used_bytes[source_idx] : UNKNOWN;
+    ret[TOTAL] = gpu->mem_units * unit_bytes;
+    ret[ALLOCATED] = state->stats.used_units[gpu->idx] * unit_bytes;
+    ret[HEALTHY] = gpu->healthy;
+    ret[ENFORCED] = gs_enforced_hard(gpu->enforced);
+    ret[USED] = used;
+    ret[BY_PODS] = counted ? by_pods : UNKNOWN;
+    ret[BY_OTHERS] = !counted || !measured ? UNKNOWN : used > by_pods ? used - by_pods : 0;
+}
+
 static void print_gpus(const struct pages_state *state, struct gs_buf *out)
 {
-    static const char *const names[] = {PREFIX "gpu_memory_bytes",
-                                        PREFIX "gpu_memory_allocated_bytes", PREFIX "gpu_healthy",
-                                        PREFIX "gpu_enforced"};
-    static const char *const helps[] = {
-        "Memory of a GPU, as advertised to the kubelet.",
-        "Memory of a GPU that is allocated to pods.",
-        "1 if the GPU is healthy and accepts new pods.",
-        "1 if the kernel or the driver limits each pod on the GPU to its request."};
-    const uint64_t unit_bytes = (uint64_t)gs_unit_mib(state->unit) << 20;
-    for (int what = 0; what < 4; what++) {
-        gs_metric_family(out, names[what], "gauge", helps[what]);
+    for (int what = 0; what < FIGURES; what++) {
+        gs_metric_family(out, figures[what].name, "gauge", figures[what].help);
         for (uint32_t i = 0; i < state->set.count; i++) {
-            const struct gs_gpu *gpu = &state->set.gpus[i];
-            const uint64_t values[] = {gpu->mem_units * unit_bytes,
-                                       state->stats.used_units[gpu->idx] * unit_bytes, gpu->healthy,
-                                       gs_enforced_hard(gpu->enforced)};
+            uint64_t values[FIGURES];
             char idx[16];
-            snprintf(idx, sizeof(idx), "%u", gpu->idx);
-            gs_metric_sample(out, names[what], "gpu", idx, values[what]);
-        }
-    }
-}
-
-/* Measured by the source's indices. Of GPUs that are not there any more nothing is said. */
-static bool is_measured(const struct pages_state *state, uint32_t idx, uint64_t *ret_bytes)
-{
-    uint32_t source_idx = state->set.source_idx[idx];
-    if (source_idx >= GS_GPUS_MAX || !(state->measured & GS_GPU_BIT(source_idx)))
-        return false;
-    *ret_bytes = state->used_bytes[source_idx];
-    return true;
-}
-
-/* The two are not measured at the same moment. */
-static bool is_others(const struct pages_state *state, uint32_t idx, uint64_t *ret_bytes)
-{
-    uint64_t bytes, by_pods = state->usage.used_on[idx];
-    if (!(state->usage.counted & GS_GPU_BIT(idx)) || !is_measured(state, idx, &bytes))
-        return false;
-    *ret_bytes = bytes > by_pods ? bytes - by_pods : 0;
-    return true;
-}
-
-static bool is_pods(const struct pages_state *state, uint32_t idx, uint64_t *ret_bytes)
-{
-    *ret_bytes = state->usage.used_on[idx];
-    return (state->usage.counted & GS_GPU_BIT(idx)) != 0;
-}
-
-static void print_used(const struct pages_state *state, struct gs_buf *out)
-{
-    static const struct {
-        const char *name, *help;
-        bool (*is)(const struct pages_state *state, uint32_t idx, uint64_t *ret_bytes);
-    } families[] = {
-        {PREFIX "gpu_memory_used_bytes",
-         "Memory of a GPU that is in use, as the driver reports it, including the driver's own.",
-         is_measured},
-        {PREFIX "gpu_memory_used_by_pods_bytes",
-         "Memory of a GPU that all its pods use, counted by the kernel (dmem) or the driver "
-         "(--pod-usage-from).",
-         is_pods},
-        {PREFIX "gpu_memory_used_by_others_bytes",
-         "Memory of a GPU that the driver, and processes of no known pod, use.", is_others},
-    };
-    for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
-        gs_metric_family(out, families[f].name, "gauge", families[f].help);
-        for (uint32_t i = 0; i < state->set.count; i++) {
-            const uint32_t idx = state->set.gpus[i].idx;
-            uint64_t bytes;
-            char text[16];
-            snprintf(text, sizeof(text), "%u", idx);
-            if (families[f].is(state, idx, &bytes))
-                gs_metric_sample(out, families[f].name, "gpu", text, bytes);
+            read_figures(state, &state->set.gpus[i], values);
+            snprintf(idx, sizeof(idx), "%u", state->set.gpus[i].idx);
+            if (values[what] != UNKNOWN)
+                gs_metric_sample(out, figures[what].name, "gpu", idx, values[what]);
         }
     }
 }
@@ -255,7 +228,6 @@ void pages_metrics(const struct pages_state *state, struct gs_buf *out)
 {
     const char *why;
     print_gpus(state, out);
-    print_used(state, out);
     print_allocations(state, out);
     print_limits(state, out);
     gs_metric_gauge(out, PREFIX "pods", "Pods on this node that request GPU memory.",
@@ -312,15 +284,13 @@ void pages_usage(const struct pages_state *state, struct gs_buf *out)
                   "{\"v\":1,\"enforceMode\":\"%s\",\"overRequestPodCount\":%" PRIu32 ",\"gpus\":[",
                   gs_enforce_name(state->enforce), state->kept.over + state->usage.over);
     for (uint32_t i = 0; i < state->set.count; i++) {
-        uint32_t idx = state->set.gpus[i].idx;
-        uint64_t bytes;
-        gs_buf_printf(out, "%s{\"id\":%" PRIu32, i ? "," : "", idx);
-        if (is_measured(state, idx, &bytes))
-            gs_buf_printf(out, ",\"usedBytes\":%" PRIu64, bytes);
-        if (state->usage.counted & GS_GPU_BIT(idx))
-            gs_buf_printf(out, ",\"usedByPodsBytes\":%" PRIu64, state->usage.used_on[idx]);
-        if (is_others(state, idx, &bytes))
-            gs_buf_printf(out, ",\"usedByOthersBytes\":%" PRIu64, bytes);
+        uint64_t values[FIGURES];
+        read_figures(state, &state->set.gpus[i], values);
+        gs_buf_printf(out, "%s{\"id\":%" PRIu32, i ? "," : "", state->set.gpus[i].idx);
+        for (int what = 0; what < FIGURES; what++) {
+            if (figures[what].json && values[what] != UNKNOWN)
+                gs_buf_printf(out, ",\"%s\":%" PRIu64, figures[what].json, values[what]);
+        }
         gs_buf_putc(out, '}');
     }
     gs_buf_putc(out, ']');

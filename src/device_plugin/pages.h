@@ -32,8 +32,6 @@ struct pages_state {
     size_t foreign_ids; /* listed in place of ours */
     bool unit_waits;    /* --memory-unit is not in force yet */
     struct gs_gpu_set set;
-    gs_gpu_mask measured;             /* of these GPUs used_bytes is known */
-    uint64_t used_bytes[GS_GPUS_MAX]; /* by idx */
     enum gs_unit unit;
     struct gs_allocator_stats stats;
     struct pages_calls calls;
@@ -57,9 +55,6 @@ void pages_set_node_error(struct pages *pages, const char *why);
 /* On the loop's thread, *with the lock held*, as what else the loop knows by then is put here: what
  * pods use. *Taken*. */
 void pages_set_usage(struct pages *pages, const struct usage *usage);
-
-/* Any thread: how much of the GPUs' memory is in use; NULL: not known any more. */
-void pages_set_used(struct pages *pages, const struct gs_gpu_set *set);
 
 struct gs_http_server;
 

@@ -28,6 +28,8 @@ static void refresh_pages(struct plugin *plugin, struct usage *usage)
     state->linked = gs_dp_streams(plugin->dp) > 0;
     state->beat_ns = plugin_now_ns(plugin);
     state->set = plugin->devices.set;
+    state->set.measured = plugin->devices.found.measured;
+    memcpy(state->set.used_bytes, plugin->devices.found.used_bytes, sizeof(state->set.used_bytes));
     state->unit = plugin->devices.unit;
     state->foreign_ids = plugin->devices.foreign;
     state->unit_waits = plugin->devices.unit_waits;

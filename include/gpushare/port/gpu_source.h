@@ -18,8 +18,8 @@ struct gs_gpu_set {
                                         max_pods is how many MPS would serve, 0: not known */
     uint32_t count;
     uint32_t vendor;                  /* of all of them, in gs_vendors */
-    gs_gpu_mask measured;             /* by idx: used_bytes is known */
-    uint64_t used_bytes[GS_GPUS_MAX]; /* by idx: what all processes, and the driver, hold of it */
+    gs_gpu_mask measured;             /* of these, as the source counts, used_bytes is known */
+    uint64_t used_bytes[GS_GPUS_MAX]; /* what all processes, and the driver, hold of it */
     char refused[256]; /* why some cards are left out ("GPU 2 does not answer…"), "" otherwise */
     bool deaf;         /* events of some cards are not heard: sickness shows late or never */
     bool fresh; /* what was known of their sickness from before is void: the driver was reloaded, or

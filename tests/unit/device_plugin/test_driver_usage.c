@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "fake_proc.h"
+#include "gpushare/base/clock.h"
 #include "gpushare/base/log.h"
 #include "rows.h"
 

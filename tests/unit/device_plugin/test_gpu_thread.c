@@ -43,10 +43,6 @@ void pages_set_gpu_error(struct pages *pages, const char *why)
     rig->told++;
 }
 
-void pages_set_used(struct pages *pages, const struct gs_gpu_set *set)
-{
-}
-
 /* ---- the source ---- */
 
 static int read_rig(void *ctx, struct gs_gpu_set *ret, struct gs_error *err)

@@ -262,8 +262,8 @@ static void every_figure_is_on_the_page(void **state)
                                        .calls = {.answered = 12, .failed = 1}};
     gpus(&pages.set);
     pages.stats.used_units[2] = 4;
-    pages.measured = GS_GPU_BIT(7); /* as the driver counts GPU 4 */
-    pages.used_bytes[7] = 1234567;
+    pages.set.measured = GS_GPU_BIT(7); /* as the driver counts GPU 4 */
+    pages.set.used_bytes[7] = 1234567;
     struct gs_buf page = GS_BUF(1 << 16);
     pages_metrics(&pages, &page);
     assert_int_equal(gs_buf_failed(&page), 0);
@@ -481,8 +481,8 @@ static void nobody_is_named_unless_it_was_switched_on(void **state)
         "\"usedByPodsBytes\":2147483648},{\"id\":2,"
         "\"usedByPodsBytes\":1073741824},{\"id\":4},{\"id\":6}]}\n");
     gs_buf_reset(&page);
-    pages.state.measured = ~(gs_gpu_mask)0;
-    pages.state.used_bytes[pages.state.set.source_idx[2]] = 3 * GIB;
+    pages.state.set.measured = ~(gs_gpu_mask)0;
+    pages.state.set.used_bytes[pages.state.set.source_idx[2]] = 3 * GIB;
     pages_metrics(&pages.state, &page);
     row_true(
         "its GPU's sum",
@@ -533,13 +533,13 @@ static void the_driver_counts_where_the_kernel_does_not(void **state)
             pod.use.used_on[2 * i] = pod.use.peak_on[2 * i] = 7 * GIB;
         pages_init(&pages, NULL);
         gpus(&pages.state.set);
-        pages.state.measured = ~(gs_gpu_mask)0;
+        pages.state.set.measured = ~(gs_gpu_mask)0;
         const struct usage with = {.names_pods = true,
                                    .charged_elsewhere = r->elsewhere,
                                    .driver = &driver,
                                    .driver_alone = r->alone};
         a_used_pod(&usage, &with, &tree);
-        pages.state.used_bytes[pages.state.set.source_idx[0]] = 10 * GIB;
+        pages.state.set.used_bytes[pages.state.set.source_idx[0]] = 10 * GIB;
         for (uint32_t i = 0; i < 3; i++) {
             char entry[128];
             uint64_t used = r->used_gib[i] * GIB;
