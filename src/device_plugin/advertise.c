@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpushare/base/cleanup.h"
 #include "gpushare/base/index.h"
 #include "gpushare/codec/inventory.h"
 
@@ -65,17 +64,6 @@ int advertise_check(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_e
                    (unsigned long long)units, gs_unit_name(unit));
 }
 
-/* The list in the making. */
-struct plan {
-    const struct gs_gpu_set *set;
-    const struct ids_in_use *in_use;
-    uint32_t prefixes[GS_GPUS_MAX];
-    size_t own_count;  /* ids of ours: one per unit, and what pods hold above that */
-    bool *ours;        /* per id in use */
-    size_t own_in_use; /* ids in use that are ours */
-    size_t foreign_bytes;
-};
-
 /* A GPU without a UUID is who its index says. */
 static uint32_t hash_gpu(const struct gs_gpu *gpu)
 {
@@ -103,96 +91,63 @@ static void choose_prefixes(const struct gs_gpu_set *set, uint32_t prefixes[GS_G
 }
 
 /* One of ours, GPU by GPU; those above all units count on at the first. */
-static void name_own(const struct plan *plan, size_t at, char ret[ADVERTISE_ID_BYTES])
+static void name_own(const struct gs_gpu_set *set, const uint32_t prefixes[GS_GPUS_MAX], size_t at,
+                     char ret[ADVERTISE_ID_BYTES])
 {
-    const struct gs_gpu *gpus = plan->set->gpus;
+    const struct gs_gpu *gpus = set->gpus;
     uint32_t g = 0;
-    while (g < plan->set->count && at >= gpus[g].mem_units)
+    while (g < set->count && at >= gpus[g].mem_units)
         at -= gpus[g++].mem_units;
-    if (g == plan->set->count) {
+    if (g == set->count) {
         g = 0;
         at += gpus[0].mem_units;
     }
-    snprintf(ret, ADVERTISE_ID_BYTES, "%08x-%zu", plan->prefixes[g], at);
+    snprintf(ret, ADVERTISE_ID_BYTES, "%08x-%zu", prefixes[g], at);
 }
 
-/* What pods hold: among ours, and beside them. */
-static void mark_in_use(struct plan *plan)
+/* Behind the ids in use so many free ones of own_count that are ours. */
+static void add_free(const struct gs_gpu_set *set, const struct ids_in_use *in_use,
+                     size_t own_count, size_t slots, struct advertised *made)
 {
-    char id[ADVERTISE_ID_BYTES];
-    for (size_t i = 0; plan->in_use->count && i < plan->own_count; i++) {
-        name_own(plan, i, id);
-        ptrdiff_t found = ids_in_use_find(plan->in_use, id);
-        if (found < 0)
-            continue;
-        plan->ours[found] = true;
-        plan->own_in_use++;
+    uint32_t prefixes[GS_GPUS_MAX];
+    char *id = (char *)(made->ids + made->count + slots + 1);
+    choose_prefixes(set, prefixes);
+    for (size_t i = 0; i < own_count; i++) {
+        name_own(set, prefixes, i, id);
+        if (ids_in_use_has(in_use, id)) {
+            made->foreign--;
+        } else if (slots) {
+            slots--;
+            made->ids[made->count++] = id;
+            id += ADVERTISE_ID_BYTES;
+        }
     }
-    for (size_t i = 0; i < plan->in_use->count; i++)
-        plan->foreign_bytes += plan->ours[i] ? 0 : gs_dp_list_bytes(&plan->in_use->ids[i], 1);
-}
-
-/* Free units beside what is in use: as many as make the sum of all units, and fit the limit. */
-static size_t free_slots(const struct plan *plan, size_t *ret_dropped)
-{
-    size_t free_own = plan->own_count - plan->own_in_use;
-    size_t foreign = plan->in_use->count - plan->own_in_use;
-    size_t slots = free_own > foreign ? free_own - foreign : 0;
-    size_t room = GS_DP_LIST_MAX_BYTES / worst_device_bytes();
-    size_t taken = plan->own_in_use + plan->foreign_bytes / worst_device_bytes() + 1;
-    size_t fitting = foreign && room > taken ? room - taken : foreign ? 0 : slots;
-    *ret_dropped = slots > fitting ? slots - fitting : 0;
-    return slots - *ret_dropped;
-}
-
-/* The texts follow the list in the same block. */
-static const char **write_down(const struct plan *plan, size_t slots, size_t *ret_count)
-{
-    size_t most = plan->own_count + plan->in_use->count;
-    const char **ids =
-        calloc(1, (most + 1) * sizeof(*ids) + (plan->own_count + 1) * ADVERTISE_ID_BYTES);
-    if (!ids)
-        return NULL;
-    char *id = (char *)(ids + most + 1);
-    size_t at = 0;
-    for (size_t i = 0; i < plan->own_count; i++) {
-        name_own(plan, i, id);
-        const bool in_use = ids_in_use_find(plan->in_use, id) >= 0;
-        if (!in_use && !slots)
-            continue;
-        slots -= !in_use;
-        ids[at++] = id;
-        id += ADVERTISE_ID_BYTES;
-    }
-    for (size_t i = 0; i < plan->in_use->count; i++) {
-        if (!plan->ours[i])
-            ids[at++] = plan->in_use->ids[i];
-    }
-    *ret_count = at;
-    return ids;
 }
 
 int advertise_devices(const struct gs_gpu_set *set, enum gs_unit unit,
                       const struct ids_in_use *in_use, struct advertised *ret, struct gs_error *err)
 {
     static const struct ids_in_use nothing;
+    in_use = in_use ? in_use : &nothing;
     if (advertise_check(set, unit, err) < 0)
         return -1;
-    struct plan plan = {.set = set, .in_use = in_use ? in_use : &nothing};
-    if (set->count)
-        plan.own_count = count_units(set, unit) + plan.in_use->above;
-    _cleanup_free_ bool *ours = calloc(plan.in_use->count + 1, sizeof(*ours));
-    if (!ours)
-        return gs_fail_nomem(err);
-    plan.ours = ours;
-    struct advertised made = {0};
-    choose_prefixes(set, plan.prefixes);
-    mark_in_use(&plan);
-    const size_t slots = free_slots(&plan, &made.dropped);
-    made.foreign = plan.in_use->count - plan.own_in_use;
-    made.ids = write_down(&plan, slots, &made.count);
+    const size_t held = in_use->count, bytes = gs_dp_list_bytes(in_use->ids, held);
+    const size_t own_count = set->count ? count_units(set, unit) + in_use->above : 0;
+    const size_t room =
+        bytes < GS_DP_LIST_MAX_BYTES ? (GS_DP_LIST_MAX_BYTES - bytes) / worst_device_bytes() : 0;
+    const size_t wanted = own_count > held ? own_count - held : 0;
+    const size_t slots = wanted < room ? wanted : room;
+    /* the texts follow the list in the same block, and one that is only compared */
+    struct advertised made = {
+        .ids = calloc(1, (held + slots + 1) * sizeof(*made.ids) + (slots + 1) * ADVERTISE_ID_BYTES),
+        .count = held,
+        .foreign = held,
+        .dropped = wanted - slots};
     if (!made.ids)
         return gs_fail_nomem(err);
+    for (size_t i = 0; i < held; i++)
+        made.ids[i] = in_use->ids[i];
+    add_free(set, in_use, own_count, slots, &made);
     *ret = made;
     return 0;
 }

@@ -23,8 +23,7 @@ void advertise_divide(struct gs_gpu_set *set, enum gs_unit unit);
 int advertise_check(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_error *err);
 
 struct advertised {
-    const char **ids; /* *caller frees* with one free(); those that are not ours are *borrowed* from
-                         in_use */
+    const char **ids; /* *caller frees* with one free(); those in use are *borrowed* from in_use */
     size_t count;
     size_t
         foreign; /* of these, ids in use that are not ours: another plugin's, or another unit's */

@@ -49,10 +49,8 @@ void ids_in_use_release(struct ids_in_use *in_use)
     *in_use = (struct ids_in_use){0};
 }
 
-ptrdiff_t ids_in_use_find(const struct ids_in_use *in_use, const char *id)
+bool ids_in_use_has(const struct ids_in_use *in_use, const char *id)
 {
-    const char **found = in_use->count ? bsearch(&id, (void *)in_use->ids, in_use->count,
-                                                 sizeof(*in_use->ids), compare)
-                                       : NULL;
-    return found ? found - in_use->ids : -1;
+    return in_use->count &&
+           bsearch(&id, (void *)in_use->ids, in_use->count, sizeof(*in_use->ids), compare);
 }

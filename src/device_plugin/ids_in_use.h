@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,5 +28,4 @@ int ids_in_use_add(struct ids_in_use *in_use, const char *id);
 void ids_in_use_replace(struct ids_in_use *in_use, struct ids_in_use *next);
 void ids_in_use_release(struct ids_in_use *in_use);
 
-/* Where the id is in in_use->ids, or -1. */
-ptrdiff_t ids_in_use_find(const struct ids_in_use *in_use, const char *id);
+bool ids_in_use_has(const struct ids_in_use *in_use, const char *id);

@@ -114,7 +114,8 @@ static void list_start(struct plugin *plugin)
     plugin->calls.list_round++;
     plugin->calls.listing = true;
     gs_allocator_quick_begin(plugin->alloc);
-    worker_submit(plugin->calls.lister, &(struct worker_job){list_work, list_done, list});
+    worker_submit(&plugin->calls.lister, plugin->loop,
+                  &(struct worker_job){list_work, list_done, list});
 }
 
 /* A list that runs already may have begun too early. */

@@ -16,7 +16,7 @@ struct pending_call;
 struct kubelet_calls {
     struct pending_call *pending;
     struct pages_calls stats;
-    struct worker *lister;
+    struct worker lister;
     uint64_t list_round; /* of the list of pods that runs, or ran last */
     bool listing;
     bool list_failed;   /* that one */

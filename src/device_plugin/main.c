@@ -95,9 +95,7 @@ static int start_threads(struct plugin *plugin, struct ends *ends, struct gs_err
                "--pod-usage=on: every client that reaches this port can read the memory use of "
                "each pod",
                GS_STR("listen", plugin->settings.http_listen));
-    if (worker_start(plugin->loop, &plugin->writes.writer, err) < 0 ||
-        worker_start(plugin->loop, &plugin->calls.lister, err) < 0 ||
-        pod_watch_start(plugin, err) < 0 || slice_watch_start(plugin, err) < 0 ||
+    if (pod_watch_start(plugin, err) < 0 || slice_watch_start(plugin, err) < 0 ||
         gs_gpus_open(&plugin->settings.gpus, &source, err) < 0)
         return -1;
     return gpu_thread_start(plugin, &source, err);
@@ -137,8 +135,8 @@ static void tear_down(struct plugin *plugin, struct ends *ends)
     gs_http_server_free(ends->http);
     pages_release(&plugin->pages);
     pod_watch_stop(plugin);
-    worker_stop(plugin->writes.writer);
-    worker_stop(plugin->calls.lister);
+    worker_stop(&plugin->writes.writer);
+    worker_stop(&plugin->calls.lister);
     slice_watch_stop(plugin);
     gpu_thread_stop(plugin);
     if (plugin->loop) {
@@ -152,8 +150,6 @@ static void tear_down(struct plugin *plugin, struct ends *ends)
             gs_dp_free(plugin->dp);
         gs_loop_free(plugin->loop);
     }
-    worker_free(plugin->writes.writer);
-    worker_free(plugin->calls.lister);
     slice_watch_free(plugin->ownership.watch);
     gs_allocator_free(plugin->alloc);
     gs_kube_client_free(plugin->client);

@@ -8,7 +8,7 @@
 #include "gpushare/base/log.h"
 
 struct slice_watch {
-    struct worker *worker;
+    struct worker worker;
     bool asking;      /* what follows is the worker's */
     int64_t again_ns; /* when it is asked again */
     bool failed;      /* and said so */
@@ -65,7 +65,7 @@ void slice_watch_round(struct plugin *plugin)
         return;
     }
     watch->asking = true;
-    worker_submit(watch->worker, &(struct worker_job){ask, answered, watch});
+    worker_submit(&watch->worker, plugin->loop, &(struct worker_job){ask, answered, watch});
 }
 
 int slice_watch_start(struct plugin *plugin, struct gs_error *err)
@@ -77,20 +77,19 @@ int slice_watch_start(struct plugin *plugin, struct gs_error *err)
         return gs_fail_nomem(err);
     watch->plugin = plugin;
     plugin->ownership.watch = watch;
-    return worker_start(plugin->loop, &watch->worker, err);
+    return 0;
 }
 
 void slice_watch_stop(struct plugin *plugin)
 {
     if (plugin->ownership.watch)
-        worker_stop(plugin->ownership.watch->worker);
+        worker_stop(&plugin->ownership.watch->worker);
 }
 
 void slice_watch_free(struct slice_watch *watch)
 {
     if (!watch)
         return;
-    worker_free(watch->worker);
     gs_arena_release(&watch->arena);
     free(watch);
 }

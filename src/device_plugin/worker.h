@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "gpushare/base/error.h"
+#include <pthread.h>
+
 #include "gpushare/grpc/loop.h"
 
 /*
- * A thread that does one thing at a time which the loop must not wait for: work() runs there,
- * done() on the loop thread afterwards.
+ * One thing at a time which the loop must not wait for: work() runs in a thread of its own, done()
+ * on the loop thread afterwards. Zeroed: nothing runs. Loop thread.
  */
-struct worker;
-
 struct worker_job {
     void (*work)(void *ctx);
     void (*done)(void *ctx);
     void *ctx;
 };
 
-/* loop is *borrowed* until worker_stop(). */
-int worker_start(struct gs_loop *loop, struct worker **ret, struct gs_error *err);
+struct worker {
+    struct worker_job job;
+    struct gs_loop_task task;
+    struct gs_loop *loop;
+    pthread_t thread;
+    bool running; /* the thread is to be joined */
+};
 
-/* Loop thread; the last job must be done. */
-void worker_submit(struct worker *worker, const struct worker_job *job);
+/* The last job must be done. Without memory for a thread the loop waits. */
+void worker_submit(struct worker *worker, struct gs_loop *loop, const struct worker_job *job);
 
 /* Waits for the job that runs; its done() may still be posted on the loop, and runs when that is
- * stepped or freed. NULL is fine. Frees nothing that done() needs: worker_free() does. */
+ * stepped or freed. */
 void worker_stop(struct worker *worker);
-void worker_free(struct worker *worker);

@@ -298,5 +298,5 @@ void writes_round(struct plugin *plugin)
         return;
     }
     plugin->writes.writing = true;
-    worker_submit(plugin->writes.writer, &(struct worker_job){work, done, writing});
+    worker_submit(&plugin->writes.writer, plugin->loop, &(struct worker_job){work, done, writing});
 }

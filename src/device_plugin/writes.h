@@ -16,7 +16,7 @@ enum node_outcome { NODE_NOT_TRIED, NODE_WRITTEN, NODE_NOT_WRITTEN };
  */
 
 struct writes {
-    struct worker *writer;
+    struct worker writer;
     bool writing;
     uint32_t node_failures;    /* in a row */
     int64_t node_again_ns;     /* when the node is looked at again; 0: not put off */

@@ -295,19 +295,14 @@ void __wrap_gpu_thread_round(struct plugin *unused)
 {
 }
 
-int __wrap_worker_start(struct gs_loop *loop, struct worker **ret, struct gs_error *err)
-{
-    return 0;
-}
-
-void __wrap_worker_submit(struct worker *worker, const struct worker_job *job)
+void __wrap_worker_submit(struct worker *worker, struct gs_loop *loop, const struct worker_job *job)
 {
     static struct gs_loop_task tasks[4]; /* there are three workers, each with a job at a time */
     static uint32_t next;
     struct gs_loop_task *task = &tasks[next++ % GS_COUNT_OF(tasks)];
     job->work(job->ctx);
     *task = (struct gs_loop_task){.fn = job->done, .ctx = job->ctx};
-    gs_loop_post(plugin.loop, task);
+    gs_loop_post(loop, task);
 }
 
 static int64_t now(void *ctx)

@@ -154,16 +154,14 @@ static void begin(struct plugin *plugin, struct api *api)
     queue.sent = PODS;
     queue.under_way = queue.moved_due = false;
     assert_int_equal(gs_loop_new(gs_clock_system(), &plugin->loop, NULL), 0);
-    assert_int_equal(worker_start(plugin->loop, &plugin->writes.writer, NULL), 0);
 }
 
 static void end(struct plugin *plugin)
 {
     while (plugin->writes.writing)
         gs_loop_step(plugin->loop, 10 * GS_NS_PER_MS, NULL);
-    worker_stop(plugin->writes.writer);
+    worker_stop(&plugin->writes.writer);
     gs_loop_free(plugin->loop);
-    worker_free(plugin->writes.writer);
     queue.moved_due = false;
 }
 
