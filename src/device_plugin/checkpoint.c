@@ -142,19 +142,6 @@ static bool take_given(struct reading *reading, const struct gs_checkpoint_entry
     return true;
 }
 
-/* Ids of ours and of the original's end in a number: "6e1a0b2c-17", "GPU-8f3c…-_-17". */
-static void count_ids(const struct gs_checkpoint_entry *entry, struct unit_note *note)
-{
-    for (uint32_t i = 0; i < entry->id_count; i++) {
-        const char *dash = strrchr(entry->ids[i], '-');
-        uint32_t number;
-        if (dash && gs_parse_u32(dash + 1, strlen(dash + 1), &number) && number < UINT32_MAX &&
-            number + 1 > note->units)
-            note->units = number + 1;
-        note->original |= strstr(entry->ids[i], "-_-") != NULL;
-    }
-}
-
 /* Index by index, UUID by UUID. Those that contradict an earlier one are passed over. */
 static void take_indices(const struct told *told, struct gpu_indices *indices)
 {
@@ -180,8 +167,9 @@ static void take_note(struct reading *reading, const struct gs_checkpoint_entry 
     const struct gs_gpu *gpu = told.gpus ? gs_gpu_find(reading->set->gpus, reading->set->count,
                                                        (uint32_t)__builtin_ctzll(told.gpus))
                                          : NULL;
-    struct unit_note note = {.mib = gpu ? gpu->mem_mib : 0, .units = told.units};
-    count_ids(entry, &note);
+    struct unit_note note = {.mib = gpu ? gpu->mem_mib : 0,
+                             .units = told.units,
+                             .original = strstr(entry->ids[0], "-_-") != NULL};
     if (!note.mib || !note.units) {
         all->unclear = true;
         return;
@@ -238,12 +226,15 @@ static int read_file(const char *dir, struct reading *reading, struct gs_error *
     return result;
 }
 
-int checkpoint_read(const char *dir, const struct gs_names *names, const struct gs_gpu_set *set,
-                    struct gs_arena *arena, struct gs_given **ret, size_t *ret_count,
-                    struct gs_error *err)
+int checkpoint_read(const struct plugin *plugin, struct ids_in_use *in_use, struct gs_arena *arena,
+                    struct gs_given **ret, size_t *ret_count, struct gs_error *err)
 {
-    struct reading reading = {.names = names, .set = set, .arena = arena};
-    if (read_file(dir, &reading, err) < 0)
+    struct reading reading = {.names = &plugin->names,
+                              .set = &plugin->devices.set,
+                              .arena = arena,
+                              .in_use = in_use,
+                              .alloc = plugin->alloc};
+    if (read_file(plugin->settings.device_plugin_dir, &reading, err) < 0)
         return -1;
     *ret = reading.given;
     *ret_count = reading.count;
@@ -287,19 +278,15 @@ bool checkpoint_observe(struct plugin *plugin, bool at_allocate, bool with_ids)
 {
     struct gs_arena arena = {0};
     struct ids_in_use in_use = {0};
-    struct reading reading = {.names = &plugin->names,
-                              .set = &plugin->devices.set,
-                              .arena = &arena,
-                              .in_use = with_ids ? &in_use : NULL,
-                              .alloc = plugin->alloc};
+    struct gs_given *given = NULL;
+    size_t count = 0;
     struct gs_error err = {0};
-    read_file(plugin->settings.device_plugin_dir, &reading, &err);
+    checkpoint_read(plugin, with_ids ? &in_use : NULL, &arena, &given, &count, &err);
     note_file(plugin, &err);
     const bool told = devices_known(&plugin->devices) &&
                       (err.code == GS_OK || err.code == GS_ENOENT || err.code == GS_EPROTO);
     if (told)
-        gs_allocator_observe(plugin->alloc, reading.given, err.code ? 0 : reading.count,
-                             at_allocate);
+        gs_allocator_observe(plugin->alloc, given, count, at_allocate);
     if (with_ids && !plugin->checkpoint_unread)
         take_ids(&plugin->devices, &in_use);
     ids_in_use_release(&in_use);

@@ -8,16 +8,19 @@
 #include "gpushare/base/error.h"
 #include "gpushare/port/gpu_source.h"
 
+struct ids_in_use;
+struct plugin;
+
 /*
  * What the kubelet wrote down of answers that it got, in the file "kubelet_internal_checkpoint" of
  * its device plugin folder: it replaces that file as a whole after every Allocate. Where an answer
- * points to its NVIDIA_VISIBLE_DEVICES says, in indices of the set: nowhere for one that names no
- * GPU index, or a GPU that is not in the set. *ret lies in the arena. GS_ENOENT: the kubelet has
- * written none. GS_EIO, GS_ETOOBIG, GS_EPROTO, GS_ENOMEM.
+ * points to its NVIDIA_VISIBLE_DEVICES says, in indices of the plugin's set: nowhere for one that
+ * names no GPU index, or a GPU that is not in the set. *ret lies in the arena. To in_use, unless it
+ * is NULL, come the ids of pods that may live. GS_ENOENT: the kubelet has written none. GS_EIO,
+ * GS_ETOOBIG, GS_EPROTO, GS_ENOMEM.
  */
-int checkpoint_read(const char *dir, const struct gs_names *names, const struct gs_gpu_set *set,
-                    struct gs_arena *arena, struct gs_given **ret, size_t *ret_count,
-                    struct gs_error *err);
+int checkpoint_read(const struct plugin *plugin, struct ids_in_use *in_use, struct gs_arena *arena,
+                    struct gs_given **ret, size_t *ret_count, struct gs_error *err);
 
 /* What answers of any plugin tell of the GPUs. */
 struct checkpoint_notes {
@@ -31,8 +34,6 @@ struct checkpoint_notes {
 int checkpoint_units(const char *dir, const struct gs_names *names, const struct gs_gpu_set *set,
                      const struct gs_inventory *record, enum gs_unit wanted,
                      struct checkpoint_notes *ret, struct gs_error *err);
-
-struct plugin;
 
 /* Reads it, and brings the allocator what it says (at_allocate: gs_allocator_observe()) and, if
  * asked for, the list of devices. Without a file, or with a torn one, the kubelet has begun with

@@ -12,6 +12,25 @@ enum { NAME_BYTES = GS_UUID_BYTES + 16 };
 /* Prefix by the CDI specification, then who asks and for what. */
 #define CDI_ANNOTATION "cdi.k8s.io/gpushare_gpu"
 
+bool device_lists_parse(const char *text, unsigned *ret)
+{
+    static const char *const words[] = {"envvar", "volume-mounts", "cdi-annotations", "cdi-cri",
+                                        NULL};
+    struct gs_slice rest = gs_slice_of(text);
+    unsigned lists = 0;
+    do {
+        const struct gs_slice word = gs_slice_cut(&rest, ',');
+        unsigned i = 0;
+        while (words[i] && !gs_slice_eq(gs_slice_of(words[i]), word))
+            i++;
+        if (!words[i])
+            return false;
+        lists |= 1U << i;
+    } while (rest.at);
+    *ret = lists;
+    return true;
+}
+
 static const struct gs_vendor *vendor_of(const struct plugin *plugin)
 {
     return &gs_vendors[plugin->devices.set.vendor];

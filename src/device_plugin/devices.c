@@ -200,15 +200,12 @@ static int tell_allocator(struct plugin *plugin, const struct gs_gpu_set *set,
 static void keep_record(struct plugin *plugin, const struct gs_gpu_set *set,
                         struct unit_choice choice)
 {
-    const char *others[GS_INVENTORY_OTHERS_MAX];
     const struct gs_inventory now = {.unit = choice.unit,
                                      .unit_doubted = choice.state == UNIT_DOUBTED,
                                      .mps =
                                          plugin->settings.mps_by_label && plugin->settings.mps_root,
                                      .gpus = (struct gs_gpu *)set->gpus,
-                                     .gpu_count = set->count,
-                                     .others = others,
-                                     .other_count = ownership_others(plugin, others)};
+                                     .gpu_count = set->count};
     if (choice.state == UNIT_UNREAD)
         return;
     int64_t rev = record_keep(plugin->devices.record, &now);
@@ -457,7 +454,8 @@ void devices_take_cordon(struct plugin *plugin, gs_gpu_mask cordoned)
 
 bool devices_synced(const struct plugin *plugin)
 {
-    return plugin->pods_listed && plugin->devices.node_read && plugin->ownership.asked &&
+    return plugin->pods_listed && plugin->devices.node_read &&
+           (plugin->ownership.asked || plugin->settings.share_with_others) &&
            (plugin->devices.ids_observed || plugin->link);
 }
 

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <stdio.h>
 
-#include "device_plugin/checkpoint.h"
 #include "device_plugin/plugin.h"
 #include "gpushare/base/invariant.h"
 #include "gpushare/base/log.h"
@@ -168,24 +167,6 @@ static bool is_limited(struct plugin *plugin, const char *uid, gs_gpu_mask gpus)
     return count > 0;
 }
 
-/* Nobody but the kubelet's checkpoint says whose ids these are, as the API server is away. */
-static bool is_vouched_for(struct plugin *plugin, const struct gs_start_request *request)
-{
-    struct gs_arena arena = {0};
-    struct gs_given *given = NULL;
-    size_t count = 0;
-    bool limited = false;
-    const uint64_t key = gs_allocate_key(request->ids, request->id_count);
-    checkpoint_read(plugin->settings.device_plugin_dir, &plugin->names, &plugin->devices.set,
-                    &arena, &given, &count, NULL);
-    for (size_t i = 0; i < count; i++) {
-        if (given[i].key == key && !(limited = is_limited(plugin, given[i].uid, given[i].gpus)))
-            break;
-    }
-    gs_arena_release(&arena);
-    return limited;
-}
-
 /* In which folders a pod's cgroup was looked for, if that is the trouble. */
 static const char *where(const struct plugin *plugin, const struct gs_kept *pod,
                          char text[WHERE_BYTES])
@@ -226,7 +207,8 @@ bool enforce_may_start(struct plugin *plugin, const struct gs_start_request *req
     if (!plugin->enforce.keeper || plugin->settings.enforce == GS_ENFORCE_OFF)
         return true;
     if (!pod->uid) {
-        if (plugin->settings.enforce != GS_ENFORCE_REQUIRED || is_vouched_for(plugin, request))
+        if (plugin->settings.enforce != GS_ENFORCE_REQUIRED ||
+            is_limited(plugin, pod->cgroup_uid, pod->gpus)) /* by the kubelet's checkpoint */
             return true;
         gs_fail(err, GS_EBUSY,
                 "start blocked by --enforce=required: the pod of this container is not known yet");

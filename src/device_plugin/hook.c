@@ -143,12 +143,9 @@ void hook_round(struct plugin *plugin)
         return;
     if (now_ns >= plugin->hook.look_ns) {
         look(plugin);
-        plugin->hook.look_ns = now_ns + LOOK_NS;
+        plugin->hook.look_ns = now_ns + (empty_trash(plugin) ? EMPTY_NS : LOOK_NS);
     }
-    if (now_ns >= plugin->hook.empty_ns)
-        plugin->hook.empty_ns = now_ns + (empty_trash(plugin) ? EMPTY_NS : LOOK_NS);
     plugin_wake_at(plugin, plugin->hook.look_ns);
-    plugin_wake_at(plugin, plugin->hook.empty_ns);
 }
 
 void hook_release(struct plugin *plugin)

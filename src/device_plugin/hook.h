@@ -30,11 +30,10 @@ struct plugin;
  * anew: nothing that a container leaves behind is in the way of the next one.
  */
 struct hook {
-    int64_t look_ns; /* when the library is looked at again */
+    int64_t look_ns; /* when the library is looked at again, and some of the trash removed */
     struct gs_file_mark seen;
-    bool looked;      /* it was, and seen is what it was then */
-    bool ready;       /* it is what was pinned */
-    int64_t empty_ns; /* when some of the trash is removed */
+    bool looked; /* it was, and seen is what it was then */
+    bool ready;  /* it is what was pinned */
     struct trash trash;
 };
 
@@ -44,7 +43,8 @@ enum { HOOK_ROOT_MAX = 300 };
 /* What is wrong with the options; NULL: nothing. */
 const char *hook_settings_wrong(const char *library, const char *sha256);
 
-/* Looks at the library every ten seconds, and empties the trash bit by bit. */
+/* Looks at the library and empties the trash bit by bit: every ten seconds, every second while
+ * there is more to remove. */
 void hook_round(struct plugin *plugin);
 void hook_release(struct plugin *plugin);
 

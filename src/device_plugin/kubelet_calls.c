@@ -20,10 +20,9 @@ enum call_kind { CALL_ALLOCATE, CALL_START };
 
 /* What has to come before a call is decided. */
 enum call_wait {
-    WAIT_TURN,    /* for nothing: it is new */
-    WAIT_LIST,    /* for a list of this node's pods, or until its time */
-    WAIT_TO_LIST, /* until its time: another list is to be asked for */
-    WAIT_NODE,    /* for the node to say where the pod is, or until its time */
+    WAIT_TURN, /* for nothing: it is new */
+    WAIT_LIST, /* for a list of this node's pods, or until its time */
+    WAIT_NODE, /* for the node to say where the pod is, or until its time */
 };
 
 /* One call of the kubelet's. */
@@ -99,6 +98,7 @@ static void list_done(void *ctx)
         pod_batch_apply(plugin, list->batch);
         gs_allocator_list_end(plugin->alloc);
     } else {
+        plugin->calls.list_again_ns = plugin_now_ns(plugin) + LIST_PAUSE_NS;
         gs_log(GS_LOG_WARN, "the API server did not list this node's pods in time",
                GS_STR("error", list->err.msg));
     }
@@ -118,23 +118,15 @@ static void list_start(struct plugin *plugin)
                   &(struct worker_job){list_work, list_done, list});
 }
 
-/* A list that runs already may have begun too early. */
+/* A list that runs already may have begun too early. Before the next one the watch may bring what
+ * is missing. */
 static void wait_for_list(struct pending_call *pending)
 {
-    struct plugin *plugin = pending->plugin;
+    const struct plugin *plugin = pending->plugin;
+    int64_t now_ns = plugin_now_ns(plugin), again_ns = plugin->calls.list_again_ns;
     pending->list_round = plugin->calls.list_round + 1;
-    wait_for(pending, WAIT_LIST, plugin_now_ns(plugin) + LIST_BUDGET_NS + LIST_BUDGET_NS / 10);
-}
-
-/* Meanwhile the watch may bring what is missing. */
-static void pause_before_list(struct pending_call *pending)
-{
-    wait_for(pending, WAIT_TO_LIST, plugin_now_ns(pending->plugin) + LIST_PAUSE_NS);
-}
-
-static bool waits_for_list(const struct pending_call *pending)
-{
-    return pending->wait == WAIT_LIST || pending->wait == WAIT_TO_LIST;
+    wait_for(pending, WAIT_LIST,
+             (now_ns < again_ns ? again_ns : now_ns) + LIST_BUDGET_NS + LIST_BUDGET_NS / 10);
 }
 
 /* ---- Allocate ---- */
@@ -166,9 +158,7 @@ static void decide_allocate(struct pending_call *pending, enum gs_api_outcome ap
         enum gs_allocate_result result =
             gs_allocator_allocate(plugin->alloc, &request, &answer, &err);
         if (result == GS_ALLOCATE_LIST_FIRST) {
-            if (api == GS_API_TIMEOUT)
-                pause_before_list(pending);
-            else if (!waits_for_list(pending))
+            if (api == GS_API_TIMEOUT || pending->wait != WAIT_LIST)
                 wait_for_list(pending);
             return;
         }
@@ -217,7 +207,7 @@ static void decide_start(struct pending_call *pending)
     pending->plugin->calls.observed = true;
     switch (gs_allocator_start(pending->plugin->alloc, &request, &err)) {
     case GS_START_LIST_FIRST:
-        if (!waits_for_list(pending))
+        if (pending->wait != WAIT_LIST)
             wait_for_list(pending);
         return;
     case GS_START_WRITE_FIRST:
@@ -312,8 +302,7 @@ static void go_on_with_node(struct pending_call *pending, bool due)
 /* May answer the call, and free it. */
 static void go_on(struct pending_call *pending)
 {
-    const struct plugin *plugin = pending->plugin;
-    bool due = plugin_now_ns(plugin) >= pending->until_ns;
+    bool due = plugin_now_ns(pending->plugin) >= pending->until_ns;
     switch (pending->wait) {
     case WAIT_TURN:
         if (pending->kind == CALL_ALLOCATE) /* once: what it does not name is counted */
@@ -322,12 +311,6 @@ static void go_on(struct pending_call *pending)
         break;
     case WAIT_LIST:
         go_on_with_list(pending, due);
-        break;
-    case WAIT_TO_LIST:
-        if (due)
-            wait_for_list(pending);
-        else if (plugin->pods_changed)
-            decide(pending, GS_API_NOT_ASKED);
         break;
     case WAIT_NODE:
         go_on_with_node(pending, due);
@@ -353,8 +336,12 @@ void kubelet_calls_round(struct plugin *plugin)
         list = list || wants_list(plugin, pending);
         plugin_wake_at(plugin, pending->until_ns);
     }
-    if (list && !plugin->calls.listing)
-        list_start(plugin);
+    if (list && !plugin->calls.listing) {
+        if (plugin_now_ns(plugin) >= plugin->calls.list_again_ns)
+            list_start(plugin);
+        else
+            plugin_wake_at(plugin, plugin->calls.list_again_ns);
+    }
     plugin->pods_changed = false;
     plugin->writes.outcome = NODE_NOT_TRIED;
 }

@@ -19,9 +19,10 @@ struct kubelet_calls {
     struct worker lister;
     uint64_t list_round; /* of the list of pods that runs, or ran last */
     bool listing;
-    bool list_failed;   /* that one */
-    bool skips_running; /* gs_allocate_request */
-    bool observed;      /* a start of this round read the kubelet's checkpoint */
+    bool list_failed;      /* that one */
+    int64_t list_again_ns; /* after that: no list before then */
+    bool skips_running;    /* gs_allocate_request */
+    bool observed;         /* a start of this round read the kubelet's checkpoint */
 };
 
 extern const struct gs_dp_ops kubelet_calls_ops; /* ctx: struct plugin */

@@ -11,6 +11,7 @@
 static void tell_owner(struct plugin *plugin)
 {
     const struct ownership *ownership = &plugin->ownership;
+    const uint32_t others = record_now(plugin->devices.record)->other_count;
     char why[320] = "";
     if (ownership->whole_gpus)
         snprintf(why, sizeof(why),
@@ -18,12 +19,12 @@ static void tell_owner(struct plugin *plugin)
                  "plugin allocates the same GPUs, so none is shared; remove it from this node, or "
                  "start with --allow-shared-devices",
                  ownership->whole_gpus);
-    else if (ownership->sliced_count)
+    else if (others)
         snprintf(
             why, sizeof(why),
             "a ResourceSlice of gpu.nvidia.com has %u GPUs of this node: these are not shared; "
             "remove NVIDIA's DRA driver from this node, or start with --allow-shared-devices",
-            ownership->sliced_count);
+            others);
     pages_set_node_error(&plugin->pages, ownership->whole_gpus ? why : "");
     if (why[0])
         node_events_add(plugin, true, "GpuManagedByOtherDriver", "%s", why);
@@ -67,56 +68,26 @@ void ownership_take_node(struct plugin *plugin, const struct gs_node *node)
     share_anew(plugin);
 }
 
-int ownership_start(struct plugin *plugin, const struct gs_inventory *record, struct gs_error *err)
+static bool is_among(const char *const *uuids, uint32_t count, const char *uuid)
+{
+    uint32_t i = 0;
+    while (i < count && strcmp(uuids[i], uuid) != 0)
+        i++;
+    return i < count;
+}
+
+void ownership_take_slices(struct plugin *plugin, const struct gs_sliced_gpu *sliced,
+                           uint32_t count)
 {
     struct ownership *ownership = &plugin->ownership;
-    ownership->asked = plugin->settings.share_with_others;
-    if (ownership->asked)
-        return 0;
-    struct gs_sliced_gpu *sliced =
-        gs_arena_calloc(&ownership->arena, record->other_count + 1, sizeof(*sliced));
-    if (!sliced)
-        return gs_fail_nomem(err);
-    for (uint32_t i = 0; i < record->other_count; i++) {
-        const char *uuid = record->others[i];
-        sliced[i].node = plugin->settings.node_name;
-        sliced[i].uuid = gs_arena_strdup(&ownership->arena, uuid);
-        if (!sliced[i].uuid)
-            return gs_fail_nomem(err);
+    const char *uuids[GS_INVENTORY_OTHERS_MAX] = {NULL};
+    uint32_t others = 0;
+    for (uint32_t i = 0; i < count && others < GS_INVENTORY_OTHERS_MAX; i++) {
+        if (!is_among(uuids, others, sliced[i].uuid)) /* a card comes with each instance */
+            uuids[others++] = sliced[i].uuid;
     }
-    ownership->sliced = sliced;
-    ownership->sliced_count = record->other_count;
-    return 0;
-}
-
-uint32_t ownership_others(const struct plugin *plugin, const char *others[GS_INVENTORY_OTHERS_MAX])
-{
-    const struct ownership *ownership = &plugin->ownership;
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < ownership->sliced_count && count < GS_INVENTORY_OTHERS_MAX; i++)
-        others[count++] = ownership->sliced[i].uuid;
-    return count;
-}
-
-static bool same_slices(const struct ownership *ownership, const struct gs_sliced_gpu *sliced,
-                        uint32_t count)
-{
-    bool same = ownership->sliced_count == count;
-    for (uint32_t i = 0; same && i < count; i++)
-        same = strcmp(ownership->sliced[i].uuid, sliced[i].uuid) == 0;
-    return same;
-}
-
-void ownership_take_slices(struct plugin *plugin, struct gs_arena *arena,
-                           struct gs_sliced_gpu *sliced, uint32_t count)
-{
-    struct ownership *ownership = &plugin->ownership;
-    bool known = same_slices(ownership, sliced, count) && (ownership->asked || !count);
-    gs_arena_release(&ownership->arena);
-    ownership->arena = *arena;
-    *arena = (struct gs_arena){0};
-    ownership->sliced = sliced;
-    ownership->sliced_count = count;
+    bool known =
+        !record_set_others(plugin->devices.record, uuids, others) && (ownership->asked || !others);
     ownership->asked = true;
     if (known)
         return;
@@ -125,27 +96,21 @@ void ownership_take_slices(struct plugin *plugin, struct gs_arena *arena,
 }
 
 /* An instance is its card's owner's: the driver may have made it for a claim. */
-static bool is_sliced(const struct ownership *ownership, const struct gs_gpu *gpu)
+static bool is_others(const struct plugin *plugin, const struct gs_gpu *gpu)
 {
-    for (uint32_t i = 0; i < ownership->sliced_count; i++) {
-        if (strcmp(ownership->sliced[i].uuid, gpu->uuid) == 0 ||
-            strcmp(ownership->sliced[i].uuid, gpu->card) == 0)
-            return true;
-    }
-    return false;
+    const struct gs_inventory *record = record_now(plugin->devices.record);
+    return !plugin->settings.share_with_others &&
+           (plugin->ownership.whole_gpus ||
+            is_among(record->others, record->other_count, gpu->uuid) ||
+            is_among(record->others, record->other_count, gpu->card));
 }
 
 void ownership_leave_out(const struct plugin *plugin, struct gs_gpu_set *set)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < set->count; i++) {
-        if (!plugin->ownership.whole_gpus && !is_sliced(&plugin->ownership, &set->gpus[i]))
+        if (!is_others(plugin, &set->gpus[i]))
             set->gpus[kept++] = set->gpus[i];
     }
     set->count = kept;
-}
-
-void ownership_release(struct ownership *ownership)
-{
-    gs_arena_release(&ownership->arena);
 }

@@ -40,26 +40,10 @@ void pages_set_node_error(struct pages *pages, const char *why)
     pthread_mutex_unlock(&pages->lock);
 }
 
-static void append(struct gs_buf *out, const struct gs_buf *text)
-{
-    if (!gs_buf_failed(text))
-        gs_buf_append(out, text->data, text->len);
-}
-
 void pages_set_usage(struct pages *pages, const struct usage *usage)
 {
     usage_release(&pages->state.usage);
     pages->state.usage = *usage;
-}
-
-/* Without --pod-usage=on the others are empty, and are not named either. */
-static void print_pods(const struct usage *usage, struct gs_buf *out)
-{
-    for (int i = 0; i < (usage->names_pods ? USAGE_FAMILIES : USAGE_GIVEN); i++) {
-        const char *help, *name = usage_family((enum usage_text)i, &help);
-        gs_metric_family(out, name, "gauge", help);
-        append(out, &usage->text[i]);
-    }
 }
 
 static void copy_state(struct pages *pages, struct pages_state *ret)
@@ -271,7 +255,7 @@ static void on_metrics(void *ctx, const struct gs_http_request *req, struct gs_h
     res->content_type = "text/plain; version=0.0.4; charset=utf-8";
     pthread_mutex_lock(&pages->lock); /* GPUs and what pods use there are of one moment */
     pages_metrics(&pages->state, &res->body);
-    print_pods(&pages->state.usage, &res->body);
+    usage_print(&pages->state.usage, &res->body);
     pthread_mutex_unlock(&pages->lock);
     metrics_kube(pages->client, &res->body);
     metrics_process(&res->body);
@@ -296,7 +280,7 @@ void pages_usage(const struct pages_state *state, struct gs_buf *out)
     gs_buf_putc(out, ']');
     if (state->usage.names_pods) {
         gs_buf_puts(out, ",\"pods\":[");
-        append(out, &state->usage.text[USAGE_JSON]);
+        usage_append(&state->usage, USAGE_JSON, out);
         out->len -= out->len && out->data[out->len - 1] == ',';
         gs_buf_putc(out, ']');
     }

@@ -231,20 +231,18 @@ static void on_wake(void *ctx)
     /* the round follows */
 }
 
-int plugin_start(struct plugin *plugin, struct gs_error *err)
+void plugin_start(struct plugin *plugin)
 {
     plugin->round.wake = (struct gs_loop_timer){.fn = on_wake};
     plugin->round.tick_ns = plugin_now_ns(plugin) + TICK_NS;
     devices_start(plugin);
     plugin->round.usage_due = true; /* the pages have the families from the start */
-    return ownership_start(plugin, record_now(plugin->devices.record), err);
 }
 
 void plugin_release(struct plugin *plugin)
 {
     gs_loop_timer_disarm(plugin->loop, &plugin->round.wake);
     devices_release(&plugin->devices);
-    ownership_release(&plugin->ownership);
     enforce_release(plugin);
     driver_usage_release(&plugin->driver_usage);
     hook_release(plugin);

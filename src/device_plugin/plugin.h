@@ -92,8 +92,8 @@ void plugin_wake_at(struct plugin *plugin, int64_t at_ns);
 /* Ends the program once the kubelet's calls are answered, or after a second. */
 void plugin_stop(struct plugin *plugin, int result);
 
-/* Once there are a loop and the record, and before the loop is freed. GS_ENOMEM. */
-int plugin_start(struct plugin *plugin, struct gs_error *err);
+/* Once there is a loop, and before that is freed. */
+void plugin_start(struct plugin *plugin);
 void plugin_release(struct plugin *plugin);
 
 /* Steps the loop, with a round after every step, until the program is to end. */

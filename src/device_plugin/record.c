@@ -48,7 +48,13 @@ static int read_file(struct record *record, struct gs_error *err)
     size_t len;
     if (gs_file_read(record->path, FILE_BYTES_MAX, &text, &len, err) < 0)
         return -1;
-    return take_text(record, (struct gs_slice){text, len}, err);
+    if (take_text(record, (struct gs_slice){text, len}, err) < 0)
+        return -1;
+    if (record->now.gpu_count)
+        return 0;
+    gs_arena_release(&record->arena);
+    record->now = (struct gs_inventory){0};
+    return gs_fail(err, GS_EPROTO, "it has no GPUs");
 }
 
 struct record *record_open(const char *dir, const char *domain, const char *node)
@@ -89,6 +95,8 @@ const struct gs_inventory *record_now(const struct record *record)
 static bool print(const struct record *record, struct gs_inventory inventory, struct gs_buf *out)
 {
     inventory.node = record->node;
+    inventory.others = record->now.others;
+    inventory.other_count = record->now.other_count;
     gs_buf_reset(out);
     gs_codec_inventory_encode(out, &inventory);
     gs_buf_putc(out, '\n');
@@ -103,12 +111,26 @@ void record_take_node(struct record *record, const struct gs_node *node)
                                        .gpu_count = node->inventory ? node->gpu_count : 0,
                                        .unit_doubted = node->unit_doubted,
                                        .rev = node->inventory_rev,
-                                       .mps = record->now.mps,
-                                       .others = record->now.others,
-                                       .other_count = record->now.other_count};
+                                       .mps = record->now.mps};
     bool newer = found.unit && (!found.rev || found.rev >= record->now.rev);
     if (newer && print(record, found, &text)) /* without memory the next reading brings it */
-        take_text(record, (struct gs_slice){text.data, text.len}, NULL);
+        record->on_host &= take_text(record, (struct gs_slice){text.data, text.len}, NULL) < 0;
+}
+
+bool record_set_others(struct record *record, const char *const *uuids, uint32_t count)
+{
+    bool same = count == record->now.other_count;
+    for (uint32_t i = 0; same && i < count; i++)
+        same = strcmp(record->now.others[i], uuids[i]) == 0;
+    const char **others = same ? NULL : gs_arena_calloc(&record->arena, count + 1, sizeof(*others));
+    bool whole = others != NULL;
+    for (uint32_t i = 0; whole && i < count; i++)
+        whole = (others[i] = gs_arena_strdup(&record->arena, uuids[i])) != NULL;
+    if (!whole)
+        return false;
+    record->now.others = others;
+    record->now.other_count = count;
+    return true;
 }
 
 /* The whole of it or nothing, also when the power goes. */

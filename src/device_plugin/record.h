@@ -29,6 +29,9 @@ void record_take_node(struct record *record, const struct gs_node *node);
  * the next call. */
 const struct gs_inventory *record_now(const struct record *record);
 
-/* What is so now, of GPUs by our indices. Where that is another unit or other indices than
- * recorded, it is written to the file, with a larger rev. Returns the rev. */
+/* Which GPUs a DRA driver's slices name. False: the same as before, or out of memory. */
+bool record_set_others(struct record *record, const char *const *uuids, uint32_t count);
+
+/* What is so now, of GPUs by our indices. Where that is something else than what is recorded, it is
+ * written to the file, with a larger rev. Returns the rev. */
 int64_t record_keep(struct record *record, const struct gs_inventory *now);

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "common/options.h"
-#include "device_plugin/hook.h"
+#include "device_plugin/container_env.h"
 
 static bool set_unit(void *to, const char *text)
 {

@@ -3,7 +3,6 @@
 
 #include <stdbool.h>
 
-#include "device_plugin/device_lists.h"
 #include "gpushare/limit/keeper.h"
 #include "gpushare/model/gpu.h"
 #include "gpushare/nvml/listed.h"
@@ -21,7 +20,7 @@ struct settings {
     enum gs_unit unit;
     struct gs_gpu_options gpus;
     const char *device_plugin_dir;
-    unsigned device_lists; /* of enum device_list */
+    unsigned device_lists; /* of enum device_list (container_env.h) */
     bool pass_device_specs;
     const char *nvidia_dev_root; /* below which the host has the driver's device nodes */
     const char *http_listen;

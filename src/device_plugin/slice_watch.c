@@ -51,7 +51,7 @@ static void answered(void *ctx)
     if (watch->err.code == GS_EDENIED) /* who has no right to read them is never told */
         plugin->ownership.asked = true;
     if (watch->result == 0 && !plugin->round.stopping)
-        ownership_take_slices(plugin, &watch->arena, watch->sliced, watch->count);
+        ownership_take_slices(plugin, watch->sliced, watch->count);
     gs_arena_release(&watch->arena);
 }
 

@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device_plugin/unit.h"
 
-static bool is_near(uint64_t a, uint64_t b)
+static bool can_be(const struct unit_note *note, int unit)
 {
-    return a <= 2 * b && b <= 2 * a;
+    return !note->original || unit == GS_UNIT_GIB || unit == GS_UNIT_MIB;
 }
 
-/* By its size, or by what was kept of it for pods. */
-static bool agrees(const struct unit_note *note, enum gs_unit unit, const struct gs_gpu *gpus,
-                   uint32_t count)
+/* As many of this unit were kept of it for pods. */
+static bool is_offered(const struct unit_note *note, enum gs_unit unit, const struct gs_gpu *gpus,
+                       uint32_t count)
 {
     bool offered = false;
-    if (note->original && unit != GS_UNIT_GIB && unit != GS_UNIT_MIB)
-        return false;
     for (uint32_t i = 0; i < count; i++)
         offered |= strcmp(gpus[i].uuid, note->uuid) == 0 && gpus[i].mem_units == note->units;
-    return offered || is_near(note->units, note->mib / gs_unit_mib(unit));
+    return offered && can_be(note, unit);
 }
 
 static enum gs_unit nearest(const struct unit_note *note)
@@ -23,7 +21,7 @@ static enum gs_unit nearest(const struct unit_note *note)
     enum gs_unit best = GS_UNIT_GIB;
     double least = 0;
     for (int unit = GS_UNIT_GIB; unit >= GS_UNIT_MIB; unit--) {
-        if (note->original && unit != GS_UNIT_GIB && unit != GS_UNIT_MIB)
+        if (!can_be(note, unit))
             continue;
         double ratio = (double)note->units * gs_unit_mib((enum gs_unit)unit) / note->mib;
         double distance = ratio < 1 ? 1 / ratio : ratio;
@@ -38,9 +36,9 @@ static enum gs_unit nearest(const struct unit_note *note)
 enum gs_unit unit_noted(const struct unit_note *note, const struct gs_inventory *record,
                         const struct gs_gpu_set *set, enum gs_unit wanted)
 {
-    if (record && record->unit && agrees(note, record->unit, record->gpus, record->gpu_count))
+    if (record && record->unit && is_offered(note, record->unit, record->gpus, record->gpu_count))
         return record->unit;
-    return agrees(note, wanted, set->gpus, set->count) ? wanted : nearest(note);
+    return is_offered(note, wanted, set->gpus, set->count) ? wanted : nearest(note);
 }
 
 struct unit_choice unit_choose(const struct unit_facts *facts)

@@ -29,10 +29,9 @@ struct unit_note {
     bool original; /* an id of the original's plugin, which knows GiB and MiB */
 };
 
-/* The note's unit: the record's, if it agrees with that (NULL: there is none); else that of the
- * option, whose units the set has, if it agrees with that; else the one that makes about as many.
- * Overhead takes units away, so half and double agree. Of notes that contradict each other the
- * largest counts, in which no limit is too small. */
+/* The note's unit: the record's, if that offers as many (NULL: there is none); else that of the
+ * option, if the set offers as many; else the one that makes about as many. Of notes that
+ * contradict each other the largest counts, in which no limit is too small. */
 enum gs_unit unit_noted(const struct unit_note *note, const struct gs_inventory *record,
                         const struct gs_gpu_set *set, enum gs_unit wanted);
 

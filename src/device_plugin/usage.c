@@ -43,10 +43,19 @@ void usage_release(struct usage *usage)
         gs_buf_release(&usage->text[i]);
 }
 
-const char *usage_family(enum usage_text text, const char **ret_help)
+/* Without --pod-usage=on the others are empty, and are not named either. */
+void usage_print(const struct usage *usage, struct gs_buf *out)
 {
-    *ret_help = families[text].help;
-    return families[text].name;
+    for (int i = 0; i < (usage->names_pods ? USAGE_FAMILIES : USAGE_GIVEN); i++) {
+        gs_metric_family(out, families[i].name, "gauge", families[i].help);
+        usage_append(usage, (enum usage_text)i, out);
+    }
+}
+
+void usage_append(const struct usage *usage, enum usage_text text, struct gs_buf *out)
+{
+    if (!gs_buf_failed(&usage->text[text]))
+        gs_buf_append(out, usage->text[text].data, usage->text[text].len);
 }
 
 /* gpu: its index; negative: of the pod as a whole. label: beside the pod's name. */

@@ -53,5 +53,6 @@ void usage_release(struct usage *usage);
 /* One pod; ctx is the usage. For gs_allocator_each_placed(). */
 void usage_add_pod(void *ctx, const struct gs_placed *pod);
 
-/* The name of a family, and what it is. */
-const char *usage_family(enum usage_text text, const char **ret_help);
+/* The families of metrics, and one of the texts by itself; one that did not fit is left out. */
+void usage_print(const struct usage *usage, struct gs_buf *out);
+void usage_append(const struct usage *usage, enum usage_text text, struct gs_buf *out);

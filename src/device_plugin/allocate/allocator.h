@@ -249,8 +249,9 @@ struct gs_placed {
 void gs_allocator_each_placed(const struct gs_allocator *alloc,
                               void (*each)(void *ctx, const struct gs_placed *pod), void *ctx);
 /* Those of which a container may be about to start, by number: more than one can have its ids.
- * False: there are no more. Of one that is not known here uid is NULL. After gs_allocator_start()
- * was GS_START_OK, with the same request. */
+ * False: there are no more. Of one that is not known here uid is NULL, and its cgroup's and its
+ * GPUs are those of the kubelet's checkpoint, "" if that has none. After gs_allocator_start() was
+ * GS_START_OK, with the same request. */
 bool gs_allocator_starting(const struct gs_allocator *alloc, const struct gs_start_request *request,
                            size_t number, struct gs_placed *ret);
 /* Queues an Event about this node; reason: constant. */

@@ -101,7 +101,7 @@ void gs_calls_leave(struct gs_allocator *alloc, const struct claimant *gone)
         next = at->next;
         if (at->owner != gone)
             continue;
-        if (at->pod)
+        if (at->pod[0])
             gs_call_drop(alloc, at);
         else
             gs_call_set_owner(alloc, at, NULL);

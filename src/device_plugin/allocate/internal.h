@@ -38,7 +38,7 @@ struct claimant {
     bool restored;         /* an earlier run answered some: to be judged in this reading */
 };
 
-enum { UNSEEN_MAX = 1 << 13 };
+enum { UNSEEN_MAX = 1 << 13, POD_UID_BYTES = 64 };
 
 /* An answered call. */
 struct call {
@@ -48,12 +48,12 @@ struct call {
     struct claimant *owner; /* NULL: nobody's that we know */
     uint64_t key; /* not its alone: up to 1.37 an id is given out twice (kubernetes#137534) */
     gs_gpu_mask gpus;
-    uint32_t units;  /* of the container */
-    uint64_t pod;    /* hash of the UID that the kubelet's checkpoint has for it; 0: none yet */
-    bool seen;       /* in the checkpoint that is being read */
-    bool earlier;    /* an earlier run's, of a pod that any full list has while it lives */
-    uint32_t missed; /* readings at an Allocate that should have named it, and did not */
-    char uid[40];    /* of its claim in the ledger; "": its owner is charged for it, if any */
+    uint32_t units;          /* of the container */
+    char pod[POD_UID_BYTES]; /* that the kubelet's checkpoint has for it; "": none yet */
+    bool seen;               /* in the checkpoint that is being read */
+    bool earlier;            /* an earlier run's, of a pod that any full list has while it lives */
+    uint32_t missed;         /* readings at an Allocate that should have named it, and did not */
+    char uid[40]; /* of its claim in the ledger; "": its owner is charged for it, if any */
 };
 
 /* Without a pod and a claim it is an ended pod's that the kubelet's checkpoint still has. */
@@ -153,9 +153,9 @@ void gs_calls_leave(struct gs_allocator *alloc, const struct claimant *gone);
 /* settle.c */
 /* A new claimant takes the calls that the kubelet said are its. */
 void gs_claimant_inherit(struct gs_allocator *alloc, struct claimant *claimant);
-/* A container of it was answered that the checkpoint has; or (!named) has not yet. */
-bool gs_claimant_has_call(const struct gs_allocator *alloc, const struct claimant *claimant,
-                          bool named);
+/* How many of its containers were answered that the checkpoint has; or (!named) has not yet. */
+uint32_t gs_claimant_calls(const struct gs_allocator *alloc, const struct claimant *claimant,
+                           bool named);
 /* A container of it was answered, by this run or by an earlier one. */
 bool gs_claimant_owns_calls(const struct gs_allocator *alloc, const struct claimant *claimant);
 /* Where the environments of all its containers point to; 0: to different GPUs, or, of a pod that

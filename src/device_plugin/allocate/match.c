@@ -51,7 +51,7 @@ static struct claimant *match_running(const struct gs_allocator *alloc,
         const gs_gpu_mask place = gs_claimant_place(alloc, at);
         if (!gs_claimant_runs(at) || at->named >= at->request_count ||
             at->requests[at->named] != request->id_count || !place || (place & alloc->gone) ||
-            gs_claimant_has_call(alloc, at, false))
+            gs_claimant_calls(alloc, at, false))
             continue;
         *ret_unclear |= found && gs_claimant_place(alloc, found) != place;
         found = at;

@@ -4,6 +4,7 @@
  * record follows: equal pods that were taken for each other exchange their records, a pod without
  * one gets it. Only when it would overfill a GPU is a start blocked.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "internal.h"
@@ -103,19 +104,18 @@ void gs_claimant_follow_environment(struct gs_allocator *alloc, struct claimant 
         gs_write_record(alloc, owner);
 }
 
-bool gs_claimant_has_call(const struct gs_allocator *alloc, const struct claimant *claimant,
-                          bool named)
+uint32_t gs_claimant_calls(const struct gs_allocator *alloc, const struct claimant *claimant,
+                           bool named)
 {
-    const struct call *at = alloc->calls;
-    while (at && (at->owner != claimant || !at->pod == named))
-        at = at->next;
-    return at != NULL;
+    uint32_t count = 0;
+    for (const struct call *at = alloc->calls; at; at = at->next)
+        count += at->owner == claimant && !at->pod[0] != named;
+    return count;
 }
 
 bool gs_claimant_owns_calls(const struct gs_allocator *alloc, const struct claimant *claimant)
 {
-    return gs_claimant_has_call(alloc, claimant, true) ||
-           gs_claimant_has_call(alloc, claimant, false);
+    return gs_claimant_calls(alloc, claimant, true) || gs_claimant_calls(alloc, claimant, false);
 }
 
 bool gs_claimant_is_torn(const struct gs_allocator *alloc, const struct claimant *claimant)
@@ -127,12 +127,9 @@ bool gs_claimant_is_torn(const struct gs_allocator *alloc, const struct claimant
  * there, and those that it cannot name yet. */
 static void recount(struct gs_allocator *alloc, struct claimant *claimant)
 {
-    uint32_t noted = 0, done = 0;
-    for (const struct call *at = alloc->calls; at; at = at->next) {
-        noted += at->owner == claimant && at->pod;
-        done += at->owner == claimant && !at->pod;
-    }
-    done += noted > claimant->named ? noted : claimant->named;
+    const uint32_t noted = gs_claimant_calls(alloc, claimant, true);
+    uint32_t done = gs_claimant_calls(alloc, claimant, false) +
+                    (noted > claimant->named ? noted : claimant->named);
     if (gs_claimant_runs(claimant) || done > claimant->request_count)
         done = claimant->request_count;
     if (done == claimant->done)
@@ -171,8 +168,8 @@ static struct claimant *find_displaced(struct gs_allocator *alloc, const struct 
 static void adopt(struct gs_allocator *alloc, struct claimant *owner, struct call *call)
 {
     struct claimant *other = call->owner ? call->owner : find_displaced(alloc, owner, call->gpus);
-    if (other && ask_the_same(owner, other) && !gs_claimant_has_call(alloc, owner, true) &&
-        !gs_claimant_has_call(alloc, other, true)) {
+    if (other && ask_the_same(owner, other) && !gs_claimant_calls(alloc, owner, true) &&
+        !gs_claimant_calls(alloc, other, true)) {
         gs_call_set_owner(alloc, call, other);
         exchange(alloc, owner, other);
         return;
@@ -198,10 +195,10 @@ static void leave_to_stranger(struct gs_allocator *alloc, struct call *call, uin
 }
 
 /* The kubelet's checkpoint may have tens of thousands. */
-static struct call *take_unseen(struct gs_allocator *alloc, uint64_t key, uint64_t pod)
+static struct call *take_unseen(struct gs_allocator *alloc, uint64_t key, const char *pod)
 {
     struct call **at = &alloc->unseen[key % UNSEEN_MAX], *call;
-    while ((call = *at) && (call->key != key || call->pod != pod))
+    while ((call = *at) && (call->key != key || strcmp(call->pod, pod) != 0))
         at = &call->unseen;
     if (call)
         *at = call->unseen;
@@ -228,13 +225,12 @@ static struct call *note(struct gs_allocator *alloc, const struct gs_given *give
 /* The same ids under another UID are another call. */
 static void read_entry(struct gs_allocator *alloc, const struct gs_given *given)
 {
-    const uint64_t pod = gs_hash_text(given->uid);
     struct claimant *owner = gs_claimant_of_cgroup(alloc, given->uid);
     if (!owner && gs_recent_has(&alloc->ended, given->uid)) /* the kubelet is late */
         return;
-    struct call *call = take_unseen(alloc, given->key, pod);
+    struct call *call = take_unseen(alloc, given->key, given->uid);
     if (!call)
-        call = take_unseen(alloc, given->key, 0);
+        call = take_unseen(alloc, given->key, "");
     if (!call)
         call = note(alloc, given, owner);
     if (owner)
@@ -248,7 +244,7 @@ static void read_entry(struct gs_allocator *alloc, const struct gs_given *given)
         gs_call_charge(alloc, call, false);
     else if (!owner)
         leave_to_stranger(alloc, call, given->units);
-    call->pod = pod;
+    snprintf(call->pod, sizeof(call->pod), "%s", given->uid);
 }
 
 /* Without owner, what the kubelet does not hold any more is over. */
@@ -257,7 +253,7 @@ static void count_misses(struct gs_allocator *alloc, bool at_allocate)
     struct call *next;
     for (struct call *at = alloc->calls; at; at = next) {
         next = at->next;
-        if (at->seen || (at->pod ? at->owner != NULL : !at_allocate))
+        if (at->seen || (at->pod[0] ? at->owner != NULL : !at_allocate))
             continue;
         struct claimant *loser = at->owner;
         if (loser) {
@@ -265,7 +261,7 @@ static void count_misses(struct gs_allocator *alloc, bool at_allocate)
             lose_call(alloc, loser);
             loser->lost = true;
         }
-        if (at->pod || ++at->missed >= MISSES)
+        if (at->pod[0] || ++at->missed >= MISSES)
             gs_call_drop(alloc, at);
     }
 }
@@ -321,9 +317,9 @@ void gs_allocator_observe(struct gs_allocator *alloc, const struct gs_given *giv
 
 void gs_claimant_inherit(struct gs_allocator *alloc, struct claimant *claimant)
 {
-    const uint64_t pod = gs_hash_text(gs_claimant_cgroup(claimant));
+    const char *pod = gs_claimant_cgroup(claimant);
     for (struct call *at = alloc->calls; at; at = at->next) {
-        if (at->owner || at->pod != pod)
+        if (at->owner || strcmp(at->pod, pod) != 0)
             continue;
         if (!claimant->named++)
             adopt(alloc, claimant, at);
@@ -361,8 +357,8 @@ static enum gs_start_result start_stranger(struct gs_allocator *alloc, const str
                                            struct gs_error *err)
 {
     const struct gs_node_view *view = gs_allocator_view(alloc);
-    for (const struct call *at = alloc->calls; at && call->pod; at = at->next) {
-        if (at->pod == call->pod && at->gpus != call->gpus) {
+    for (const struct call *at = alloc->calls; at && call->pod[0]; at = at->next) {
+        if (strcmp(at->pod, call->pod) == 0 && at->gpus != call->gpus) {
             gs_fail(err, GS_EBUSY, "%s", torn);
             return GS_START_HELD;
         }

@@ -32,6 +32,13 @@
     "Q09NX0dQVV9NRU1fR1BVUxIFR1BVLTEiLwoXY2RpLms4cy5pby9ncHVzaGFyZV9ncHUSFG52aWRpYS5jb20vZ3B1PUdQ" \
     "VS0x"                                                                                         \
     "KhYKFG52aWRpYS5jb20vZ3B1PUdQVS0x"
+/* GPU-0, and into how many units it was divided (ALIYUN_COM_GPU_MEM_DEV). */
+#define OF_256                                                                                     \
+    "Ch8KFk5WSURJQV9WSVNJQkxFX0RFVklDRVMSBUdQVS0wChsKFkFMSVlVTl9DT01fR1BVX01FTV9JRFgSATAKHQoWQUxJ" \
+    "WVVOX0NPTV9HUFVfTUVNX0RFVhIDMjU2"
+#define OF_16                                                                                      \
+    "Ch8KFk5WSURJQV9WSVNJQkxFX0RFVklDRVMSBUdQVS0wChsKFkFMSVlVTl9DT01fR1BVX01FTV9JRFgSATAKHAoWQUxJ" \
+    "WVVOX0NPTV9HUFVfTUVNX0RFVhICMTY="
 /* SIMULATED_VISIBLE_DEVICES in place of the first. */
 #define BY_SIMULATED                                                                               \
     "CiIKGVNJTVVMQVRFRF9WSVNJQkxFX0RFVklDRVMSBUdQVS0xChsKFkFMSVlVTl9DT01fR1BVX01FTV9JRFgSATA="
@@ -79,6 +86,13 @@ static void folder_down(const struct folder *folder)
     assert_int_equal(rmdir(folder->dir), 0);
 }
 
+static struct plugin plugin_in(const struct folder *folder)
+{
+    struct plugin plugin = {.settings.device_plugin_dir = folder->dir, .devices.set = set};
+    assert_int_equal(gs_names_init(&plugin.names, "aliyun.com", NULL), 0);
+    return plugin;
+}
+
 static void what_the_kubelet_kept_of_our_answers_is_read(void **state)
 {
     static const char *const ids[] = {"b", "a", "d"};
@@ -118,19 +132,17 @@ static void what_the_kubelet_kept_of_our_answers_is_read(void **state)
         {"another vendor's", DATA(ENTRY("u", "\"b\",\"a\"", BY_SIMULATED)), 1, 2, 1},
         {"none", DATA(""), 0, 0},
     };
-    struct gs_names names;
-    assert_int_equal(gs_names_init(&names, "aliyun.com", NULL), 0);
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_arena arena = {0};
         struct gs_given *given = NULL;
         struct folder folder;
         size_t count = 77;
         struct gs_error err = {0};
-        struct gs_gpu_set gpus = set;
-        gpus.vendor = r->vendor;
+        static struct plugin plugin;
+        plugin = plugin_in(&folder);
+        plugin.devices.set.vendor = r->vendor;
         folder_up(&folder, r->text);
-        row_equal(r->row, checkpoint_read(folder.dir, &names, &gpus, &arena, &given, &count, &err),
-                  0);
+        row_equal(r->row, checkpoint_read(&plugin, NULL, &arena, &given, &count, &err), 0);
         row_equal(r->row, count, r->count);
         if (r->count) {
             const struct gs_given *u = &given[count - 1];
@@ -157,8 +169,6 @@ static void a_file_that_is_missing_or_none_is_told(void **state)
         {"empty", "", false, GS_EPROTO},
         {"cut short", "{\"Data\":{", false, GS_EPROTO},
     };
-    struct gs_names names;
-    assert_int_equal(gs_names_init(&names, "aliyun.com", NULL), 0);
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_arena arena = {0};
         struct gs_given *given = NULL;
@@ -168,8 +178,9 @@ static void a_file_that_is_missing_or_none_is_told(void **state)
         folder_up(&folder, r->text);
         if (r->folder)
             row_equal(r->row, mkdir(folder.file, 0700), 0);
-        row_equal(r->row, checkpoint_read(folder.dir, &names, &set, &arena, &given, &count, &err),
-                  -1);
+        static struct plugin plugin;
+        plugin = plugin_in(&folder);
+        row_equal(r->row, checkpoint_read(&plugin, NULL, &arena, &given, &count, &err), -1);
         row_equal(r->row, err.code, r->code);
         row_true(r->row, !given && count == 77);
         gs_arena_release(&arena);
@@ -279,24 +290,20 @@ static void ids_are_in_use_until_their_pods_end(void **state)
     }
 }
 
-/* They count from zero. */
-static void the_last_id_tells_how_a_gpu_was_divided(void **state)
+static void answers_tell_how_a_gpu_was_divided(void **state)
 {
     static const struct {
         const char *row, *text;
         enum gs_unit unit; /* of a GPU of 16 GiB */
         bool unclear;
     } rows[] = {
-        {"ours", DATA(ENTRY("u", "\"6e1a-255\",\"6e1a-0\"", ON_0)), GS_UNIT_64MIB, false},
-        {"the original's", DATA(ENTRY("u", "\"GPU-0-_-255\"", ON_0)), GS_UNIT_GIB, false},
-        {"the largest", DATA(ENTRY("u", "\"6e1a-4294967295\",\"6e1a-15\"", ON_0)), GS_UNIT_GIB,
-         false},
+        {"ours", DATA(ENTRY("u", "\"6e1a-255\",\"6e1a-0\"", OF_256)), GS_UNIT_64MIB, false},
+        {"the original's", DATA(ENTRY("u", "\"GPU-0-_-255\"", OF_256)), GS_UNIT_GIB, false},
         {"of several the largest unit",
-         DATA(ENTRY("u", "\"6e1a-255\"",
-                    ON_0) "," ENTRY("v", "\"6e1a-15\"", ON_0) "," ENTRY("w", "\"6e1a-255\"", ON_0)),
+         DATA(ENTRY("u", "\"6e1a-255\"", OF_256) "," ENTRY("v", "\"6e1a-15\"", OF_16) "," ENTRY(
+             "w", "\"6e1a-255\"", OF_256)),
          GS_UNIT_GIB, false},
-        {"the first alone", DATA(ENTRY("u", "\"6e1a-0\"", ON_0)), GS_UNIT_GIB, false},
-        {"no number", DATA(ENTRY("u", "\"6e1a-x\"", ON_0)), GS_UNIT_UNKNOWN, true},
+        {"it does not say", DATA(ENTRY("u", "\"6e1a-15\"", ON_0)), GS_UNIT_UNKNOWN, true},
         {"of no GPU that is here", DATA(ENTRY("u", "\"6e1a-15\"", STRANGER)), GS_UNIT_UNKNOWN,
          true},
         {"no ids", DATA(ENTRY("u", "", ON_0)), GS_UNIT_UNKNOWN, false},
@@ -324,7 +331,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ids_are_in_use_until_their_pods_end),
-        cmocka_unit_test(the_last_id_tells_how_a_gpu_was_divided),
+        cmocka_unit_test(answers_tell_how_a_gpu_was_divided),
         cmocka_unit_test(what_the_kubelet_kept_of_our_answers_is_read),
         cmocka_unit_test(a_file_that_is_missing_or_none_is_told),
         cmocka_unit_test(it_is_recalled_once_pods_and_gpus_are_known),

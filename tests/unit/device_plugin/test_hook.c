@@ -338,7 +338,7 @@ static void fill(const char *path, int files)
 static void empty_in_rounds(struct rig *rig)
 {
     for (int i = 0; i < 20; i++) {
-        rig->plugin.hook.empty_ns = 0;
+        rig->plugin.hook.look_ns = 0;
         hook_round(&rig->plugin);
     }
 }
@@ -422,7 +422,7 @@ static void one_round_removes_a_bounded_part_of_the_trash(void **state)
     snprintf(path, sizeof(path), "%s/.trash", rig->root);
     for (size_t now; (now = entries_of(path)) > 0 && rounds < 100; rounds++, left = now) {
         assert_true(rounds == 0 || left - now <= 1000);
-        rig->plugin.hook.empty_ns = 0;
+        rig->plugin.hook.look_ns = 0;
         hook_round(&rig->plugin);
         if (rounds == 0) /* it is not over, and seen */
             assert_true(entries_of(path) >= 500);

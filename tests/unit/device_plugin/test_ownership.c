@@ -22,7 +22,7 @@ void pages_set_node_error(struct pages *pages, const char *why)
 
 static void reset(struct plugin *plugin)
 {
-    *plugin = (struct plugin){0};
+    *plugin = (struct plugin){.devices.record = record_open("/nonexistent", "d", "n")};
     said[0] = on_page[0] = '\0';
     events = 0;
     gs_log_init(GS_LOG_ERROR, GS_LOG_TEXT);
@@ -60,8 +60,7 @@ static void gpus_that_others_give_out_are_left_out(void **state)
     };
     GS_FOR_EACH_ROW (r, rows) {
         static struct plugin plugin;
-        struct gs_arena arena = {0};
-        struct gs_sliced_gpu *sliced = gs_arena_calloc(&arena, 3, sizeof(*sliced));
+        struct gs_sliced_gpu sliced[3];
         struct gs_gpu_set set = {.gpus = {{.idx = 0, .uuid = "MIG-0000a", .card = "GPU-card"},
                                           {.idx = 1, .uuid = "GPU-0000b"}},
                                  .count = 2};
@@ -77,7 +76,7 @@ static void gpus_that_others_give_out_are_left_out(void **state)
             row_equal(r->row, plugin.devices.due, i == 0 && r->whole && !r->share);
             plugin.devices.due = false;
         }
-        ownership_take_slices(&plugin, &arena, sliced, count);
+        ownership_take_slices(&plugin, sliced, count);
         row_text(r->row, said, r->said);
         row_equal(r->row, events, r->said[0] ? 1 : 0);
         row_equal(r->row, plugin.devices.due, count > 0);
@@ -89,7 +88,7 @@ static void gpus_that_others_give_out_are_left_out(void **state)
         row_text(r->row, left, r->left);
         ownership_take_node(&plugin, &(struct gs_node){0});
         row_equal(r->row, on_page[0], 0);
-        ownership_release(&plugin.ownership);
+        record_free(plugin.devices.record);
     }
 }
 
@@ -100,14 +99,12 @@ static void a_driver_that_takes_another_gpu_is_news(void **state)
     static const char *const uuids[] = {"GPU-a", "GPU-a", "GPU-b", "GPU-b"};
     reset(&plugin);
     for (size_t i = 0; i < GS_COUNT_OF(uuids); i++) {
-        struct gs_arena arena = {0};
-        struct gs_sliced_gpu *sliced = gs_arena_calloc(&arena, 1, sizeof(*sliced));
-        *sliced = (struct gs_sliced_gpu){.node = "n", .uuid = uuids[i]};
+        const struct gs_sliced_gpu sliced = {.node = "n", .uuid = uuids[i]};
         plugin.devices.due = false;
-        ownership_take_slices(&plugin, &arena, sliced, 1);
+        ownership_take_slices(&plugin, &sliced, 1);
         row_equal(uuids[i], plugin.devices.due, i % 2 == 0);
     }
-    ownership_release(&plugin.ownership);
+    record_free(plugin.devices.record);
 }
 
 static void a_driver_is_let_go_of_while_the_label_says_so(void **state)
@@ -127,6 +124,7 @@ static void a_driver_is_let_go_of_while_the_label_says_so(void **state)
         /* so that the node is made schedulable again */
         assert_int_equal(plugin.node.written, upgrade);
     }
+    record_free(plugin.devices.record);
 }
 
 int main(void)
