@@ -137,7 +137,7 @@ run_case() {
 }
 
 # A machine has room for one kubelet: one lane runs the cases that start one after each other, and then
-# helps the other. As deployed they share nothing.
+# helps the others, as many as there are processors: cases mostly wait. As deployed they share nothing.
 needs_machine() {
     [[ $cases != "$e2e/deployed" ]] && grep -q '^from harness.node import' "$cases/$1.py"
 }
@@ -154,20 +154,28 @@ take_case() {
     done
 }
 
-# What one case prints stays together.
+# What one case prints stays together. The cases of a lane share a control plane (harness/shared.py).
 run_lane() {
-    local name report
+    local name report plane=""
     while name=$(take_case "$@"); do
+        if [[ -z $plane && $cases != "$e2e/deployed" ]]; then
+            export GPUSHARE_CONTROL_PLANE=$logs/.plane-$BASHPID
+            mkdir "$GPUSHARE_CONTROL_PLANE"
+            setpriv --pdeathsig TERM python3 "$e2e/harness/shared.py" "$GPUSHARE_CONTROL_PLANE" &
+            plane=$!
+        fi
         report=$(run_case "$name")
         (
             flock 8
             printf '%s\n' "$report" | tee -a "$logs/results"
         ) 8>"$logs/.lock"
     done
+    [[ -z $plane ]] || { kill "$plane" && wait "$plane"; }
 }
 
 run_cases() {
     local name
+    local -a lanes=()
     touch "$logs/.queue-machine" "$logs/.queue"
     for name in "$@"; do
         if needs_machine "$name"; then
@@ -177,15 +185,19 @@ run_cases() {
         fi
     done
     run_lane "$logs/.queue-machine" "$logs/.queue" &
-    run_lane "$logs/.queue"
-    wait $!
+    lanes+=($!)
+    for name in $(seq "$(nproc)"); do
+        run_lane "$logs/.queue" &
+        lanes+=($!)
+    done
+    wait "${lanes[@]}"
 }
 
 summarise() {
     local passed failed
     passed=$(grep -c '^ok ' "$logs/results" || true)
     failed=$(grep -c '^FAIL ' "$logs/results" || true)
-    rm -rf "$logs/results" "$logs"/.{lock,queue,queue-machine} "$logs/images"
+    rm -rf "$logs/results" "$logs"/.{lock,queue,queue-machine,plane-*} "$logs/images"
     if ((keep)); then echo "logs: $logs"; fi
     rmdir "$logs" 2>/dev/null || true
     echo "$passed passed, $failed failed, $others for other releases than Kubernetes $KUBE_VERSION"
