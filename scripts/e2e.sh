@@ -156,13 +156,14 @@ take_case() {
 
 # What one case prints stays together. The cases of a lane share a control plane (harness/shared.py).
 run_lane() {
-    local name report plane=""
+    local name report plane_dir plane=""
     while name=$(take_case "$@"); do
         if [[ -z $plane && $cases != "$e2e/deployed" ]]; then
-            export GPUSHARE_CONTROL_PLANE=$logs/.plane-$BASHPID
-            mkdir "$GPUSHARE_CONTROL_PLANE"
-            setpriv --pdeathsig TERM python3 "$e2e/harness/shared.py" "$GPUSHARE_CONTROL_PLANE" &
+            plane_dir=$logs/.plane-$BASHPID
+            mkdir "$plane_dir"
+            setpriv --pdeathsig TERM python3 "$e2e/harness/shared.py" "$plane_dir" &
             plane=$!
+            export GPUSHARE_CONTROL_PLANE=$plane_dir
         fi
         report=$(run_case "$name")
         (
