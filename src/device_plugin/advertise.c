@@ -152,15 +152,6 @@ int advertise_devices(const struct gs_gpu_set *set, enum gs_unit unit,
     return 0;
 }
 
-static void print_inventory(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_buf *out)
-{
-    const struct gs_inventory inventory = {.unit = unit,
-                                           .gpus = (struct gs_gpu *)set->gpus,
-                                           .gpu_count = set->count,
-                                           .tells_moved = true};
-    gs_codec_inventory_encode(out, &inventory);
-}
-
 void advertise_print(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_buf *out)
 {
     for (uint32_t i = 0; i < set->count; i++) {
@@ -180,6 +171,10 @@ void advertise_print(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_
     gs_buf_printf(out, "%u GPUs, %llu devices for the kubelet\n", set->count,
                   (unsigned long long)count_units(set, unit));
     gs_buf_puts(out, "annotation: ");
-    print_inventory(set, unit, out);
+    const struct gs_inventory inventory = {.unit = unit,
+                                           .gpus = (struct gs_gpu *)set->gpus,
+                                           .gpu_count = set->count,
+                                           .tells_moved = true};
+    gs_codec_inventory_encode(out, &inventory);
     gs_buf_putc(out, '\n');
 }

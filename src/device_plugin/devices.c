@@ -50,7 +50,7 @@ static struct unit_choice choose_unit(const struct plugin *plugin,
                                       const struct gs_allocator_stats *stats)
 {
     const struct devices *devices = &plugin->devices;
-    const struct gs_inventory *record = record_now(devices->record);
+    const struct gs_inventory *record = &devices->record.now;
     bool synced = plugin->pods_listed && (devices->ids_observed || plugin->link);
     bool chosen = devices_known(devices);
     const struct unit_facts facts = {
@@ -208,7 +208,7 @@ static void keep_record(struct plugin *plugin, const struct gs_gpu_set *set,
                                      .gpu_count = set->count};
     if (choice.state == UNIT_UNREAD)
         return;
-    int64_t rev = record_keep(plugin->devices.record, &now);
+    int64_t rev = record_keep(&plugin->devices.record, &now);
     plugin->node.due |= rev != plugin->node.rev;
     plugin->node.rev = rev;
 }
@@ -284,12 +284,12 @@ static void renew_if_due(struct plugin *plugin)
 static void remember(struct plugin *plugin)
 {
     struct devices *devices = &plugin->devices;
-    const struct gs_inventory *record = record_now(devices->record);
+    const struct gs_inventory *record = &devices->record.now;
     int64_t until_ns = devices->since_ns + DEVICES_PATIENCE_NS;
     bool late = plugin_now_ns(plugin) >= until_ns;
     if (devices->remembered || !devices->have_gpus)
         return;
-    if (!devices->node_read && !(late && record_on_host(devices->record))) {
+    if (!devices->node_read && !(late && devices->record.on_host)) {
         plugin_wake_at(plugin, late ? INT64_MAX : until_ns);
         return;
     }
@@ -317,7 +317,7 @@ static void number_by_notes(struct plugin *plugin, const struct gpu_indices *ind
 static void read_notes(struct plugin *plugin)
 {
     struct devices *devices = &plugin->devices;
-    const struct gs_inventory *record = record_now(devices->record);
+    const struct gs_inventory *record = &devices->record.now;
     struct gpu_indices indices = devices->indices;
     struct checkpoint_notes said;
     int64_t now_ns = plugin_now_ns(plugin);
@@ -426,8 +426,8 @@ void devices_take_node(struct plugin *plugin, const struct gs_node *node)
 {
     struct devices *devices = &plugin->devices;
     devices->node_read = true;
-    record_take_node(devices->record, node);
-    const struct gs_inventory *record = record_now(devices->record);
+    record_take_node(&devices->record, node);
+    const struct gs_inventory *record = &devices->record.now;
     if (plugin->settings.mps_by_label && node->mps != (plugin->settings.mps_root != NULL)) {
         gs_log(GS_LOG_ERROR,
                "the Node's MPS label differs from the record on the host: exiting to restart");
@@ -470,14 +470,6 @@ static uint32_t read_boot(void)
     return (uint32_t)(gs_hash_lasting(id, len) & INT32_MAX);
 }
 
-int devices_open_record(struct plugin *plugin, struct gs_error *err)
-{
-    const struct settings *settings = &plugin->settings;
-    plugin->devices.record =
-        record_open(settings->device_plugin_dir, settings->domain, settings->node_name);
-    return plugin->devices.record ? 0 : gs_fail_nomem(err);
-}
-
 void devices_start(struct plugin *plugin)
 {
     plugin->devices.indices.boot = read_boot();
@@ -488,5 +480,5 @@ void devices_start(struct plugin *plugin)
 void devices_release(struct devices *devices)
 {
     ids_in_use_release(&devices->in_use);
-    record_free(devices->record);
+    record_release(&devices->record);
 }

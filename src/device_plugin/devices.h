@@ -25,7 +25,7 @@ struct devices {
     bool have_gpus;             /* they were read, and there are some */
     int64_t since_ns;           /* since then */
     bool tell_gpus;             /* the set has changed since */
-    struct record *record;      /* of the node: what was so, and is */
+    struct record record;       /* of the node: what was so, and is */
     bool remembered;            /* indices come from it, or it is known that there is none */
     bool node_read;             /* the node's object */
     bool noted_read;            /* the kubelet's checkpoint, or the record needs none */
@@ -73,7 +73,5 @@ static inline bool devices_known(const struct devices *devices)
 /* Enough is observed for a list that the kubelet can be given for the first time. */
 bool devices_synced(const struct plugin *plugin);
 
-/* Before anything is asked of the API server. GS_ENOMEM. */
-int devices_open_record(struct plugin *plugin, struct gs_error *err);
 void devices_start(struct plugin *plugin);
 void devices_release(struct devices *devices);

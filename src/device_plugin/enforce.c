@@ -248,23 +248,13 @@ static void tell_people(struct plugin *plugin)
                      "uses %.1f GiB of a GPU's memory and requested %.1f GiB: a limit (--enforce) "
                      "would block this; request more, or use less",
                      gib(pod.used_bytes), gib(pod.bytes));
-            gs_allocator_tell_owner_too(plugin->alloc, pod.uid, true, "GpuMemoryWouldBeBlocked",
-                                        words);
+            gs_allocator_warn(plugin->alloc, pod.uid, true, "GpuMemoryWouldBeBlocked", words);
             continue;
         }
         snprintf(words, sizeof(words), "this pod's GPU memory is not limited to %.1f GiB: %s%s",
                  gib(pod.bytes), pod.reason, where(plugin, &pod, text));
-        gs_allocator_tell(plugin->alloc, pod.uid, true, "GpuMemoryLimitNotSet", words);
+        gs_allocator_warn(plugin->alloc, pod.uid, false, "GpuMemoryLimitNotSet", words);
     }
-}
-
-/* Also while nothing is kept: what is not read makes the loop turn. */
-static void read_watch(struct plugin *plugin)
-{
-    struct enforce *enforce = &plugin->enforce;
-    if (enforce->appeared)
-        gs_cgroup_watch_read(enforce->watch);
-    enforce->appeared = false;
 }
 
 static void show_again(struct plugin *plugin)
@@ -286,7 +276,6 @@ static void keep(struct plugin *plugin)
      * shown that a pod is elsewhere. */
     if (plugin->restored && (plugin->pods_changed || enforce->pass_due))
         take_pods(plugin);
-    read_watch(plugin);
     if (!plugin->restored)
         return;
     if (enforce->pass_due)
@@ -302,7 +291,6 @@ void enforce_round(struct plugin *plugin)
     if (driver)
         gs_nvml_limits_release(driver, released);
     if (released || !plugin_knows(plugin)) {
-        read_watch(plugin);
         plugin->enforce.look_due = true; /* which tells of all pods that are there */
         if (released)                    /* the next one is another */
             memset(plugin->enforce.gpus, 0, sizeof(plugin->enforce.gpus));
@@ -322,8 +310,8 @@ void enforce_allocated(struct plugin *plugin)
 
 static void on_appeared(void *ctx, short revents)
 {
-    struct enforce *enforce = ctx;
-    enforce->appeared = true;
+    const struct plugin *plugin = ctx;
+    gs_cgroup_watch_read(plugin->enforce.watch);
 }
 
 /* Without it limits come with PreStartContainer and the next pass. */
@@ -335,7 +323,7 @@ static void start_watch(struct plugin *plugin)
         gs_log(GS_LOG_ERROR, "cannot watch the pods' cgroups", GS_STR("error", err.msg));
         return;
     }
-    enforce->fd = (struct gs_loop_fd){.fn = on_appeared, .ctx = enforce};
+    enforce->fd = (struct gs_loop_fd){.fn = on_appeared, .ctx = plugin};
     if (gs_loop_fd_add(plugin->loop, &enforce->fd, gs_cgroup_watch_fd(enforce->watch), POLLIN,
                        &err) < 0)
         gs_log(GS_LOG_ERROR, "cannot watch the pods' cgroups", GS_STR("error", err.msg));

@@ -25,7 +25,6 @@ struct enforce {
     size_t gpu_count;
     bool look_due;    /* the GPUs changed */
     bool pass_due;    /* all pods are looked at */
-    bool appeared;    /* the watch has something */
     int64_t look_ns;  /* the next look at the host */
     int64_t again_ns; /* containers that start are looked at once more */
 };

@@ -77,23 +77,13 @@ static void count_pod(void *ctx, const struct gs_placed *pod)
         pods_on[gpu]++;
 }
 
-/* Only instances are asked about: how many pods are on each. */
-static void count_pods(const struct plugin *plugin, uint32_t pods_on[GS_GPUS_MAX])
-{
-    bool any = false;
-    for (uint32_t i = 0; i < plugin->devices.set.count; i++)
-        any |= gs_gpu_is_instance(&plugin->devices.set.gpus[i]);
-    if (any)
-        gs_allocator_each_placed(plugin->alloc, count_pod, pods_on);
-}
-
 /* What is true of each GPU goes to the node's object at once: pods choose by it. */
 void guards_round(struct plugin *plugin)
 {
     uint32_t pods_on[GS_GPUS_MAX] = {0};
     if (!plugin_knows(plugin))
         return;
-    count_pods(plugin, pods_on);
+    gs_allocator_each_placed(plugin->alloc, count_pod, pods_on);
     for (uint32_t i = 0; i < plugin->devices.set.count; i++) {
         struct gs_gpu *gpu = &plugin->devices.set.gpus[i];
         enum gs_enforced enforced = word_of(plugin, gpu, pods_on[gpu->idx]);

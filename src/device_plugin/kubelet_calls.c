@@ -75,47 +75,37 @@ static void fail(struct pending_call *pending, const struct gs_error *why)
 
 /* ---- the API's list of this node's pods ---- */
 
-struct quick_list {
-    struct plugin *plugin;
-    struct pod_batch *batch;
-    struct gs_error err;
-};
-
+/* Its own thread. */
 static void list_work(void *ctx)
 {
-    struct quick_list *list = ctx;
-    list->batch = pod_batch_list(list->plugin, LIST_BUDGET_NS, &list->err);
+    struct plugin *plugin = ctx;
+    plugin->calls.list_error = (struct gs_error){0};
+    plugin->calls.list = pod_batch_list(plugin, LIST_BUDGET_NS, &plugin->calls.list_error);
 }
 
 static void list_done(void *ctx)
 {
-    struct quick_list *list = ctx;
-    struct plugin *plugin = list->plugin;
+    struct plugin *plugin = ctx;
     plugin->calls.listing = false;
-    plugin->calls.list_failed = !list->batch;
-    if (list->batch) {
+    plugin->calls.list_failed = !plugin->calls.list;
+    if (plugin->calls.list) {
         gs_allocator_quick_pods(plugin->alloc);
-        pod_batch_apply(plugin, list->batch);
+        pod_batch_apply(plugin, plugin->calls.list);
         gs_allocator_list_end(plugin->alloc);
     } else {
         plugin->calls.list_again_ns = plugin_now_ns(plugin) + LIST_PAUSE_NS;
         gs_log(GS_LOG_WARN, "the API server did not list this node's pods in time",
-               GS_STR("error", list->err.msg));
+               GS_STR("error", plugin->calls.list_error.msg));
     }
-    free(list);
 }
 
 static void list_start(struct plugin *plugin)
 {
-    struct quick_list *list = calloc(1, sizeof(*list));
-    if (!list)
-        return; /* the budget ends the wait */
-    list->plugin = plugin;
     plugin->calls.list_round++;
     plugin->calls.listing = true;
     gs_allocator_quick_begin(plugin->alloc);
     worker_submit(&plugin->calls.lister, plugin->loop,
-                  &(struct worker_job){list_work, list_done, list});
+                  &(struct worker_job){list_work, list_done, plugin});
 }
 
 /* A list that runs already may have begun too early. Before the next one the watch may bring what

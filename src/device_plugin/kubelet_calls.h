@@ -7,6 +7,7 @@
 
 struct plugin;
 struct pending_call;
+struct pod_batch;
 
 /*
  * The kubelet's Allocate and PreStartContainer, from the call to its answer: first the kubelet's
@@ -18,7 +19,9 @@ struct kubelet_calls {
     struct pages_calls stats;
     struct worker lister;
     uint64_t list_round; /* of the list of pods that runs, or ran last */
-    bool listing;
+    bool listing;        /* these two are the thread's then */
+    struct pod_batch *list;
+    struct gs_error list_error;
     bool list_failed;      /* that one */
     int64_t list_again_ns; /* after that: no list before then */
     bool skips_running;    /* gs_allocate_request */

@@ -160,9 +160,12 @@ static void tear_down(struct plugin *plugin, struct ends *ends)
 
 static int start(struct plugin *plugin, struct ends *ends, struct gs_error *err)
 {
+    const struct settings *settings = &plugin->settings;
     plugin->kube = gs_kube_client_port(plugin->client);
-    if (devices_open_record(plugin, err) < 0 || mps_choose(plugin, err) < 0 ||
-        build(plugin, err) < 0 || watch_signals(plugin, ends, err) < 0)
+    record_open(&plugin->devices.record, settings->device_plugin_dir, settings->domain,
+                settings->node_name);
+    if (mps_choose(plugin, err) < 0 || build(plugin, err) < 0 ||
+        watch_signals(plugin, ends, err) < 0)
         return -1;
     return start_threads(plugin, ends, err);
 }

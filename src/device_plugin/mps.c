@@ -32,7 +32,7 @@ int mps_choose(struct plugin *plugin, struct gs_error *err)
     struct gs_error why = {0};
     bool read = plugin->kube.ops->get_node(plugin->kube.ctx, settings->node_name, &node, &why) == 0;
     bool away = why.code == GS_EIO || why.code == GS_ETIMEOUT || why.code == GS_EBUSY;
-    if (!read && !(away && record_on_host(plugin->devices.record))) {
+    if (!read && !(away && plugin->devices.record.on_host)) {
         gs_fail(err, why.code, "%s", why.msg);
         return gs_error_prefix(err, "--mps-by-label");
     }
@@ -40,7 +40,7 @@ int mps_choose(struct plugin *plugin, struct gs_error *err)
         gs_log(GS_LOG_WARN,
                "--mps-by-label: cannot read the Node, so the record on the host decides",
                GS_STR("error", why.msg));
-        node.mps = record_now(plugin->devices.record)->mps;
+        node.mps = plugin->devices.record.now.mps;
     }
     if (node.mps)
         settings->enforce = GS_ENFORCE_OFF;

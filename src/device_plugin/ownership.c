@@ -11,7 +11,7 @@
 static void tell_owner(struct plugin *plugin)
 {
     const struct ownership *ownership = &plugin->ownership;
-    const uint32_t others = record_now(plugin->devices.record)->other_count;
+    const uint32_t others = plugin->devices.record.now.other_count;
     char why[320] = "";
     if (ownership->whole_gpus)
         snprintf(why, sizeof(why),
@@ -87,7 +87,7 @@ void ownership_take_slices(struct plugin *plugin, const struct gs_sliced_gpu *sl
             uuids[others++] = sliced[i].uuid;
     }
     bool known =
-        !record_set_others(plugin->devices.record, uuids, others) && (ownership->asked || !others);
+        !record_set_others(&plugin->devices.record, uuids, others) && (ownership->asked || !others);
     ownership->asked = true;
     if (known)
         return;
@@ -98,7 +98,7 @@ void ownership_take_slices(struct plugin *plugin, const struct gs_sliced_gpu *sl
 /* An instance is its card's owner's: the driver may have made it for a claim. */
 static bool is_others(const struct plugin *plugin, const struct gs_gpu *gpu)
 {
-    const struct gs_inventory *record = record_now(plugin->devices.record);
+    const struct gs_inventory *record = &plugin->devices.record.now;
     return !plugin->settings.share_with_others &&
            (plugin->ownership.whole_gpus ||
             is_among(record->others, record->other_count, gpu->uuid) ||

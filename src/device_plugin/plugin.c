@@ -155,7 +155,7 @@ static void tell_over(struct plugin *plugin)
                  "uses %.1f GiB more of a GPU's memory than it requested, as the driver counts: "
                  "other pods of the GPU may run out of memory; request more, or use less",
                  (double)bytes / (1 << 30));
-        gs_allocator_tell_owner_too(plugin->alloc, uid, true, "GpuMemoryOverRequest", words);
+        gs_allocator_warn(plugin->alloc, uid, true, "GpuMemoryOverRequest", words);
     }
 }
 

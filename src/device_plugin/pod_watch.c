@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "common/api.h"
+#include "gpushare/base/array.h"
 #include "gpushare/base/log.h"
 
 struct pod_entry {
-    struct pod_entry *next;
     struct gs_pod pod;
     bool gone;
 };
@@ -17,7 +17,8 @@ struct pod_entry {
 struct pod_batch {
     struct gs_loop_task task;
     struct plugin *plugin;
-    struct pod_entry *first, **end;
+    struct pod_entry *entries;
+    uint32_t count, room;
     bool whole; /* a full list: who is not in it is gone */
 };
 
@@ -33,24 +34,18 @@ static struct pod_batch *batch_new(struct plugin *plugin, bool whole)
     struct pod_batch *batch = calloc(1, sizeof(*batch));
     if (batch) {
         batch->plugin = plugin;
-        batch->end = &batch->first;
         batch->whole = whole;
     }
     return batch;
 }
 
-static void drop_first(struct pod_batch *batch)
-{
-    struct pod_entry *next = batch->first->next;
-    gs_pod_release(&batch->first->pod);
-    free(batch->first);
-    batch->first = next;
-}
-
 static void batch_free(struct pod_batch *batch)
 {
-    while (batch && batch->first)
-        drop_first(batch);
+    if (!batch)
+        return;
+    for (uint32_t i = 0; i < batch->count; i++)
+        gs_pod_release(&batch->entries[i].pod);
+    free(batch->entries);
     free(batch);
 }
 
@@ -62,15 +57,11 @@ static int batch_add(struct pod_batch *batch, const struct gs_pod *pod, bool gon
     plain.rules = (struct gs_pod_rules){0};
     if (!gs_pod_wants_gpu(pod))
         return 0;
-    struct pod_entry *entry = calloc(1, sizeof(*entry));
-    if (!entry || gs_pod_copy(&entry->pod, &plain) < 0) {
-        free(entry);
+    if (!gs_array_reach(&batch->entries, &batch->room, batch->count, sizeof(*batch->entries)))
         return -1;
-    }
+    struct pod_entry *entry = &batch->entries[batch->count++];
     entry->gone = gone;
-    *batch->end = entry;
-    batch->end = &entry->next;
-    return 0;
+    return gs_pod_copy(&entry->pod, &plain);
 }
 
 void pod_batch_apply(struct plugin *plugin, struct pod_batch *batch)
@@ -78,12 +69,13 @@ void pod_batch_apply(struct plugin *plugin, struct pod_batch *batch)
     struct gs_error err = {0};
     if (batch->whole)
         gs_allocator_list_begin(plugin->alloc);
-    for (; batch->first; drop_first(batch)) { /* no pod is there twice */
-        const struct pod_entry *entry = batch->first;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        struct pod_entry *entry = &batch->entries[i];
         if (entry->gone)
             gs_allocator_pod_gone(plugin->alloc, entry->pod.uid);
         else
             gs_allocator_pod(plugin->alloc, &entry->pod, &err);
+        gs_pod_release(&entry->pod); /* no pod is there twice */
     }
     if (batch->whole)
         gs_allocator_list_end(plugin->alloc);

@@ -3,24 +3,13 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/file.h"
 #include "gpushare/base/log.h"
 
-enum { PATH_BYTES = 512, FILE_BYTES_MAX = 256 << 10 };
-
-struct record {
-    char folder[PATH_BYTES], path[PATH_BYTES + 16];
-    const char *node;
-    struct gs_arena arena; /* of what follows */
-    struct gs_inventory now;
-    struct gs_slice text; /* that now was read from */
-    bool on_host;
-    bool write_failed; /* said once */
-};
+enum { FILE_BYTES_MAX = 256 << 10 };
 
 /* In an arena of its own; the old one goes. */
 static int take_text(struct record *record, struct gs_slice text, struct gs_error *err)
@@ -57,38 +46,21 @@ static int read_file(struct record *record, struct gs_error *err)
     return gs_fail(err, GS_EPROTO, "it has no GPUs");
 }
 
-struct record *record_open(const char *dir, const char *domain, const char *node)
+void record_open(struct record *record, const char *dir, const char *domain, const char *node)
 {
-    struct record *record = calloc(1, sizeof(*record));
     struct gs_error err = {0};
-    if (!record)
-        return NULL;
-    record->node = node;
+    *record = (struct record){.node = node};
     snprintf(record->folder, sizeof(record->folder), "%.320s/gpushare-%.160s", dir, domain);
     snprintf(record->path, sizeof(record->path), "%s/record.json", record->folder);
     record->on_host = read_file(record, &err) == 0;
     if (!record->on_host && err.code != GS_ENOENT)
         gs_log(GS_LOG_WARN, "the node's record on the host is ignored",
                GS_STR("file", record->path), GS_STR("error", err.msg));
-    return record;
 }
 
-void record_free(struct record *record)
+void record_release(struct record *record)
 {
-    if (!record)
-        return;
     gs_arena_release(&record->arena);
-    free(record);
-}
-
-bool record_on_host(const struct record *record)
-{
-    return record && record->on_host;
-}
-
-const struct gs_inventory *record_now(const struct record *record)
-{
-    return &record->now;
 }
 
 /* False: out of memory. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "device_plugin/node_object.h"
 #include "gpushare/codec/inventory.h"
+#include "gpushare/model/node.h"
 
 /*
  * What this plugin recorded of its node: the unit in force, which index is whose, which GPUs a DRA
@@ -13,21 +13,25 @@
  * when they start. The one with the larger rev counts, the node's if it has none: an older plugin
  * wrote it since. A file that is torn, or another node's, counts as absent. Loop thread.
  */
-struct record;
+enum { RECORD_PATH_BYTES = 512 };
 
-/* Reads the file. *caller frees*; NULL when out of memory. */
-struct record *record_open(const char *dir, const char *domain, const char *node);
-void record_free(struct record *record);
+struct record {
+    char folder[RECORD_PATH_BYTES], path[RECORD_PATH_BYTES + 16];
+    const char *node;
+    struct gs_arena arena;   /* of what follows */
+    struct gs_inventory now; /* that counts; unit is unknown where there is none, or only an
+                                original's */
+    struct gs_slice text;    /* that now was read from */
+    bool on_host;            /* there is one in the file */
+    bool write_failed;       /* said once */
+};
 
-/* There is one in the file. NULL: no. */
-bool record_on_host(const struct record *record);
+/* Reads the file. node is *borrowed*. */
+void record_open(struct record *record, const char *dir, const char *domain, const char *node);
+void record_release(struct record *record);
 
-/* The node's object was read. Which of the two counts from now on says record_now(). */
+/* The node's object was read: which of the two counts is now from then on. */
 void record_take_node(struct record *record, const struct gs_node *node);
-
-/* The one that counts. unit is unknown where there is none, or only an original's. *Borrowed* until
- * the next call. */
-const struct gs_inventory *record_now(const struct record *record);
 
 /* Which GPUs a DRA driver's slices name. False: the same as before, or out of memory. */
 bool record_set_others(struct record *record, const char *const *uuids, uint32_t count);

@@ -257,14 +257,12 @@ bool gs_allocator_starting(const struct gs_allocator *alloc, const struct gs_sta
 /* Queues an Event about this node; reason: constant. */
 void gs_allocator_tell_node(struct gs_allocator *alloc, bool warning, const char *reason,
                             const char *message);
-/* Queues an Event about the pod with that cgroup; reason: constant. Nothing when it is gone. */
-void gs_allocator_tell(struct gs_allocator *alloc, const char *cgroup_uid, bool warning,
+/* Queues a Warning about the pod with that cgroup; reason: constant. Nothing when it is gone, or
+ * while such an Event of the pod waits to be sent: while the API is away they do not heap up.
+ * owner_too: once more about the pod's controller, if it has one, where people see it who never
+ * look at the pod: that message begins with the pod's name. */
+void gs_allocator_warn(struct gs_allocator *alloc, const char *cgroup_uid, bool owner_too,
                        const char *reason, const char *message);
-/* The same, and once more about the pod's controller, if it has one, where people see it who never
- * look at the pod: that message begins with the pod's name. Nothing while such an Event of the pod
- * waits to be sent: while the API is away they do not heap up. */
-void gs_allocator_tell_owner_too(struct gs_allocator *alloc, const char *cgroup_uid, bool warning,
-                                 const char *reason, const char *message);
 
 /* False: no pod that the kubelet knows by that UID is bound to this node, or it has ended. Before
  * the first full list nothing is known of any. */

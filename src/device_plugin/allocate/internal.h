@@ -174,8 +174,8 @@ void gs_claimant_set_done(struct gs_allocator *alloc, struct claimant *claimant,
 void gs_write_record(struct gs_allocator *alloc, struct claimant *claimant);
 void gs_write_event(struct gs_allocator *alloc, const struct claimant *claimant, bool warning,
                     const char *reason, const char *message);
-/* About the pod's controller, if it has one: a static pod's, its node, is none. */
-void gs_write_owner_event(struct gs_allocator *alloc, const struct claimant *claimant, bool warning,
+/* A Warning about the pod's controller, if it has one: a static pod's, its node, is none. */
+void gs_write_owner_event(struct gs_allocator *alloc, const struct claimant *claimant,
                           const char *reason, const char *message);
 /* An Event for that reason waits to be sent, or is on its way, about the pod or its controller. */
 bool gs_event_is_queued(const struct gs_allocator *alloc, const char *uid, const char *reason);

@@ -85,20 +85,13 @@ bool gs_allocator_starting(const struct gs_allocator *alloc, const struct gs_sta
     return call != NULL;
 }
 
-void gs_allocator_tell(struct gs_allocator *alloc, const char *uid, bool warning,
+void gs_allocator_warn(struct gs_allocator *alloc, const char *uid, bool owner_too,
                        const char *reason, const char *message)
-{
-    const struct claimant *claimant = gs_claimant_of_cgroup(alloc, uid);
-    if (claimant)
-        gs_write_event(alloc, claimant, warning, reason, message);
-}
-
-void gs_allocator_tell_owner_too(struct gs_allocator *alloc, const char *uid, bool warning,
-                                 const char *reason, const char *message)
 {
     const struct claimant *claimant = gs_claimant_of_cgroup(alloc, uid);
     if (!claimant || gs_event_is_queued(alloc, claimant->pod.uid, reason))
         return;
-    gs_write_event(alloc, claimant, warning, reason, message);
-    gs_write_owner_event(alloc, claimant, warning, reason, message);
+    gs_write_event(alloc, claimant, true, reason, message);
+    if (owner_too)
+        gs_write_owner_event(alloc, claimant, reason, message);
 }

@@ -132,7 +132,7 @@ void gs_write_event(struct gs_allocator *alloc, const struct claimant *claimant,
     write_event(alloc, &claimant->pod, &pod, warning, reason, message);
 }
 
-void gs_write_owner_event(struct gs_allocator *alloc, const struct claimant *claimant, bool warning,
+void gs_write_owner_event(struct gs_allocator *alloc, const struct claimant *claimant,
                           const char *reason, const char *message)
 {
     const struct gs_pod *pod = &claimant->pod;
@@ -142,7 +142,7 @@ void gs_write_owner_event(struct gs_allocator *alloc, const struct claimant *cla
     if (!pod->owner_uid[0] || !pod->owner_name[0] || pod->static_uid[0])
         return;
     snprintf(words, sizeof(words), "pod %s %s", pod->name, message);
-    write_event(alloc, pod, &owner, warning, reason, words);
+    write_event(alloc, pod, &owner, true, reason, words);
 }
 
 /* `kubectl describe node` looks for events whose UID is the node's name, as the kubelet's are. */

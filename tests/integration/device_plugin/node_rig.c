@@ -350,7 +350,8 @@ bool node_start(struct node *node)
     node->settings.cgroup_root = node->tree.mount;
     plugin = (struct plugin){.settings = node->settings, .kube = {&ops, node}};
     assert_int_equal(gs_names_init(&plugin.names, "aliyun.com", NULL), 0);
-    assert_int_equal(devices_open_record(&plugin, NULL), 0);
+    record_open(&plugin.devices.record, plugin.settings.device_plugin_dir, plugin.settings.domain,
+                plugin.settings.node_name);
     if (mps_choose(&plugin, NULL) < 0) {
         devices_release(&plugin.devices);
         return false;

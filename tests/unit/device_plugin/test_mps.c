@@ -222,16 +222,16 @@ static void the_nodes_label_decides_where_it_is_asked(void **state)
         rig->plugin.settings.enforce = GS_ENFORCE_PREFERRED;
         labelled = r->labelled;
         get_node_fails = r->fails;
-        struct record *record = record_open(rig->root, "d", "n1");
+        struct record *record = &rig->plugin.devices.record;
+        record_open(record, rig->root, "d", "n1");
         const struct gs_inventory now = {
             .unit = GS_UNIT_GIB, .gpus = rig->plugin.devices.set.gpus, .gpu_count = 1, .mps = true};
         if (r->recorded)
             record_keep(record, &now);
-        rig->plugin.devices.record = record;
         row_equal(r->row, mps_choose(&rig->plugin, &err), r->ends ? -1 : 0);
         row_equal(r->row, rig->plugin.settings.mps_root != NULL, r->mps);
         row_equal(r->row, rig->plugin.settings.enforce, r->enforce);
-        record_free(record);
+        record_release(record);
         snprintf(file, sizeof(file), "%s/gpushare-d/record.json", rig->root);
         unlink(file);
         *strrchr(file, '/') = '\0';

@@ -22,7 +22,8 @@ void pages_set_node_error(struct pages *pages, const char *why)
 
 static void reset(struct plugin *plugin)
 {
-    *plugin = (struct plugin){.devices.record = record_open("/nonexistent", "d", "n")};
+    *plugin = (struct plugin){0};
+    record_open(&plugin->devices.record, "/nonexistent", "d", "n");
     said[0] = on_page[0] = '\0';
     events = 0;
     gs_log_init(GS_LOG_ERROR, GS_LOG_TEXT);
@@ -88,7 +89,7 @@ static void gpus_that_others_give_out_are_left_out(void **state)
         row_text(r->row, left, r->left);
         ownership_take_node(&plugin, &(struct gs_node){0});
         row_equal(r->row, on_page[0], 0);
-        record_free(plugin.devices.record);
+        record_release(&plugin.devices.record);
     }
 }
 
@@ -104,7 +105,7 @@ static void a_driver_that_takes_another_gpu_is_news(void **state)
         ownership_take_slices(&plugin, &sliced, 1);
         row_equal(uuids[i], plugin.devices.due, i % 2 == 0);
     }
-    record_free(plugin.devices.record);
+    record_release(&plugin.devices.record);
 }
 
 static void a_driver_is_let_go_of_while_the_label_says_so(void **state)
@@ -124,7 +125,7 @@ static void a_driver_is_let_go_of_while_the_label_says_so(void **state)
         /* so that the node is made schedulable again */
         assert_int_equal(plugin.node.written, upgrade);
     }
-    record_free(plugin.devices.record);
+    record_release(&plugin.devices.record);
 }
 
 int main(void)

@@ -61,18 +61,19 @@ static void the_newer_of_host_and_node_counts(void **state)
         const struct gs_inventory gib = in(GS_UNIT_GIB), mib = in(GS_UNIT_MIB),
                                   other = in(GS_UNIT_256MIB);
         assert_non_null(mkdtemp(folder));
-        struct record *record = record_open(folder, "d", "n1");
-        row_equal(r->row, record_on_host(record), false);
+        static struct record host, *const record = &host;
+        record_open(record, folder, "d", "n1");
+        row_equal(r->row, record->on_host, false);
         row_equal(r->row, record_keep(record, &gib), 1);
         row_equal(r->row, record_keep(record, &gib), 1); /* nothing changed */
         row_equal(r->row, record_keep(record, &mib), 2);
-        record_free(record);
-        record = record_open(folder, "d", r->name);
-        row_equal(r->row, record_on_host(record), r->on_host);
+        record_release(record);
+        record_open(record, folder, "d", r->name);
+        row_equal(r->row, record->on_host, r->on_host);
         record_take_node(record, &r->node);
-        row_equal(r->row, record_now(record)->unit, r->unit);
+        row_equal(r->row, record->now.unit, r->unit);
         row_equal(r->row, record_keep(record, &other), r->kept_rev);
-        record_free(record);
+        record_release(record);
         nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
     }
 }

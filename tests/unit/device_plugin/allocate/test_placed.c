@@ -179,8 +179,8 @@ static void an_owner_is_told_too(void **state)
         struct gs_allocator_write write;
         rig_up(&rig);
         give_pod(&rig, &r->pod);
-        gs_allocator_tell_owner_too(rig.alloc, r->cgroup_uid, true, "Why", "because");
-        gs_allocator_tell_owner_too(rig.alloc, r->cgroup_uid, true, "Why", "again");
+        gs_allocator_warn(rig.alloc, r->cgroup_uid, true, "Why", "because");
+        gs_allocator_warn(rig.alloc, r->cgroup_uid, true, "Why", "again");
         gs_allocator_pod_gone(rig.alloc, "p"); /* they are told all the same */
         for (int i = 0; i < r->told; i++) {
             row_true(r->row, gs_allocator_next_write(rig.alloc, false, &write));
@@ -209,7 +209,7 @@ static void a_node_is_told(void **state)
     rig_up(&rig);
     give_pod(&rig, &(struct given_pod){"p", {8}, 0, .phase = GS_PHASE_RUNNING}); /* ASSIGNED */
     gs_allocator_tell_node(rig.alloc, true, "Why", "because");
-    gs_allocator_tell(rig.alloc, "p", true, "Why", "too");
+    gs_allocator_warn(rig.alloc, "p", false, "Why", "too");
     gs_allocator_stats(rig.alloc, &stats);
     assert_int_equal(stats.node_events, 1);
     assert_int_equal(stats.writes_queued, 3);
