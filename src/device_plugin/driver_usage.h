@@ -9,12 +9,10 @@
  * kernels without dmem: the processes that the driver lists on each GPU, and whose pods they are
  * (limit/process_pods.h). The GPUs' thread reads; the loop keeps, with the most that was ever read.
  *
- *   a pod on a GPU  comes by                                      is told       leaves by
- *   not counted     the start, or what follows                    nothing       a reading that
- * counts counted         a reading: the driver lists this GPU, and     use, 0 with   a reading that
- * does not; says of each of the pod's processes what it   none of its   half a minute without one
- *                   holds                                         processes;
- *                                                                 peak
+ *   not counted   at first: nothing is reported. Left by a reading that lists the GPU and has the
+ *                 bytes of each of the pod's processes
+ *   counted       use, 0 without a process, and peak. Left by a reading that does not, or by half a
+ *                 minute without one
  *
  * Memory of processes that are no pod's, of pods elsewhere, and of those of which it is not known,
  * is others'. What all pods use of a GPU is at most what is in use of it: where processes took some

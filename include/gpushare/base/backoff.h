@@ -12,7 +12,6 @@
  */
 int64_t gs_pause_ns(uint32_t attempt, int64_t min_ns, int64_t max_ns);
 
-/* gs_pause_ns(), then up to as much again by gs_splitmix_next(), then at most max again: between
- * min and max.
- */
-int64_t gs_backoff_ns(uint64_t *random, uint32_t attempt, int64_t min_ns, int64_t max_ns);
+/* gs_pause_ns(), then up to as much again at random, then at most max again: between min and max.
+ * Any thread. */
+int64_t gs_backoff_ns(uint32_t attempt, int64_t min_ns, int64_t max_ns);

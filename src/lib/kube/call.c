@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "client_private.h"
+#include "gpushare/base/backoff.h"
 #include "gpushare/codec/status.h"
 
 /* Retries of one call: few and quick, because a user or a scheduler waits. */
@@ -31,8 +32,7 @@ static bool wait_within(struct call *call, int64_t ns)
 static bool wait_backoff(struct call *call)
 {
     return call->failed < FAILED_MAX &&
-           wait_within(call, gs_client_backoff_ns(call->client, call->failed++, RETRY_MIN_NS,
-                                                  RETRY_MAX_NS));
+           wait_within(call, gs_backoff_ns(call->failed++, RETRY_MIN_NS, RETRY_MAX_NS));
 }
 
 static bool wait_throttled(struct call *call)
@@ -44,7 +44,7 @@ static bool wait_throttled(struct call *call)
     /* Without Retry-After: one second, which is what API servers send. */
     ns = ns < 0 ? GS_NS_PER_S : ns;
     ns = ns > max_ns ? max_ns : ns;
-    return wait_within(call, ns + gs_client_backoff_ns(call->client, 0, 1, RETRY_MIN_NS));
+    return wait_within(call, ns + gs_backoff_ns(0, 1, RETRY_MIN_NS));
 }
 
 /* After an answer: whether to retry; waits before it. */

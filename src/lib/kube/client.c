@@ -68,7 +68,6 @@ static int init(struct gs_kube_client *client, struct gs_error *err)
         return -1;
     snprintf(client->user_agent, sizeof(client->user_agent), "gpushare-%s/%s",
              client->options.program, GS_VERSION);
-    arc4random_buf(&client->random, sizeof(client->random));
     gs_rate_init(&client->rate, client->options.qps, client->options.burst);
     return gs_auth_new(&client->config, client->options.clock, &client->auth, err);
 }
@@ -140,15 +139,6 @@ void gs_client_broken(struct gs_kube_client *client, const struct gs_error *why)
     pthread_mutex_unlock(&client->lock);
     if (client->options.passed_over && !known)
         client->options.passed_over(NULL, why);
-}
-
-int64_t gs_client_backoff_ns(struct gs_kube_client *client, uint32_t attempt, int64_t min_ns,
-                             int64_t max_ns)
-{
-    pthread_mutex_lock(&client->lock);
-    int64_t wait_ns = gs_backoff_ns(&client->random, attempt, min_ns, max_ns);
-    pthread_mutex_unlock(&client->lock);
-    return wait_ns;
 }
 
 int gs_runner_open(struct gs_kube_client *client, const atomic_bool *stop, struct gs_runner *runner,

@@ -45,7 +45,6 @@ struct gs_kube_client {
     struct gs_connection *idle;
     uint32_t idle_count;
     struct gs_runner *runners;
-    uint64_t random;
     struct gs_rate rate;
     struct gs_kube_stats stats;
 };
@@ -60,10 +59,6 @@ struct gs_kube_client {
 
 /* Counts an object that could not be decoded and keeps the reason. */
 void gs_client_broken(struct gs_kube_client *client, const struct gs_error *why);
-
-/* gs_backoff_ns() with the client's generator. */
-int64_t gs_client_backoff_ns(struct gs_kube_client *client, uint32_t attempt, int64_t min_ns,
-                             int64_t max_ns);
 
 /* connection.c: a handle from the pool, or a new one; NULL when out of memory. */
 struct gs_connection *gs_connection_take(struct gs_kube_client *client);

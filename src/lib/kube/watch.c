@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "client_private.h"
+#include "gpushare/base/backoff.h"
 #include "watch_private.h"
 
 /* A watch: lists, streams, resumes the stream after a disconnect, and lists again when it must. */
@@ -36,9 +37,8 @@ static void retry_later(struct gs_watcher *watcher, const char *why, int64_t at_
     watcher->sink->live(watcher->sink->ctx, watcher->spec->kind, false, why);
     int64_t wait_ns =
         watcher->attempt == 0
-            ? gs_client_backoff_ns(watcher->client, 0, FIRST_RETRY_NS / 2, FIRST_RETRY_NS)
-            : gs_client_backoff_ns(watcher->client, watcher->attempt - 1, options->backoff_min_ns,
-                                   options->backoff_max_ns);
+            ? gs_backoff_ns(0, FIRST_RETRY_NS / 2, FIRST_RETRY_NS)
+            : gs_backoff_ns(watcher->attempt - 1, options->backoff_min_ns, options->backoff_max_ns);
     if (at_least_ns > options->backoff_max_ns)
         at_least_ns = options->backoff_max_ns;
     if (wait_ns < at_least_ns)
@@ -81,7 +81,7 @@ static void list(struct gs_watcher *watcher)
 static void build_query(struct gs_watcher *watcher, struct gs_buf *query)
 {
     int64_t min_ns = watcher->client->options.watch_timeout_ns;
-    int64_t span_ns = gs_client_backoff_ns(watcher->client, 0, min_ns, INT64_MAX);
+    int64_t span_ns = gs_backoff_ns(0, min_ns, INT64_MAX);
     int64_t span_s = (span_ns + GS_NS_PER_S - 1) / GS_NS_PER_S;
     gs_buf_puts(query, "watch=true&allowWatchBookmarks=true&resourceVersion=");
     gs_url_escape(query, watcher->rv);

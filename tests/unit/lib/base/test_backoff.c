@@ -22,11 +22,10 @@ static const struct backoff_row {
 
 static void waits_double_and_are_spread(void **state)
 {
-    uint64_t random = 1;
     GS_FOR_EACH_ROW (r, backoffs) {
         int64_t least = INT64_MAX, most = INT64_MIN;
         for (int i = 0; i < 2000; i++) {
-            int64_t wait_ns = gs_backoff_ns(&random, r->attempt, r->min_ns, r->max_ns);
+            int64_t wait_ns = gs_backoff_ns(r->attempt, r->min_ns, r->max_ns);
             least = wait_ns < least ? wait_ns : least;
             most = wait_ns > most ? wait_ns : most;
         }
