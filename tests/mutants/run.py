@@ -14,7 +14,7 @@ A mistake stands in FOLDER.mut beside this file:
     The waiting pods of a node are not woken when a bind is undone.
     < gs_store_freed(store, slot);
     > (void)slot;
-    by service_test_bind
+    by service_test_scenarios
 
 The text after "<" stands in the file once, white space apart, and that after ">" takes its place. A line "-" ends
 a block, and another may follow. "by" names the test that sees it (--record writes it): that one is asked first,

@@ -54,55 +54,26 @@ static void let_wait(int64_t each_ns, int64_t budget_ns)
     rig.service->eviction_waits.budget_ns = budget_ns;
 }
 
-struct late {
-    const char *name, *uid;
-    uint64_t after; /* so many waits have begun */
-    char json[2048];
-};
-
-static void *show_the_end(void *ctx)
+/* The watch shows that a ended while filter waits. */
+static void *show_the_end(void *json)
 {
-    const struct late *late = ctx;
-    for (int i = 0; i < 10000 && waits_begun() < late->after; i++)
+    for (int i = 0; i < 10000 && waits_begun() < 1; i++)
         nanosleep(&(const struct timespec){.tv_nsec = GS_NS_PER_MS}, NULL);
-    rig_feed(&rig, late->json, true);
+    rig_feed(&rig, json, true);
     return NULL;
-}
-
-/* The watch shows the ends of these pods while filter is asked about a pod. */
-static char *filter_meanwhile(const char *uid, const char *names, struct late *ends, int count)
-{
-    pthread_t threads[2];
-    char json[2048];
-    rig_pod_json(&rig, json, sizeof(json), "p", uid, 8, NULL, NULL, "Pending");
-    for (int i = 0; i < count; i++) /* before any thread: the rig counts revisions */
-        rig_pod_json(&rig, ends[i].json, sizeof(ends[i].json), ends[i].name, ends[i].uid, 1, NULL,
-                     NULL, "Running");
-    for (int i = 0; i < count; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, show_the_end, &ends[i]), 0);
-    char *answer = rig_filter(&rig, json, names);
-    for (int i = 0; i < count; i++)
-        pthread_join(threads[i], NULL);
-    return answer;
 }
 
 static void filter_waits_for_the_end_of_a_victim(void **state)
 {
-    struct late end = {.name = "a", .uid = "ua", .after = 1};
+    char pod[2048], victim[2048];
+    pthread_t thread;
     let_wait(3600 * GS_NS_PER_S, 3600 * GS_NS_PER_S);
     approve();
-    rig_expect(filter_meanwhile("up", "\"n1\",\"n2\"", &end, 1), "\"NodeNames\":[\"n1\"]");
-}
-
-static void the_end_of_another_pod_does_not_end_the_wait(void **state)
-{
-    struct late ends[] = {{.name = "stranger", .uid = "us", .after = 1},
-                          {.name = "a", .uid = "ua", .after = 2}};
-    let_wait(3600 * GS_NS_PER_S, 3600 * GS_NS_PER_S);
-    rig_node(&rig, "n3", "4");
-    rig_pod(&rig, "stranger", "us", 4, "n3", "0", "Running");
-    approve();
-    rig_expect(filter_meanwhile("up", "\"n1\"", ends, 2), "\"NodeNames\":[\"n1\"]");
+    rig_pod_json(&rig, pod, sizeof(pod), "p", "up", 8, NULL, NULL, "Pending");
+    rig_pod_json(&rig, victim, sizeof(victim), "a", "ua", 1, NULL, NULL, "Running");
+    assert_int_equal(pthread_create(&thread, NULL, show_the_end, victim), 0);
+    rig_expect(rig_filter(&rig, pod, "\"n1\",\"n2\""), "\"NodeNames\":[\"n1\"]");
+    pthread_join(thread, NULL);
 }
 
 static void a_victim_that_stays_is_a_refusal_in_the_end(void **state)
@@ -142,29 +113,6 @@ static void where_it_fits_nobody_waits(void **state)
     for (int i = 0; i < 10; i++)
         rig_expect(filter("up", "\"n1\",\"n3\""), "\"NodeNames\":[\"n3\"]");
     assert_int_equal(waits_begun(), 0);
-}
-
-/* On a thread that reads connections. */
-static void it_may_be_asked_whether_it_would_wait(void **state)
-{
-    struct gs_buf answer = GS_BUF(1 << 16);
-    char json[2048], body[4096];
-    rig_pod_json(&rig, json, sizeof(json), "p", "up", 8, NULL, NULL, "Pending");
-    int len = snprintf(body, sizeof(body), "{\"Pod\":%s,\"NodeNames\":[\"n1\"]}", json);
-    assert_int_equal(service_try(rig.service, GS_VERB_FILTER, body, (size_t)len, &answer),
-                     GS_ANSWERED); /* nobody went for it */
-    assert_non_null(strstr(answer.data, "FailedNodes"));
-    gs_buf_reset(&answer);
-    approve();
-    assert_int_equal(service_try(rig.service, GS_VERB_FILTER, body, (size_t)len, &answer),
-                     GS_WOULD_SLEEP);
-    assert_int_equal(answer.len, 0);
-    rig_pod_gone(&rig, "a", "ua");
-    assert_int_equal(service_try(rig.service, GS_VERB_FILTER, body, (size_t)len, &answer),
-                     GS_ANSWERED);
-    assert_non_null(strstr(answer.data, "\"n1\""));
-    assert_int_equal(waits_begun(), 0);
-    gs_buf_release(&answer);
 }
 
 /* Workers that wait bind nobody. */
@@ -312,12 +260,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(filter_waits_for_the_end_of_a_victim),
-        T(the_end_of_another_pod_does_not_end_the_wait),
         T(a_victim_that_stays_is_a_refusal_in_the_end),
         T(nobody_else_waits),
         T(all_waits_after_an_approval_have_a_budget),
         T(where_it_fits_nobody_waits),
-        T(it_may_be_asked_whether_it_would_wait),
         T(only_a_few_wait_at_a_time),
         T(a_victim_goes_for_one_pod),
         T(the_oldest_approval_of_the_largest_namespace_makes_room),

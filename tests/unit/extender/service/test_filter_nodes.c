@@ -212,44 +212,6 @@ static void no_refusal_by_a_hypothetical_node_is_remembered(void **state)
     assert_int_equal(rig.patches, 0);
 }
 
-static void a_refusal_by_nodes_that_exist_is(void **state)
-{
-    rig_pod(&rig, "p", "up", 8, NULL, NULL, "Pending");
-    free(filter(8, "", SIZED("n1", "16", "1")));
-    rig_pod_gone(&rig, "q", "uq");
-    rig_tick(&rig, GS_NS_PER_S);
-    assert_int_equal(rig.patches, 1);
-}
-
-static void nominated_pods_hold_their_place_here_too(void **state)
-{
-    char json[] = "{'metadata':{'name':'v','namespace':'default','uid':'uv'},'spec':{'priority':9,"
-                  "'containers':[{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':'6'}}}]},"
-                  "'status':{'phase':'Pending','nominatedNodeName':'n1'}}";
-    rig_quote(json);
-    rig_feed(&rig, json, false);
-    rig_expect(filter(2, "", SIZED("n1", "16", "1")), "reserved for a nominated pod");
-    rig_expect(filter(2, "", SIZED("new", "16", "1")), "\"FailedNodes\":{}");
-}
-
-/* Its place is full, of the reservation of its own: the node passes, and no other does. */
-static void a_pod_whose_bind_is_open_may_only_go_where_it_was_sent(void **state)
-{
-    char json[2048], body[4096];
-    rig_node(&rig, "n2", "16");
-    rig_pod(&rig, "p", "up", 6, NULL, NULL, "Pending");
-    rig.bind_code = GS_ETIMEOUT;
-    rig.get_json = rig_pod_json(&rig, json, sizeof(json), "p", "up", 6, NULL, NULL, "Pending");
-    rig_expect(rig_try_bind(&rig, "p", "up", "n1"), "unresolved bind");
-    char *answer = filter(6, "", SIZED("n2", "16", "1") "," SIZED("n1", "16", "1"));
-    snprintf(body, sizeof(body), "'items':[%s]", SIZED("n1", "16", "1"));
-    rig_quote(body);
-    assert_non_null(strstr(answer, body));
-    assert_non_null(strstr(answer, "\"n2\":\"unresolved bind: waiting for the outcome"));
-    free(answer);
-    rig_expect(rig_filter(&rig, json, "\"n2\",\"n1\""), "\"NodeNames\":[\"n1\"]");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,9 +219,6 @@ int main(void)
         T(nothing_is_left_of_a_simulation),
         T(a_simulation_is_no_scheduler_that_asked),
         T(no_refusal_by_a_hypothetical_node_is_remembered),
-        T(a_refusal_by_nodes_that_exist_is),
-        T(nominated_pods_hold_their_place_here_too),
-        T(a_pod_whose_bind_is_open_may_only_go_where_it_was_sent),
     };
     return GS_RUN(tests);
 }

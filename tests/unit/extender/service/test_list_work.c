@@ -93,16 +93,6 @@ static void work_does_not_grow_with_the_cluster(void **state)
     }
 }
 
-static void lists_past_the_ceiling_are_compared_with_nothing(void **state)
-{
-    static const unsigned entries[] = {GS_LIST_ENTRIES_MAX + 1, 40000};
-    for (size_t i = 0; i < 2; i++) {
-        assert_int_equal(ask_about("filter", entries[i], NODES), 0);
-        assert_int_equal(ask_about("prioritize", entries[i], NODES), 0);
-        assert_int_equal(ask_about("preempt", entries[i], NODES), 0);
-    }
-}
-
 /* GPUs of sixteen models, all of which begin as every entry of the pods' lists does. */
 static void give_models(struct rig *rig, const char *name)
 {
@@ -158,7 +148,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(work_does_not_grow_with_the_cluster),
-        cmocka_unit_test(lists_past_the_ceiling_are_compared_with_nothing),
         cmocka_unit_test(a_tick_matches_few_of_the_longest_lists),
     };
     return GS_RUN(tests);

@@ -110,13 +110,6 @@ static void a_pass_goes_on_after_a_change(void **state)
     }
 }
 
-static void nobody_waits_no_pass(void **state)
-{
-    show("a");
-    gs_pending_first_waiter(pending, NOW);
-    assert_false(gs_pending_next_waiters(pending, see, NULL));
-}
-
 static void pods_that_the_watch_never_shows_expire(void **state)
 {
     refuse("a", NOW);
@@ -220,42 +213,15 @@ static void in_a_full_table_the_largest_namespace_makes_room(void **state)
     assert_true(gs_pending_remove(pending, large(less, 0, 1).uid));
 }
 
-static void a_pod_that_grows_is_counted_anew(void **state)
-{
-    show("default-0");
-    size_t before = stats_now().bytes;
-    put_large("default", 0);
-    assert_true(stats_now().bytes > 1 << 20);
-    show("default-0");
-    assert_int_equal(stats_now().bytes, before);
-}
-
-static void shown_pods_take_the_places_of_those_that_only_filter_saw(void **state)
-{
-    char uid[16];
-    for (unsigned n = 0; n < GS_PENDING_MAX; n++) {
-        snprintf(uid, sizeof(uid), "f%u", n);
-        refuse(uid, NOW);
-    }
-    show("a");
-    assert_in_range(stats_now().count, GS_PENDING_MAX / 2, GS_PENDING_MAX);
-    assert_false(gs_pending_remove(pending, "f0"));
-    assert_true(gs_pending_remove(pending, "a"));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pass_goes_on_after_a_change),
-        cmocka_unit_test_setup_teardown(nobody_waits_no_pass, setup, teardown),
         cmocka_unit_test_setup_teardown(pods_that_the_watch_never_shows_expire, setup, teardown),
         cmocka_unit_test_setup_teardown(
             pods_are_bounded_in_bytes_and_those_that_only_filter_saw_make_room, setup, teardown),
         cmocka_unit_test_setup_teardown(in_a_full_table_the_largest_namespace_makes_room, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(a_pod_that_grows_is_counted_anew, setup, teardown),
-        cmocka_unit_test_setup_teardown(shown_pods_take_the_places_of_those_that_only_filter_saw,
-                                        setup, teardown),
     };
     return GS_RUN(tests);
 }

@@ -148,49 +148,6 @@ static void every_rule_with_uids_only(void **state)
     }
 }
 
-static void full_victims_are_answered_with_uids(void **state)
-{
-    setup(state);
-    feed_all("a@n1:0:8!0 b@n1:0:8!2 c@n1:1:8!1 d@n1:1:8!3");
-    expect_nodes("halves on two GPUs",
-                 preempt(16, "", "NodeNameToVictims",
-                         "'n1':{'Pods':[{'metadata':{'name':'a','uid':'a'}},{'metadata':{'uid':'c'"
-                         "}}]}"),
-                 "'n1':{'Pods':[{'UID':'b'},{'UID':'a'},{'UID':'c'}],'NumPDBViolations':0}");
-    rig_stop(&rig);
-}
-
-static void broken_annotations_evict_nobody(void **state)
-{
-    static const struct {
-        const char *row, *annotations;
-    } broken[] = {
-        {"placement", "'aliyun.com/gpu-placement':'best'"},
-        {"count", "'aliyun.com/gpu-count':'two'"},
-        {"not divisible", "'aliyun.com/gpu-count':'3'"},
-        {"model", "'aliyun.com/gpu-model':'A100,,T4'"},
-        {"UUID", "'aliyun.com/gpu-uuid-deny':','"},
-        {"no such model", "'aliyun.com/gpu-model':'H100'"},
-    };
-    feed_all("a@n2:0:16!0");
-    GS_FOR_EACH_ROW (r, broken) {
-        expect_nodes(
-            r->row,
-            preempt(8, r->annotations, "NodeNameToMetaVictims", "'n2':{'Pods':[{'UID':'a'}]}"), "");
-    }
-}
-
-static void nobody_is_evicted_before_the_lists_are_loaded(void **state)
-{
-    struct rig young;
-    rig_start(&young);
-    char body[] = "{'Pod':{'metadata':{'name':'p','uid':'up'},'spec':{'containers':[]}},"
-                  "'NodeNameToMetaVictims':{'n1':{'Pods':[{'UID':'a'}]}}}";
-    rig_quote(body);
-    rig_expect(rig_ask(&young, gs_service_preempt, body), "{\"NodeNameToMetaVictims\":{}}");
-    rig_stop(&young);
-}
-
 /* Labels are the pod's letter; what is said of them later counts. */
 static void put_budgets(const char *items)
 {
@@ -300,9 +257,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_rule_with_uids_only),
-        cmocka_unit_test(full_victims_are_answered_with_uids),
-        T(broken_annotations_evict_nobody),
-        T(nobody_is_evicted_before_the_lists_are_loaded),
         T(budgets_are_counted_for_added_victims),
         T(budgets_of_a_namespace_are_asked_so_often_for_an_answer),
     };

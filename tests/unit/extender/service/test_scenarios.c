@@ -446,6 +446,22 @@ static void verb_filter(struct scenario *s)
     expect_answer(s);
 }
 
+/* prioritize NAME … of NODES = "SCORES" */
+static void verb_prioritize(struct scenario *s)
+{
+    char body[8192], names[512] = "", scores[512];
+    struct pod *pod = pod_named(s, scenario_word(s));
+    read_pod(s, pod);
+    for (scenario_has(s, "of"); !scenario_has(s, "=");)
+        snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s\"%s\"",
+                 names[0] ? "," : "", scenario_word(s));
+    snprintf(body, sizeof(body), "{\"Pod\":%s,\"NodeNames\":[%s]}", pod_json(pod), names);
+    ask(gs_service_prioritize, body);
+    snprintf(scores, sizeof(scores), "%s", scenario_word(s));
+    rig_quote(scores);
+    scenario_is_text(s, "the answer", answer, scores);
+}
+
 /* preempt NAME of NODE:VICTIM… = NODE:VICTIM… (or none) */
 static void verb_preempt(struct scenario *s)
 {
@@ -503,20 +519,23 @@ static void bind_under_way(struct rig *r)
     scenario_now(running, "bind");
 }
 
-/* bind NAME NODE what the API answers, if that is no Yes: = ok, or "part of the error" */
+/* bind NAME NODE, uid UID, named NAME, in NAMESPACE, what the API answers, if that is no Yes: = ok,
+ * or "part of the error" */
 static void verb_bind(struct scenario *s)
 {
     struct pod *pod = pod_named(s, scenario_word(s)), *outer = binding;
     const char *node = scenario_word(s);
     char uid[32];
     snprintf(uid, sizeof(uid), "%s", scenario_has(s, "uid") ? scenario_word(s) : pod->uid);
+    const char *name = scenario_has(s, "named") ? scenario_word(s) : pod->name;
+    const char *ns = scenario_has(s, "in") ? scenario_word(s) : "default";
     rig.bind_answered = scenario_peek(s) && strcmp(scenario_peek(s), "failed") == 0;
     rig.bind_code = code_named(s);
     const bool was_open = open_bind[pod->model];
     const uint32_t number = pod->model;
     const int binds = rig.binds, gets = rig.gets;
     binding = pod;
-    char *said = rig_ask(&rig, service_bind, binding_of("default", pod->name, uid, node));
+    char *said = rig_ask(&rig, service_bind, binding_of(ns, name, uid, node));
     binding = outer;
     free(answer);
     answer = said;
@@ -604,7 +623,8 @@ static void verb_expect(struct scenario *s)
                    {"watch-wakes", rig.watch_wakes},
                    {"leads", election && gs_election_leads(election)},
                    {"open", gs_service_unresolved_binds(rig.service)},
-                   {"offers", gs_service_nominations(rig.service)}};
+                   {"offers", gs_service_nominations(rig.service)},
+                   {"milliseconds-left", (rig.bind_deadline_ns - rig.now_ns) / GS_NS_PER_MS}};
     const struct {
         const char *word, *found;
     } texts[] = {
@@ -679,13 +699,19 @@ static void begin(struct scenario *s)
     start((struct gs_service_config){0}, false);
 }
 
-/* start nominates one unlisted elected nameless unlabelled: anew, before anything else. A replica
- * that stands by until it renews its lease has a pod, kube/own, with the leader's label. */
+/* start nominates one unlisted schedulers a,b elected nameless unlabelled: anew, before anything
+ * else. A replica that stands by until it renews its lease has a pod, kube/own, with the leader's
+ * label. */
 static void verb_start(struct scenario *s)
 {
+    static char schedulers[64];
     struct gs_service_config config = {.nominates = scenario_has(s, "nominates"),
                                        .names_one = scenario_has(s, "one")};
     const bool unlisted = scenario_has(s, "unlisted");
+    if (scenario_has(s, "schedulers")) {
+        snprintf(schedulers, sizeof(schedulers), "%s", scenario_word(s));
+        config.scheduler_name = schedulers;
+    }
     end();
     if (scenario_has(s, "elected")) {
         election = rig_election(&rig);
@@ -767,35 +793,21 @@ static void verb_spoil(struct scenario *s)
 }
 
 static const struct scenario_verb verbs[] = {
-    {"start", verb_start},
-    {"unmodelled", verb_unmodelled},
-    {"node", verb_node},
-    {"pod", verb_pod},
-    {"gone", verb_gone},
-    {"api", verb_api},
-    {"list", verb_list},
-    {"watch", verb_watch},
-    {"tick", verb_tick},
-    {"wait", verb_wait},
-    {"no", verb_no},
-    {"patch", verb_patch},
-    {"filter", verb_filter},
-    {"preempt", verb_preempt},
-    {"bind", verb_bind},
-    {"during", verb_during},
-    {"arrives", verb_arrives},
-    {"expect", verb_expect},
-    {"offered", verb_offered},
-    {"taken", verb_taken},
-    {"withdraw", verb_withdraw},
-    {"renew", verb_renew},
-    {"term", verb_term},
-    {"resign", verb_resign},
-    {"mark", verb_mark},
-    {"version", verb_version},
-    {"ordered", verb_ordered},
-    {"spoil", verb_spoil},
-    {NULL, NULL},
+    {"start", verb_start},     {"unmodelled", verb_unmodelled},
+    {"node", verb_node},       {"pod", verb_pod},
+    {"gone", verb_gone},       {"api", verb_api},
+    {"list", verb_list},       {"watch", verb_watch},
+    {"tick", verb_tick},       {"wait", verb_wait},
+    {"no", verb_no},           {"patch", verb_patch},
+    {"filter", verb_filter},   {"prioritize", verb_prioritize},
+    {"preempt", verb_preempt}, {"bind", verb_bind},
+    {"during", verb_during},   {"arrives", verb_arrives},
+    {"expect", verb_expect},   {"offered", verb_offered},
+    {"taken", verb_taken},     {"withdraw", verb_withdraw},
+    {"renew", verb_renew},     {"term", verb_term},
+    {"resign", verb_resign},   {"mark", verb_mark},
+    {"version", verb_version}, {"ordered", verb_ordered},
+    {"spoil", verb_spoil},     {NULL, NULL},
 };
 
 static const struct scenario_layer layer = {
