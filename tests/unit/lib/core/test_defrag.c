@@ -278,146 +278,107 @@ static void release(struct planned *planned)
 
 /* ---- rows ---- */
 
-#define POD(node_, gpus_, units_, ...)                                                             \
-    {                                                                                              \
-        .node = (node_), .gpus = (gpus_), .units = (units_), .gpu_count = 1, __VA_ARGS__           \
+static uint32_t number_at(const char **at)
+{
+    ++*at;
+    return test_number(at);
+}
+
+/* What follows a pod's units: "c30" compute, "!9" priority, "a50" age, "m3000" CPU, "x" no
+ * controller, "~" it is being deleted. */
+static void read_words(const char **at, struct bound *pod)
+{
+    while (**at && **at != ' ') {
+        switch (**at) {
+        case 'c':
+            pod->cores_pct = number_at(at);
+            break;
+        case '!':
+            pod->priority = (int32_t)number_at(at);
+            break;
+        case 'a':
+            pod->age_s = number_at(at);
+            break;
+        case 'm':
+            pod->cpu_milli = number_at(at);
+            break;
+        default:
+            pod->alone |= **at == 'x';
+            pod->leaving |= *(*at)++ == '~';
+        }
     }
-#define WAITS(units_, gpus_, ...)                                                                  \
-    {                                                                                              \
-        .units = (units_), .gpu_count = (gpus_), .priority = 5, __VA_ARGS__                        \
+}
+
+/* "16x2c80": a pod of priority 5 that asks for 16 on each of two GPUs. */
+static struct bound read_waiting(const char *text)
+{
+    struct bound waiting = {.units = test_number(&text), .gpu_count = 1, .priority = 5};
+    if (*text == 'x')
+        waiting.gpu_count = number_at(&text);
+    read_words(&text, &waiting);
+    return waiting;
+}
+
+/* Nodes "16 16/4000 | !16": GPUs as views.h reads them, CPU behind them, "!" before a closed one.
+ * Pods "0@0,1:6a50": node, GPUs, units on each. */
+static struct world read_world(const char *nodes, const char *pods, const char *waiting)
+{
+    static char texts[NODES_MAX][32];
+    struct world world = {.waiting = read_waiting(waiting)};
+    for (const char *at = nodes; *at; at += strspn(at, " |")) {
+        const uint32_t n = world.node_count++;
+        world.closed[n] = *at == '!';
+        at += world.closed[n];
+        const size_t len = strcspn(at, "/|");
+        snprintf(texts[n], sizeof(texts[n]), "%.*s", (int)len, at);
+        texts[n][strcspn(texts[n], "/")] = '\0';
+        world.gpus[n] = texts[n];
+        at += len;
+        if (*at == '/')
+            world.cpu_milli[n] = number_at(&at);
     }
+    for (const char *at = pods; *at; at += *at == ' ') {
+        struct bound *pod = &world.pods[world.pod_count++];
+        pod->node = test_number(&at);
+        while (*at != ':') {
+            pod->gpus |= GS_GPU_BIT(number_at(&at));
+            pod->gpu_count++;
+        }
+        pod->units = number_at(&at);
+        read_words(&at, pod);
+    }
+    return world;
+}
 
 static const struct {
-    const char *row;
-    struct world world;
+    const char *row, *nodes, *pods, *waiting;
     enum gs_defrag_result result;
     const char *moves; /* "pod>node/gpus", and "!" for a cordon */
 } cases[] = {
-    {"it fits as it is", {{"16"}, .node_count = 1, .waiting = WAITS(8, 1)}, GS_DEFRAG_FITS, ""},
-    {"one pod goes to another node",
-     {{"16", "16"},
-      .node_count = 2,
-      .pods = {POD(0, 1, 6), POD(1, 1, 10)},
-      .pod_count = 2,
-      .waiting = WAITS(16, 1)},
-     GS_DEFRAG_FOUND,
-     "!p0>1/1"},
-    {"within one node",
-     {{"16 16"},
-      .node_count = 1,
-      .pods = {POD(0, 1, 6), POD(0, 2, 10)},
-      .pod_count = 2,
-      .waiting = WAITS(16, 1)},
-     GS_DEFRAG_FOUND,
-     "p0>0/2"},
-    {"the younger of two",
-     {{"16", "16", "16"},
-      .node_count = 3,
-      .pods = {POD(0, 1, 6, .age_s = 50), POD(1, 1, 6, .age_s = 40), POD(2, 1, 6, .age_s = 60)},
-      .pod_count = 3,
-      .waiting = WAITS(16, 1)},
-     GS_DEFRAG_FOUND,
+    {"it fits as it is", "16", "", "8", GS_DEFRAG_FITS, ""},
+    {"one pod goes to another node", "16 | 16", "0@0:6 1@0:10", "16", GS_DEFRAG_FOUND, "!p0>1/1"},
+    {"within one node", "16 16", "0@0:6 0@1:10", "16", GS_DEFRAG_FOUND, "p0>0/2"},
+    {"the younger of two", "16 | 16 | 16", "0@0:6a50 1@0:6a40 2@0:6a60", "16", GS_DEFRAG_FOUND,
      "!p1>0/1"},
-    {"one old pod rather than two young ones",
-     {{"16", "16", "16"},
-      .node_count = 3,
-      .pods = {POD(0, 1, 3), POD(0, 1, 3), POD(1, 1, 6, .age_s = 99), POD(2, 1, 6, .age_s = 100)},
-      .pod_count = 4,
-      .waiting = WAITS(16, 1)},
-     GS_DEFRAG_FOUND,
-     "!p2>0/1"},
-    {"compute is what is missing",
-     {{"16", "16"},
-      .node_count = 2,
-      .pods = {POD(0, 1, 6, .cores_pct = 30, .age_s = 9), POD(1, 1, 6, .cores_pct = 40)},
-      .pod_count = 2,
-      .waiting = WAITS(4, 1, .cores_pct = 80)},
-     GS_DEFRAG_FOUND,
+    {"one old pod rather than two young ones", "16 | 16 | 16", "0@0:3 0@0:3 1@0:6a99 2@0:6a100",
+     "16", GS_DEFRAG_FOUND, "!p2>0/1"},
+    {"compute is what is missing", "16 | 16", "0@0:6c30a9 1@0:6c40", "4c80", GS_DEFRAG_FOUND,
      "!p1>0/1"},
-    {"compute is missing everywhere",
-     {{"16", "16"},
-      .node_count = 2,
-      .pods = {POD(0, 1, 6, .cores_pct = 60), POD(1, 1, 6, .cores_pct = 60)},
-      .pod_count = 2,
-      .waiting = WAITS(4, 1, .cores_pct = 80)},
-     GS_DEFRAG_NONE,
+    {"compute is missing everywhere", "16 | 16", "0@0:6c60 1@0:6c60", "4c80", GS_DEFRAG_NONE, ""},
+    {"without a controller nobody moves", "16 | 16", "0@0:6x 1@0:6x", "16", GS_DEFRAG_NONE, ""},
+    {"nobody of higher priority moves", "16 | 16", "0@0:6!6 1@0:6!6", "16", GS_DEFRAG_NONE, ""},
+    {"the sum is not there", "16 | 16", "0@0:9 1@0:8", "16", GS_DEFRAG_NO_SUM, ""},
+    {"a cordoned node takes nobody", "16 | 16 | !16", "0@0:6 1@0:12", "12", GS_DEFRAG_NONE, ""},
+    {"two GPUs, large pods first", "16 16 | 16 16", "0@0:4 0@1:8 1@0:8 1@1:12", "16x2",
+     GS_DEFRAG_FOUND, "!p1>1/1 p0>1/2"},
+    {"a pod on two GPUs frees both", "16 16 | 16 16", "0@0,1:4 1@0:8 1@1:8", "16x2",
+     GS_DEFRAG_FOUND, "!p0>1/3"},
+    {"who is being deleted stays where it is", "16 | 16", "0@0:6~ 1@0:10x", "16", GS_DEFRAG_NONE,
      ""},
-    {"without a controller nobody moves",
-     {{"16", "16"},
-      .node_count = 2,
-      .pods = {POD(0, 1, 6, .alone = true), POD(1, 1, 6, .alone = true)},
-      .pod_count = 2,
-      .waiting = WAITS(16, 1)},
-     GS_DEFRAG_NONE,
-     ""},
-    {"nobody of higher priority moves",
-     {{"16", "16"},
-      .node_count = 2,
-      .pods = {POD(0, 1, 6, .priority = 6), POD(1, 1, 6, .priority = 6)},
-      .pod_count = 2,
-      .waiting = WAITS(16, 1)},
-     GS_DEFRAG_NONE,
-     ""},
-    {"the sum is not there",
-     {{"16", "16"},
-      .node_count = 2,
-      .pods = {POD(0, 1, 9), POD(1, 1, 8)},
-      .pod_count = 2,
-      .waiting = WAITS(16, 1)},
-     GS_DEFRAG_NO_SUM,
-     ""},
-    {"a cordoned node takes nobody",
-     {{"16", "16", "16"},
-      .closed = {false, false, true},
-      .node_count = 3,
-      .pods = {POD(0, 1, 6), POD(1, 1, 12)},
-      .pod_count = 2,
-      .waiting = WAITS(12, 1)},
-     GS_DEFRAG_NONE,
-     ""},
-    {"two GPUs, large pods first",
-     {{"16 16", "16 16"},
-      .node_count = 2,
-      .pods = {POD(0, 1, 4), POD(0, 2, 8), POD(1, 1, 8), POD(1, 2, 12)},
-      .pod_count = 4,
-      .waiting = WAITS(16, 2)},
-     GS_DEFRAG_FOUND,
-     "!p1>1/1 p0>1/2"},
-    {"a pod on two GPUs frees both",
-     {{"16 16", "16 16"},
-      .node_count = 2,
-      .pods = {{.node = 0, .gpus = 3, .units = 4, .gpu_count = 2}, POD(1, 1, 8), POD(1, 2, 8)},
-      .pod_count = 3,
-      .waiting = WAITS(16, 2)},
-     GS_DEFRAG_FOUND,
-     "!p0>1/3"},
-    {"who is being deleted stays where it is",
-     {{"16", "16"},
-      .node_count = 2,
-      .pods = {POD(0, 1, 6, .leaving = true), POD(1, 1, 10, .alone = true)},
-      .pod_count = 2,
-      .waiting = WAITS(16, 1)},
-     GS_DEFRAG_NONE,
-     ""},
-    {"compute of which others have too much",
-     {{"16", "16"},
-      .node_count = 2,
-      .pods = {POD(0, 1, 3, .alone = true, .cores_pct = 100),
-               POD(0, 1, 3, .alone = true, .cores_pct = 60), POD(0, 1, 6),
-               POD(1, 1, 8, .alone = true)},
-      .pod_count = 4,
-      .waiting = WAITS(10, 1)},
-     GS_DEFRAG_FOUND,
-     "!p2>1/1"},
-    {"memory is there, CPU is made",
-     {{"16 16", "16"},
-      .cpu_milli = {4000, 4000},
-      .node_count = 2,
-      .pods = {POD(0, 1, 4, .cpu_milli = 3000), POD(1, 1, 4, .cpu_milli = 1000)},
-      .pod_count = 2,
-      .waiting = WAITS(16, 1, .cpu_milli = 4000)},
-     GS_DEFRAG_FOUND,
-     "!p0>1/1"},
+    {"compute of which others have too much", "16 | 16", "0@0:3c100x 0@0:3c60x 0@0:6 1@0:8x", "10",
+     GS_DEFRAG_FOUND, "!p2>1/1"},
+    {"memory is there, CPU is made", "16 16/4000 | 16/4000", "0@0:4m3000 1@0:4m1000", "16m4000",
+     GS_DEFRAG_FOUND, "!p0>1/1"},
 };
 
 static const char *words_of(const struct planned *planned)
@@ -437,11 +398,12 @@ static const char *words_of(const struct planned *planned)
 static void the_cheapest_moves_make_room(void **state)
 {
     GS_FOR_EACH_ROW (r, cases) {
-        struct planned planned = plan_for(&r->world);
-        struct verdict verdict = judge(&r->world);
+        const struct world world = read_world(r->nodes, r->pods, r->waiting);
+        struct planned planned = plan_for(&world);
+        struct verdict verdict = judge(&world);
         row_equal(r->row, planned.result, r->result);
         row_text(r->row, words_of(&planned), r->moves);
-        check_ledger(r->row, &r->world, &planned);
+        check_ledger(r->row, &world, &planned);
         if (r->result != GS_DEFRAG_NO_SUM)
             row_equal(r->row, verdict.moves,
                       r->result == GS_DEFRAG_NONE ? -1 : (int)planned.plan.count);
@@ -550,39 +512,34 @@ static void no_set_of_moves_is_cheaper(void **state)
 
 /* What waits, and what comes of it. */
 static const struct {
-    const char *row;
-    struct world world;
+    const char *row, *nodes, *pods;
     struct {
-        struct bound waiting;
+        const char *waiting;
         enum gs_defrag_result result;
     } steps[2];
 } rounds[] = {
     {"a pod that was moved is where it went",
-     {{"16", "16", "16"},
-      .cpu_milli = {8000, 8000, 1000},
-      .node_count = 3,
-      .pods = {POD(0, 1, 6), POD(1, 1, 10, .cpu_milli = 7000)},
-      .pod_count = 2},
-     {{WAITS(16, 1, .cpu_milli = 4000), GS_DEFRAG_FOUND},
-      {WAITS(6, 1, .cpu_milli = 4000), GS_DEFRAG_NONE}}},
+     "16/8000 | 16/8000 | 16/1000",
+     "0@0:6 1@0:10m7000",
+     {{"16m4000", GS_DEFRAG_FOUND}, {"6m4000", GS_DEFRAG_NONE}}},
     {"who asks for less compute is another",
-     {{"16", "16"},
-      .node_count = 2,
-      .pods = {POD(0, 1, 6, .cores_pct = 60), POD(1, 1, 6, .cores_pct = 60)},
-      .pod_count = 2},
-     {{WAITS(4, 1, .cores_pct = 80), GS_DEFRAG_NONE},
-      {WAITS(4, 1, .cores_pct = 40), GS_DEFRAG_FITS}}},
+     "16 | 16",
+     "0@0:6c60 1@0:6c60",
+     {{"4c80", GS_DEFRAG_NONE}, {"4c40", GS_DEFRAG_FITS}}},
 };
 
 static void plans_follow_one_another(void **state)
 {
     GS_FOR_EACH_ROW (r, rounds) {
+        const struct world world = read_world(r->nodes, r->pods, "1");
         struct planner planner;
-        open_planner(&planner, &r->world);
+        open_planner(&planner, &world);
         for (size_t i = 0; i < GS_COUNT_OF(r->steps); i++) {
             static struct gs_defrag_pod waiting[GS_COUNT_OF(r->steps)];
+            static struct bound bound[GS_COUNT_OF(r->steps)];
             struct gs_defrag_plan plan = {0};
-            waiting[i] = (struct gs_defrag_pod){.uid = "w", .ask = ask_of(&r->steps[i].waiting)};
+            bound[i] = read_waiting(r->steps[i].waiting);
+            waiting[i] = (struct gs_defrag_pod){.uid = "w", .ask = ask_of(&bound[i])};
             row_equal(r->row, gs_defrag_make_room(planner.defrag, &waiting[i], MOVES_MAX, &plan),
                       r->steps[i].result);
             gs_defrag_plan_release(&plan);

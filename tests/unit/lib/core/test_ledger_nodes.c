@@ -177,6 +177,25 @@ static void a_borrowed_hold_may_go_back_in(void **state)
     assert_int_equal(test_charged(ledger, "a"), 1);
 }
 
+/* It takes the place of the one before all the same. */
+static void what_is_no_hold_holds_nothing(void **state)
+{
+    static const struct gs_hold holds[] = {
+        {{.uid = "a", .units = 1, .gpu_count = 1}, NULL},
+        {{.uid = "a", .units = 1, .gpu_count = 1}, ""},
+        {{.uid = "a", .units = 0, .gpu_count = 1}, "n1"},
+        {{.uid = "a", .units = 1, .gpu_count = 1, .broken = GS_REASON_BAD_UUID}, "n9"},
+    };
+    const struct gs_hold before = {{.uid = "a", .units = 8, .gpu_count = 1}, "n1"};
+    test_set_node(*state, "n1", "16 16");
+    GS_FOR_EACH_ROW (hold, holds) {
+        assert_int_equal(gs_ledger_hold(*state, &before, NULL), 0);
+        assert_int_equal(gs_ledger_hold(*state, hold, NULL), 0);
+        assert_int_equal(test_stats(*state).held, 0);
+        assert_int_equal(gs_ledger_slots(*state), 1);
+    }
+}
+
 #define WITH_LEDGER(test) cmocka_unit_test_setup_teardown(test, new_ledger, free_ledger)
 
 int main(void)
@@ -189,6 +208,7 @@ int main(void)
         WITH_LEDGER(a_model_is_forgotten_with_its_last_gpu),
         WITH_LEDGER(a_node_brings_sixteen_models_at_most),
         WITH_LEDGER(a_borrowed_hold_may_go_back_in),
+        WITH_LEDGER(what_is_no_hold_holds_nothing),
         WITH_LEDGER(an_audit_sees_each_sum_that_is_not_its_claims),
     };
     return GS_RUN(tests);

@@ -32,6 +32,23 @@ static void until_enough_pods_are_known_all_is_binpack(void **state)
     }
 }
 
+static void a_refresh_is_due_whenever_the_number_has_doubled(void **state)
+{
+    static const struct {
+        uint32_t more;
+        bool due;
+    } rows[] = {{15, false}, {1, true}, {15, false}, {1, true},
+                {31, false}, {1, true}, {63, false}, {1, true}};
+    _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
+    GS_FOR_EACH_ROW (r, rows) {
+        learn_equals(policies, r->more, 8);
+        assert_int_equal(gs_policies_refresh_due(policies), r->due);
+        if (r->due)
+            test_refresh(policies);
+        assert_false(r->due && gs_policies_refresh_due(policies));
+    }
+}
+
 static void pods_that_say_nothing_are_not_counted(void **state)
 {
     _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
@@ -323,6 +340,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(until_enough_pods_are_known_all_is_binpack),
+        cmocka_unit_test(a_refresh_is_due_whenever_the_number_has_doubled),
         cmocka_unit_test(pods_that_say_nothing_are_not_counted),
         cmocka_unit_test(kinds_differ_in_all_that_placement_sees),
         cmocka_unit_test(old_pods_fade_and_rare_kinds_are_forgotten),

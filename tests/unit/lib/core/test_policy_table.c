@@ -29,6 +29,32 @@ static void frequent_kinds_come_first(void **state)
     }
 }
 
+/* Elements of 4096 in proportion to count × gpu_count^1.5, pods without GPU apart. */
+static void draws_follow_the_weights(void **state)
+{
+    static const struct {
+        const char *row;
+        struct gs_class classes[KINDS];
+        uint32_t first; /* draws of the most frequent kind; the rest is the second's */
+    } rows[] = {
+        {"a quarter", {{90, 0, 1, 500, "", ""}, {12, 1, 1, 0, "", ""}, {4, 2, 1, 0, "", ""}}, 3072},
+        {"four GPUs weigh eight", {{8, 1, 1, 0, "", ""}, {1, 1, 4, 0, "", ""}}, 2048},
+        {"the largest counts",
+         {{131072, UINT32_MAX, 64, 0, "", ""}, {131072, 1, 64, 0, "", ""}},
+         2048},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        const bool plain = !r->classes[0].units;
+        _cleanup_(gs_policy_table_freep) struct gs_policy_table *table =
+            build(r->classes, plain ? 3 : 2);
+        uint32_t drawn[KINDS] = {0};
+        for (int i = 0; i < GS_ROLLOUTS * GS_ROLLOUT_DRAWS; i++)
+            drawn[table->draws[i / GS_ROLLOUT_DRAWS][i % GS_ROLLOUT_DRAWS]]++;
+        row_equal(r->row, drawn[plain], r->first);
+        row_equal(r->row, drawn[plain + 1], 4096 - r->first);
+    }
+}
+
 /* The order is part of the format: results must not change from release to release. */
 static void the_order_of_draws_is_fixed(void **state)
 {
@@ -52,7 +78,7 @@ static void without_gpu_pods_there_is_no_table(void **state)
 static char names[MODELS][GS_MODEL_BYTES] = {"", "NVIDIA A100-SXM4-80GB", "NVIDIA A10", "Tesla T4"};
 
 /* A tenth of the demand is tied to a model that is a tenth of the supply: 0.4 × 1. */
-static void a_scarce_model_has_a_price(void **state)
+static void a_scarce_model_has_a_price_and_models_differ_once_a_list_tells_them_apart(void **state)
 {
     static const struct {
         const char *row;
@@ -61,6 +87,7 @@ static void a_scarce_model_has_a_price(void **state)
         double prices[MODELS];
     } rows[] = {
         {"no lists", {{10, 8, 1, 0, "", ""}}, 1, {0, 0, 0, 0}},
+        {"one model denied", {{9, 8, 1, 0, "", "V100"}}, 1, {0, 0, 0, 0}},
         {"a tenth on a tenth", {{90, 8, 1, 0, "", ""}, {10, 8, 1, 0, "T4", ""}}, 2, {0, 0, 0, 0.4}},
         {"half on a tenth", {{50, 8, 1, 1, "", ""}, {50, 8, 1, 0, "T4", ""}}, 2, {0, 0, 0, 2}},
         {"spread over all that it may use",
@@ -85,7 +112,9 @@ static void a_scarce_model_has_a_price(void **state)
         for (uint16_t m = 0; m < MODELS; m++) {
             double price = (double)gs_table_price(table, m) / (double)GS_LOSS_MILLI;
             row_true(r->row, price > r->prices[m] - 1e-4 && price < r->prices[m] + 1e-4);
+            row_equal(r->row, gs_table_group(table, m), r == rows ? 0 : m);
         }
+        row_equal(r->row, gs_table_group(table, 500), 0);
     }
 }
 
@@ -120,9 +149,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frequent_kinds_come_first),
+        cmocka_unit_test(draws_follow_the_weights),
         cmocka_unit_test(the_order_of_draws_is_fixed),
         cmocka_unit_test(without_gpu_pods_there_is_no_table),
-        cmocka_unit_test(a_scarce_model_has_a_price),
+        cmocka_unit_test(a_scarce_model_has_a_price_and_models_differ_once_a_list_tells_them_apart),
         cmocka_unit_test(too_many_groups_share_the_last),
     };
     return GS_RUN(tests);
