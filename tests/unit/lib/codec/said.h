@@ -83,6 +83,7 @@ static inline const char *say_pod(const struct gs_pod *pod)
         {"created", NULL, pod->created_s},
         {"overhead", NULL, pod->overhead_cpu_milli},
         {"overflow", NULL, pod->gpu_units_overflow},
+        {"prefers", NULL, pod->has_preferences},
         {"gated", NULL, pod->gated},
         {"never-preempts", NULL, pod->never_preempts},
         {"own-shm", NULL, pod->own_shm},

@@ -16,6 +16,8 @@ static int decode(const char *json, struct gs_pod *pod, struct gs_error *err)
     SPEC("'resources':" resources ",'containers':[{'resources':{'limits':{'aliyun.com/"            \
          "gpu-mem':'8','cpu':'2','memory':'1Ki'}}}]")
 #define NOTE(annotation) "{'metadata':{'annotations':{" annotation "}}}"
+#define AFFINITY(kinds)  SPEC("'affinity':{" kinds "}")
+#define LABEL(label)     "{'metadata':{'labels':{" label "}}}"
 #define COUNT(label, note)                                                                         \
     "{'metadata':{'labels':{'aliyun.com/gpu-count':" label                                         \
     "},'annotations':{'aliyun.com/gpu-count':" note "}}}"
@@ -175,6 +177,31 @@ static const struct {
     {"gates are null", SPEC("'schedulingGates':null,'preemptionPolicy':null"), ""},
     {"a gate", SPEC("'schedulingGates':[{'name':'quota'}]"), "gated=1"},
     {"never preempts", SPEC("'preemptionPolicy':'Never'"), "never-preempts=1"},
+    /* what kube-scheduler's scores are for */
+    {"prefers nodes",
+     AFFINITY("'nodeAffinity':{'preferredDuringSchedulingIgnoredDuringExecution':[{'weight':1}]}"),
+     "prefers=1"},
+    {"prefers pods",
+     AFFINITY("'podAffinity':{'preferredDuringSchedulingIgnoredDuringExecution':[{'weight':1}]}"),
+     "prefers=1"},
+    {"keeps off pods if it can",
+     AFFINITY(
+         "'podAntiAffinity':{'preferredDuringSchedulingIgnoredDuringExecution':[{'weight':1}]}"),
+     "prefers=1"},
+    {"prefers nothing",
+     AFFINITY("'nodeAffinity':{'preferredDuringSchedulingIgnoredDuringExecution':[]},'podAffinity':"
+              "null"),
+     ""},
+    {"spreads if it can",
+     SPEC("'topologySpreadConstraints':[{'whenUnsatisfiable':'ScheduleAnyway'}]"), "prefers=1"},
+    {"spreads", SPEC("'topologySpreadConstraints':[{'whenUnsatisfiable':'DoNotSchedule'}]"), ""},
+    /* its group */
+    {"PodGroup", SPEC("'schedulingGroup':{'podGroupName':'g'}"), "group=g"},
+    {"a group without a name", SPEC("'schedulingGroup':{}"), ""},
+    {"Coscheduling", LABEL("'scheduling.x-k8s.io/pod-group':'g'"), "group=g"},
+    {"Coscheduling before", LABEL("'pod-group.scheduling.sigs.k8s.io':'g'"), "group=g"},
+    {"an empty label", LABEL("'scheduling.x-k8s.io/pod-group':''"), ""},
+    {"another label", LABEL("'pod-group':'g'"), ""},
     /* whose it is */
     {"a Job", OWNER("'kind':'Job','name':'train','controller':true"),
      "owner=Job/train by=/Job/train"},

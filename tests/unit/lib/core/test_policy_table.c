@@ -87,7 +87,6 @@ static void a_scarce_model_has_a_price_and_models_differ_once_a_list_tells_them_
         double prices[MODELS];
     } rows[] = {
         {"no lists", {{10, 8, 1, 0, "", ""}}, 1, {0, 0, 0, 0}},
-        {"one model denied", {{9, 8, 1, 0, "", "V100"}}, 1, {0, 0, 0, 0}},
         {"a tenth on a tenth", {{90, 8, 1, 0, "", ""}, {10, 8, 1, 0, "T4", ""}}, 2, {0, 0, 0, 0.4}},
         {"half on a tenth", {{50, 8, 1, 1, "", ""}, {50, 8, 1, 0, "T4", ""}}, 2, {0, 0, 0, 2}},
         {"spread over all that it may use",
@@ -116,6 +115,10 @@ static void a_scarce_model_has_a_price_and_models_differ_once_a_list_tells_them_
         }
         row_equal(r->row, gs_table_group(table, 500), 0);
     }
+    static const struct gs_class denies = {9, 8, 1, 0, "", "A10"};
+    _cleanup_(gs_policy_table_freep) struct gs_policy_table *table =
+        gs_policy_table_build(&denies, 1, &supply);
+    assert_int_equal(gs_table_group(table, 3), 3);
 }
 
 /* More sets of models than there are groups: those left over take only what runs everywhere. */
