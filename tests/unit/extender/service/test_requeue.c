@@ -348,80 +348,9 @@ static void a_tick_looks_at_some_thousands(void **state)
     assert_non_null(strstr(woken, "z/last"));
 }
 
-static void node_json(const char *text)
-{
-    char json[2048];
-    struct gs_node node = {0};
-    struct gs_error err = {0};
-    snprintf(json, sizeof(json), "%s", text);
-    rig_quote(json);
-    if (gs_codec_node(&rig.names, gs_slice_of(json), &node, &err) < 0)
-        fail_msg("%s", err.msg);
-    assert_int_equal(rig.sink.node(rig.sink.ctx, &node), 0);
-    gs_node_release(&node);
-}
-
-#define SIZE(count)                                                                                \
-    "'status':{'capacity':{'aliyun.com/gpu-mem':'32','aliyun.com/gpu-count':'" count "'},"         \
-    "'allocatable':{'cpu':'64'}}}"
-#define INVENTORY(uuid, model) INVENTORY_OF(uuid, model, "true")
-#define INVENTORY_OF(uuid, model, healthy)                                                         \
-    "{'metadata':{'name':'n2','annotations':{'aliyun.com/gpu-inventory':'{\\'v\\':1,"              \
-    "\\'unit\\':\\'GiB\\',\\'gpus\\':[{\\'idx\\':0,\\'uuid\\':\\'" uuid                            \
-    "\\',\\'mem\\':32,\\'model\\':\\'" model "\\',\\'healthy\\':" healthy                          \
-    ",\\'schedulable\\':true}]}'}},"
-
-static void a_node_that_changes_wakes_though_its_memory_did_not_grow(void **state)
-{
-    static const struct {
-        const char *row;
-        const char *meta; /* of the pod */
-        const char *before, *after;
-    } rows[] = {
-        {"its inventory comes after its capacity", "'annotations':{'aliyun.com/gpu-model':'A100'}",
-         "{'metadata':{'name':'n2'}," SIZE("1"), INVENTORY("GPU-1", "NVIDIA A100") SIZE("1")},
-        {"another GPU", "'annotations':{'aliyun.com/gpu-uuid':'GPU-2'}",
-         INVENTORY("GPU-1", "NVIDIA A100") SIZE("1"), INVENTORY("GPU-2", "NVIDIA A100") SIZE("1")},
-        {"its GPU is healthy again", "'labels':{}",
-         INVENTORY_OF("GPU-1", "NVIDIA A100", "false") SIZE("1"),
-         INVENTORY("GPU-1", "NVIDIA A100") SIZE("1")},
-        {"its count comes after its memory", "'labels':{'aliyun.com/gpu-count':'2'}",
-         "{'metadata':{'name':'n2'}," SIZE("1"), "{'metadata':{'name':'n2'}," SIZE("2")},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        char json[2048];
-        rig_stop(&rig);
-        rig_start(&rig);
-        rig_lists(&rig);
-        node_json(r->before);
-        snprintf(
-            json, sizeof(json),
-            "{'metadata':{'name':'p','namespace':'default','uid':'up',%s},'spec':{'containers':["
-            "{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':'16'}}}]},'status':{'phase':"
-            "'Pending'}}",
-            r->meta);
-        rig_quote(json);
-        rig_feed(&rig, json, false);
-        rig_tick(&rig, GS_NS_PER_S);
-        rig_expect(rig_filter(&rig, json, "\"n2\""), "\"NodeNames\":[]");
-        for (int s = 0; s < 3; s++) {
-            node_json(r->before); /* a heartbeat */
-            rig_tick(&rig, GS_NS_PER_S);
-        }
-        if (rig.patches)
-            fail_msg("%s: %d wakes by nothing", r->row, rig.patches);
-        node_json(r->after);
-        rig_tick(&rig, GS_NS_PER_S);
-        rig_tick(&rig, GS_NS_PER_S);
-        if (rig.patches < 1)
-            fail_msg("%s: not woken", r->row);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(a_node_that_changes_wakes_though_its_memory_did_not_grow),
         T(the_highest_priority_and_every_namespace_have_their_turn),
         T(a_namespace_whose_patches_hang_holds_up_only_itself),
         T(slow_patches_leave_threads_free),

@@ -228,26 +228,14 @@ static void shown_now(struct rig *r)
     scenario_now(running, "get");
 }
 
-/* "16+24", then moved POD:GPUS… (or moved none, of a plugin that tells), and what is unusual. */
+/* "16+24", then moved POD:GPUS… (or moved none, of a plugin that tells), and what is unusual; bare:
+ * there is no inventory. */
 static void read_node(struct scenario *s, uint32_t number, char *json, size_t size)
 {
     struct m_node node = {0};
     const char *sizes = scenario_word(s);
-    char gpus[512] = "", moved[256] = "", extra[2][512] = {"", ""}, list[300] = "";
+    char gpus[2048] = "", moved[256] = "", extra[3][512] = {"", "", ""}, list[300] = "";
     long cpu = 64, total = 0;
-    for (const char *at = sizes; *at >= '0' && *at <= '9'; at += *at == '+') {
-        unsigned mem = 0;
-        for (; *at >= '0' && *at <= '9'; at++)
-            mem = mem * 10 + (unsigned)(*at - '0');
-        node.gpus[node.gpu_count] = (struct gs_gpu){
-            .idx = node.gpu_count, .mem_units = mem, .healthy = true, .schedulable = true};
-        size_t len = strlen(gpus);
-        snprintf(gpus + len, sizeof(gpus) - len, "%s{\\'idx\\':%u,\\'mem\\':%u,\\'healthy\\':%s}",
-                 node.gpu_count ? "," : "", node.gpu_count, mem, *at == '!' ? "false" : "true");
-        at += *at == '!';
-        node.gpu_count++;
-        total += mem;
-    }
     if (scenario_has(s, "moved")) {
         node.tells_moved = true;
         while (scenario_peek(s) && !scenario_has(s, "none")) {
@@ -265,19 +253,36 @@ static void read_node(struct scenario *s, uint32_t number, char *json, size_t si
         }
         snprintf(list, sizeof(list), "'aliyun.com/gpu-reassigned':'{%s}',", moved);
     }
-    for (int i = 0; i < 2; i++) {
-        if (scenario_has(s, i ? "spec" : "labels"))
+    for (int i = 0; i < 3; i++) {
+        static const char *const words[] = {"labels", "spec", "gpu"};
+        if (scenario_has(s, words[i]))
             snprintf(extra[i], sizeof(extra[i]), "%s", scenario_word(s));
+    }
+    const bool bare = scenario_has(s, "bare");
+    for (const char *at = sizes; *at >= '0' && *at <= '9'; at += *at == '+') {
+        unsigned mem = 0;
+        for (; *at >= '0' && *at <= '9'; at++)
+            mem = mem * 10 + (unsigned)(*at - '0');
+        node.gpus[node.gpu_count] = (struct gs_gpu){
+            .idx = node.gpu_count, .mem_units = mem, .healthy = true, .schedulable = true};
+        size_t len = strlen(gpus);
+        snprintf(gpus + len, sizeof(gpus) - len, "%s{\\'idx\\':%u,\\'mem\\':%u,\\'healthy\\':%s%s}",
+                 node.gpu_count ? "," : "", node.gpu_count, mem, *at == '!' ? "false" : "true",
+                 extra[2]);
+        at += *at == '!';
+        node.gpu_count++;
+        total += mem;
     }
     if (scenario_has(s, "cpu"))
         cpu = scenario_number(s);
     snprintf(json, size,
-             "{'metadata':{'name':'%s','labels':{%s},'annotations':{%s'aliyun.com/gpu-inventory':"
+             "{'metadata':{'name':'%s','labels':{%s},'annotations':{%s'aliyun.com/%s':"
              "'{\\'v\\':1,%s\\'unit\\':\\'GiB\\',\\'gpus\\':[%s]}'}},'spec':{%s},'status':{"
              "'capacity':{'aliyun.com/gpu-mem':'%ld','aliyun.com/gpu-count':'%u'},"
              "'allocatable':{'cpu':'%ld'}}}",
-             nodes[number], extra[0], list, list[0] ? "\\'reassignments\\':true," : "", gpus,
-             extra[1], total, node.gpu_count, cpu);
+             nodes[number], extra[0], list, bare ? "x" : "gpu-inventory",
+             list[0] ? "\\'reassignments\\':true," : "", gpus, extra[1], total, node.gpu_count,
+             cpu);
     m_set_node(&model, number, &node);
 }
 
