@@ -176,25 +176,6 @@ static void inspect_names_group_and_time_left(void **state)
                      "'requestedGPU':10,'millisecondsLeft':5000}]");
 }
 
-/* What docs/pods.md says of a tenant who has no gang at all. */
-static void a_thousand_labelled_pods_hold_what_they_ask_for_and_for_five_seconds(void **state)
-{
-    char name[32];
-    rig_node(&rig, "n1", "1000,1000");
-    for (int i = 0; i < 1000; i++) {
-        snprintf(name, sizeof(name), "m%d", i);
-        assert_true(fits(member(name, 1)));
-    }
-    expect_promised(1000);
-    assert_true(fits(single("s", 1000)));
-    assert_false(fits(single("s", 1001)));
-    assert_true(fits(pod_of("high", 1000, 1, "", "", "")));
-    assert_true(fits(member("m0", 1))); /* ... all of the group's go */
-    expect_promised(1);
-    rig_tick(&rig, GS_GANG_RESERVATION_NS);
-    expect_promised(0);
-}
-
 static void there_are_so_many_promises_at_most(void **state)
 {
     enum { NODES = 64 }; /* each is judged beside the others of its node */
@@ -308,7 +289,6 @@ int main(void)
         T(refused_pods_without_a_group_take_nobodys_entry),
         T(pods_that_are_not_shown_are_rarely_waited_for),
         T(inspect_names_group_and_time_left),
-        T(a_thousand_labelled_pods_hold_what_they_ask_for_and_for_five_seconds),
         T(there_are_so_many_promises_at_most),
         T(ten_thousand_members_from_many_threads),
     };

@@ -151,10 +151,24 @@ static void a_request_beyond_counting_is_a_wish_for_gpu_memory(void **state)
     assert_true(gs_pod_wants_gpu(&pod));
 }
 
+static void what_is_told_otherwise_is_divided_by_what_was_told(void **state)
+{
+    struct gs_container container = {.gpu_units = 14, .cores_pct = 30, .kind = GS_CONTAINER_MAIN};
+    const struct gs_pod pod = {.containers = &container,
+                               .container_count = 1,
+                               .node_name = "n",
+                               .recorded = GS_RECORDED_VALID,
+                               .recorded_gpus = 0x3};
+    const struct gs_charge one = gs_pod_charge_on(&pod, 0x8), three = gs_pod_charge_on(&pod, 0x7);
+    assert_true(one.units == 14 && one.gpu_count == 1 && one.cores_pct == 30);
+    assert_true(three.units == 5 && three.gpu_count == 3); /* a rest is rounded up */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_charge_is_the_larger_phase_divided_or_its_record),
+        cmocka_unit_test(what_is_told_otherwise_is_divided_by_what_was_told),
         cmocka_unit_test(a_request_beyond_counting_is_a_wish_for_gpu_memory),
     };
     return GS_RUN(tests);
