@@ -163,8 +163,6 @@ static void every_request_gets_the_status_that_kubernetes_gives(void **state)
     }
 }
 
-/* ---- forms ---- */
-
 /* ---- watches ---- */
 
 static void a_quiet_watch_gets_bookmarks_and_ends_at_its_time(void **state)

@@ -2,9 +2,6 @@
 #include "fixture.h"
 #include "sim_upset.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-
 #include "gpushare/base/clock.h"
 
 #define SHORT_NS (20 * GS_NS_PER_MS)
@@ -124,16 +121,6 @@ static void a_version_that_the_log_forgot_is_gone(void **state)
     gs_sim_watch_free(late);
     gs_sim_watch_free(slow);
 }
-
-/* ---- with another thread ---- */
-
-struct waiter {
-    struct gs_sim_watch *watch;
-    int rc;
-    struct gs_sim_event event;
-};
-
-enum { WRITES = 300 };
 
 int main(void)
 {
