@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fixture.h"
-#include "sim_upset.h"
 
 #include "gpushare/base/clock.h"
 
