@@ -105,12 +105,35 @@ static void what_is_stranded_depends_on_the_model(void **state)
     }
 }
 
+/* A mean over the sequences, to the nearest unit. */
+static void what_is_stranded_is_rounded(void **state)
+{
+    static const struct test_pods uneven[] = {{50, 9, 1, 0, NULL}, {50, 16, 1, 0, NULL}, {0}};
+    static struct test_node t;
+    char gpus[64];
+    _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
+    test_learn(policies, uneven);
+    test_refresh(policies);
+    for (int used = 0; used < 32; used++) {
+        struct gs_fragmentation part;
+        struct gs_state node;
+        snprintf(gpus, sizeof(gpus), "32:%d 16 18 25:%d", used, used % 25);
+        struct gs_node_view *view = test_cpu_view(&t, gpus, 0, 0);
+        gs_fragmentation_of_node(policies, view, &part);
+        gs_state_of_view(&node, policies->table, view);
+        int64_t exact = (int64_t)gs_rollout_stranded(policies->table, &node);
+        int64_t apart = (int64_t)part.stranded_units * GS_ROLLOUTS - exact;
+        assert_true(apart >= -GS_ROLLOUTS / 2 && apart <= GS_ROLLOUTS / 2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(free_memory_that_nobody_can_use_is_stranded),
         cmocka_unit_test(a_cluster_is_the_sum_of_its_nodes),
         cmocka_unit_test(what_is_stranded_depends_on_the_model),
+        cmocka_unit_test(what_is_stranded_is_rounded),
     };
     return GS_RUN(tests);
 }
