@@ -174,6 +174,7 @@ step_tsan() {
     build_project "$root" tsan
     ((fuzz_seconds > 5)) || single=$(single_threaded "$root/build-tsan" | paste -sd '|')
     run_ctest "$root/build-tsan" -E "^($single)\$"
+    tests/integration/device_plugin/node_limits.sh "$root/build-tsan" | sed 's/^/note: /'
     echo "note: $ctest_passed tests" >&2
 }
 

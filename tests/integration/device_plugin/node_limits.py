@@ -1,22 +1,33 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What limits a container beside the kernel, as the program answers it to a kubelet: MIG instances and
-their words, a hook that the operator brings and one that was changed, MPS on nodes with the label.
+"""The program between a kubelet and an API server. What limits a container beside the kernel: MIG instances and
+their words, a hook that the operator brings and one that was changed, MPS on nodes with the label. How it leaves,
+follows a kubelet, gives another vendor's GPUs, and that it does not grow.
 
   node_limits.py BUILD"""
 
 import hashlib
+import json
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
+import threading
+import time
+import urllib.request
 
 from kubelet_messages import M
 from node_world import ASSIGNED, IDX, Api, Kubelet, Plugin, wait_for
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "world"))
+from programs import free_port  # noqa: E402
+
 LIBRARY = b"not really a library"
 PRELOAD = "/usr/local/vgpu/libvgpu.so"
+ENDING_S = 13       # of the 30 after which the kubelet kills; one request to a silent API server takes 15
+ROUNDS, WARM, GROWTH_KIB = 1500, 300, 64
 
 
 def equal(got, wanted, what):
@@ -60,6 +71,29 @@ class World:
     def word_is(self, uuid, word, reason=None):
         wait_for(f"{uuid} is {word}", lambda: self.gpu(uuid).get("enforced") == word)
         equal(self.gpu(uuid).get("enforcedReason"), reason, f"why {uuid} is {word}")
+
+    def is_open(self):
+        return any(gpu["schedulable"] for gpu in self.api.node("gpu-inventory").get("gpus", []))
+
+    def serves(self, name):
+        """A pod comes, starts and goes."""
+        equal(envs(self.admit(name, 4, 0))["NVIDIA_VISIBLE_DEVICES"], "GPU-a", name)
+        equal(self.start_container(name), None, f"the start of {name}")
+        self.end(name)
+
+    def leave(self):
+        self.plugin.process.send_signal(signal.SIGTERM)
+        return time.monotonic()
+
+    def has_left(self, since):
+        equal(self.plugin.process.wait(60), 0, "the exit code")
+        if time.monotonic() - since > ENDING_S:
+            raise AssertionError(f"it took {time.monotonic() - since} s to end")
+
+    def written_kib(self):
+        """What the process has written itself: pages of its files are its own or shared as other processes come and go."""
+        with open(f"/proc/{self.plugin.process.pid}/smaps_rollup", encoding="ascii") as rollup:
+            return sum(int(line.split()[1]) for line in rollup if line.startswith("Private_Dirty:"))
 
     def admit(self, name, units, idx, annotations=None):
         """What the container is given: an answer to Allocate."""
@@ -167,9 +201,108 @@ def mps_is_where_the_label_says(build):
                   f"MPS with the labels {labels}")
 
 
+class Patient(Kubelet):
+    """It registers plugins, and reads their lists when it may."""
+    may = threading.Event()
+
+    def listen(self, channel):
+        self.may.wait()
+        super().listen(channel)
+
+
+def it_leaves_without_losing_a_pod(build):
+    """An upgrade: the kubelet has the next plugin's list before pods may come; on SIGTERM nothing new comes to the node, and
+    what was bound just before is still served."""
+    with World(build, [("GPU-a", 16)]) as world:
+        world.kubelet.stop()
+        world.kubelet = Patient(f"{world.folder}/kubelet", random.Random(1))
+        world.plugin.start()
+        wait_for("registration", lambda: world.kubelet.channel)
+        time.sleep(1)
+        equal(world.is_open(), False, "open before the kubelet has the list")
+        world.kubelet.may.set()
+        wait_for("the node is open", world.is_open)
+        since = world.leave()
+        wait_for("the node is closed", lambda: not world.is_open())
+        world.serves("late")
+        world.has_left(since)
+        equal(world.is_open(), False, "open after the end")
+
+
+def it_ends_in_time_while_the_api_is_silent(build):
+    for record in (False, True):    # one on its way
+        with World(build, [("GPU-a", 16)]) as world:
+            world.start()
+            wait_for("the node is open", world.is_open)
+            uid = world.api.make_pod("p", [("c0", 4)], {IDX: "0", ASSIGNED: "false"})
+            time.sleep(.3)          # the watch brings it
+            world.api.hang(True)
+            if record:
+                world.kubelet.admit(uid, "p", [("c0", 4)], lambda box: False)
+            world.has_left(world.leave())
+            world.api.hang(False)
+
+
+def it_follows_the_kubelet_into_another_folder(build):
+    """Somebody moves the plugins' folder away, or removes it with all that is in it, and makes another."""
+    for removed in (False, True):
+        with World(build, [("GPU-a", 16)]) as world:
+            world.start()
+            wait_for("the node is open", world.is_open)
+            world.kubelet.stop()
+            os.rename(f"{world.folder}/kubelet", f"{world.folder}/away")
+            if removed:
+                shutil.rmtree(f"{world.folder}/away")
+            os.mkdir(f"{world.folder}/kubelet")
+            world.kubelet.start()
+            world.serves("p")
+
+
+def another_vendors_gpus_are_given_as_it_wants(build):
+    with World(build, [], "--pass-device-specs", "--nvidia-dev-root", "{folder}", "--device-list-strategy",
+               "envvar,cdi-cri") as world:
+        with open(world.plugin.cards, "w", encoding="ascii") as file:
+            json.dump({"v": 1, "unit": "GiB", "vendor": "simulated", "gpus": [
+                {"idx": 0, "uuid": "SIM-a", "mem": 16, "minor": 77}]}, file)
+        os.mkdir(f"{world.folder}/dev")
+        for name in ("simgpu77", "simgpuctl"):
+            with open(f"{world.folder}/dev/{name}", "w", encoding="ascii"):
+                pass
+        world.start()
+        answer = world.admit("p", 4, 0)
+        equal(envs(answer)["SIMULATED_VISIBLE_DEVICES"], "SIM-a", "its variable")
+        equal([one.name for one in answer.cdi], ["simulated.gpushare/gpu=SIM-a"], "its CDI devices")
+        equal(sorted(one.container for one in answer.devices), ["/dev/simgpu77", "/dev/simgpuctl"], "its nodes")
+        if "nvidia" in str(answer).lower():
+            raise AssertionError(f"another vendor's: {answer}")
+
+
+def pods_leave_nothing_behind(build):
+    """While its pages are read: another thread than the one that answers the kubelet writes them."""
+    port = free_port()
+    with World(build, [("GPU-a", 16)], f"--health-listen=127.0.0.1:{port}") as world:
+        world.start()
+        pages, sizes = 0, []
+        rounds = ROUNDS if not build.endswith("tsan") else 2 * WARM     # its own bookkeeping grows
+        for number in range(rounds):
+            world.serves(f"p{number}")
+            if number % 10 == 0:
+                for page, words in (("metrics", b"\ngpushare_"), ("healthz", b"ok")):
+                    with urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=60) as answer:
+                        pages += words in answer.read()
+            sizes.append(world.written_kib())
+        equal(pages, rounds // 5, "pages that were whole")
+        warm, end = min(sizes[WARM - 50:WARM]), min(sizes[-50:])    # a page is being written in some rounds
+        print(f"memory written: {warm} KiB after {WARM} pods, {end} KiB after {rounds}")
+        if rounds == ROUNDS and end > warm + GROWTH_KIB:
+            raise AssertionError("it grows")
+
+
 def main():
     for case in (instances_have_the_word_of_who_is_in_them, only_the_pinned_library_is_preloaded,
-                 mps_is_where_the_label_says):
+                 mps_is_where_the_label_says, it_leaves_without_losing_a_pod, it_ends_in_time_while_the_api_is_silent,
+                 it_follows_the_kubelet_into_another_folder, another_vendors_gpus_are_given_as_it_wants,
+                 pods_leave_nothing_behind):
         case(os.path.abspath(sys.argv[1]))
         print(f"ok    {case.__name__}", flush=True)
 

@@ -201,7 +201,7 @@ class Kubelet:
     @staticmethod
     def environment(pod, box):
         answer = M["ContainerAnswer"].FromString(pod["answers"][box])
-        return {e.key: e.value for e in answer.envs}["NVIDIA_VISIBLE_DEVICES"]
+        return {e.key: e.value for e in answer.envs}.get("NVIDIA_VISIBLE_DEVICES")
 
     def start_container(self, uid, box):
         """None, or why not."""
