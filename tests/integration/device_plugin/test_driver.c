@@ -78,6 +78,7 @@ static void what_is_wrong_is_named(void **state)
         {"no library", "/nowhere/libnvidia-ml.so.1", "", "/nowhere/libnvidia-ml.so.1", GS_ENOENT},
         {"old driver", FAKE_NVML_OLD, TWO, "nvmlDeviceGetMemoryInfo", GS_ENOENT},
         {"driver not loaded", FAKE_NVML, "init 9\n", "Driver Not Loaded", GS_EIO},
+        {"another driver's library", FAKE_NVML, "init 18\n", "", GS_ECONFLICT},
         {"no memory told", FAKE_NVML, "gpu GPU-a 0 0 x\n", "does not report its memory", GS_EIO},
     };
     GS_FOR_EACH_ROW (r, rows) {
@@ -90,17 +91,6 @@ static void what_is_wrong_is_named(void **state)
         row_true(r->row, strstr(err.msg, r->words) != NULL);
         rig_down(&rig);
     }
-}
-
-static void a_failed_driver_is_read_again_when_it_came(void **state)
-{
-    struct rig rig;
-    struct gs_gpu_set set;
-    rig_up(&rig, FAKE_NVML, "init 9\n");
-    assert_int_equal(rig.source.ops->read(rig.source.ctx, &set, NULL), -1);
-    show(&rig, TWO);
-    assert_int_equal(read_set(&rig).count, 2);
-    rig_down(&rig);
 }
 
 static void cards_are_described(void **state)
@@ -243,24 +233,6 @@ static void events_hurt_the_instances_they_concern(void **state)
     }
 }
 
-/* Instances come and go without end, each with a UUID of its own. */
-static void instances_that_are_gone_make_room(void **state)
-{
-    struct rig rig;
-    rig_up(&rig, FAKE_NVML, SPLIT WHOLE);
-    for (int i = 0; i < 3 * GS_GPUS_MAX; i++) {
-        char text[200], uuid[32];
-        snprintf(uuid, sizeof(uuid), "MIG-%d", i);
-        snprintf(text, sizeof(text), SPLIT "mig %s 4864 7\n" WHOLE, uuid);
-        show(&rig, text);
-        struct gs_gpu_set set = read_set(&rig);
-        assert_int_equal(set.count, 2);
-        assert_string_equal(set.gpus[1].uuid, uuid);
-        assert_string_equal(set.refused, "");
-    }
-    rig_down(&rig);
-}
-
 static void events_hurt_a_gpu_unless_an_application_did_it(void **state)
 {
     static const struct {
@@ -336,17 +308,6 @@ static void a_reloaded_driver_has_reset_its_gpus(void **state)
     }
 }
 
-static void a_library_that_is_not_the_drivers_is_told_apart(void **state)
-{
-    struct rig rig;
-    struct gs_gpu_set set;
-    struct gs_error err = {0};
-    rig_up(&rig, FAKE_NVML, "init 18\n");
-    assert_int_equal(rig.source.ops->read(rig.source.ctx, &set, &err), -1);
-    assert_int_equal(err.code, GS_ECONFLICT);
-    rig_down(&rig);
-}
-
 /* Longer than a hiccup, and the driver is said to have lost it by not listing it. */
 static void one_bad_answer_is_not_a_lost_card(void **state)
 {
@@ -377,21 +338,6 @@ static void one_bad_answer_is_not_a_lost_card(void **state)
         row_true(r->row, result < 0 || set.count == 1);
         rig_down(&rig);
     }
-}
-
-static void a_lost_gpu_is_not_listed_and_comes_back(void **state)
-{
-    struct rig rig;
-    rig_up(&rig, FAKE_NVML, TWO);
-    read_set(&rig);
-    show(&rig, "gpu GPU-a 81559 0 x\nlost\n");
-    struct gs_gpu_set set = read_set(&rig);
-    assert_int_equal(set.count, 1);
-    assert_int_equal(set.measured, GS_GPU_BIT(0));
-    show(&rig, TWO);
-    set = read_set(&rig);
-    assert_true(set.count == 2 && set.gpus[1].healthy);
-    rig_down(&rig);
 }
 
 /* One sick card takes no other with it, neither when the plugin starts nor later. */
@@ -428,45 +374,6 @@ static void a_card_that_does_not_answer_blocks_no_other(void **state)
             rig_down(&rig);
         }
     }
-}
-
-/* "GPU is lost" comes out of nvmlEventSetWait for as long as the GPU is: no reason to turn in
- * circles. */
-static void a_lost_gpu_leaves_the_wait_a_wait(void **state)
-{
-    struct rig rig;
-    enum { WAITS = 5 };
-    const int64_t timeout_ns = 20 * GS_NS_PER_MS;
-    rig_up(&rig, FAKE_NVML, TWO);
-    read_set(&rig);
-    show(&rig, "gpu GPU-a 81559 0 x\nlost\nwait 15\n");
-    int64_t start_ns = gs_clock_now_ns(gs_clock_system());
-    for (int i = 0; i < WAITS; i++) {
-        struct gs_error err = {0};
-        assert_int_equal(rig.source.ops->wait(rig.source.ctx, timeout_ns, &err), 1);
-        assert_int_equal(read_set(&rig).count, 1);
-    }
-    int64_t took_ns = gs_clock_now_ns(gs_clock_system()) - start_ns;
-    assert_true(took_ns >= (WAITS - 1) * timeout_ns);
-    rig_down(&rig);
-}
-
-/* Some virtual GPUs offer events and then refuse to wait for them: opening the driver anew again
- * and again helps nobody. */
-static void a_driver_without_events_is_only_read(void **state)
-{
-    struct rig rig;
-    struct gs_error err = {0};
-    rig_up(&rig, FAKE_NVML, TWO "wait 3\n");
-    assert_true(!read_set(&rig).deaf);
-    assert_int_equal(rig.source.ops->wait(rig.source.ctx, GS_NS_PER_MS, &err), -1);
-    for (int i = 0; i < 3; i++) {
-        rig.now_ns += 3600 * GS_NS_PER_S;
-        struct gs_gpu_set set = read_set(&rig);
-        assert_true(set.count == 2 && set.deaf);
-        assert_int_equal(wait_once(&rig), 0);
-    }
-    rig_down(&rig);
 }
 
 /* However often they broke off. */
@@ -557,64 +464,6 @@ static void processes_are_listed_once(void **state)
             row_equal(r->row, found[i].pid, r->expected[i].pid);
             row_equal(r->row, found[i].bytes, r->expected[i].bytes);
         }
-        rig_down(&rig);
-    }
-}
-
-static void why_processes_are_not_listed_is_named(void **state)
-{
-    static const struct {
-        const char *row, *library, *text;
-        uint32_t idx;
-        bool unread;
-        enum gs_code code;
-        const char *words;
-    } rows[] = {
-        {"before the first read", FAKE_NVML, TWO, 0, true, GS_ENOENT, "GPU 0 not found"},
-        {"no such GPU", FAKE_NVML, TWO, 2, false, GS_ENOENT, "GPU 2 not found"},
-        {"refused", FAKE_NVML, TWO "refuse compute 4\n", 1, false, GS_EIO, "NVML code 4"},
-        {"not supported", FAKE_NVML, TWO "refuse compute 3\n", 1, false, GS_EIO, "NVML code 3"},
-        {"half of it", FAKE_NVML, TWO "refuse graphics 999\n", 1, false, GS_EIO, "code 999"},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        struct rig rig;
-        struct gs_gpu_process found[GS_GPU_PROCESSES_MAX];
-        struct gs_error err = {0};
-        size_t count;
-        rig_up(&rig, r->library, r->text);
-        if (!r->unread)
-            read_set(&rig);
-        row_equal(r->row, list(&rig, r->idx, found, &count, &err), -1);
-        row_equal(r->row, err.code, r->code);
-        row_true(r->row, strstr(err.msg, r->words) != NULL);
-        row_equal(r->row, count, 77);
-        rig_down(&rig);
-    }
-}
-
-static void processes_have_a_ceiling(void **state)
-{
-    static const struct {
-        const char *row;
-        int compute, mps;
-        int result;
-    } rows[] = {{"as many as there may be", 1000, 24, 0},
-                {"one more", 1000, 25, -1},
-                {"one more in one list", 1025, 0, -1}};
-    GS_FOR_EACH_ROW (r, rows) {
-        struct rig rig;
-        struct gs_gpu_process found[GS_GPU_PROCESSES_MAX];
-        struct gs_error err = {0};
-        size_t count;
-        rig_up(&rig, FAKE_NVML, TWO);
-        FILE *file = fopen(rig.file, "ae");
-        for (int i = 0; i < r->compute + r->mps; i++)
-            fprintf(file, "process %s %d 1 -1\n", i < r->compute ? "compute" : "mps", i + 1);
-        fclose(file);
-        read_set(&rig);
-        row_equal(r->row, list(&rig, 1, found, &count, &err), r->result);
-        row_equal(r->row, err.code, r->result < 0 ? GS_ETOOBIG : GS_OK);
-        row_equal(r->row, count, r->result < 0 ? 77 : GS_GPU_PROCESSES_MAX);
         rig_down(&rig);
     }
 }
@@ -710,26 +559,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_wrong_is_named),
-        cmocka_unit_test(a_failed_driver_is_read_again_when_it_came),
         cmocka_unit_test(cards_are_described),
         cmocka_unit_test(how_many_mps_clients_there_may_be_is_known),
         cmocka_unit_test(mig_instances_are_gpus),
         cmocka_unit_test(what_mig_does_not_show_is_said),
         cmocka_unit_test(events_hurt_the_instances_they_concern),
-        cmocka_unit_test(instances_that_are_gone_make_room),
         cmocka_unit_test(events_hurt_a_gpu_unless_an_application_did_it),
-        cmocka_unit_test(a_lost_gpu_is_not_listed_and_comes_back),
         cmocka_unit_test(a_card_that_does_not_answer_blocks_no_other),
-        cmocka_unit_test(a_lost_gpu_leaves_the_wait_a_wait),
-        cmocka_unit_test(a_driver_without_events_is_only_read),
         cmocka_unit_test(events_that_broke_off_are_heard_again),
         cmocka_unit_test(a_reloaded_driver_has_reset_its_gpus),
         cmocka_unit_test(a_driver_that_failed_is_opened_anew_by_all),
-        cmocka_unit_test(a_library_that_is_not_the_drivers_is_told_apart),
         cmocka_unit_test(one_bad_answer_is_not_a_lost_card),
         cmocka_unit_test(processes_are_listed_once),
-        cmocka_unit_test(why_processes_are_not_listed_is_named),
-        cmocka_unit_test(processes_have_a_ceiling),
         cmocka_unit_test(limits_are_the_drivers_own),
         cmocka_unit_test(a_driver_that_takes_too_long_is_not_waited_for), /* last */
     };

@@ -92,13 +92,6 @@ static struct pod_use use_of(struct rig *rig, const char *uid, int64_t now_ns)
     return use;
 }
 
-#define UNKNOWN  GS_GPU_BYTES_UNKNOWN
-#define NOT_TOLD UINT64_MAX
-#define ALL                                                                                        \
-    {                                                                                              \
-        16 * GIB, 16 * GIB, 16 * GIB                                                               \
-    }
-
 /* The driver answers before the API server does. */
 static void a_pod_that_comes_after_the_reading_uses_what_was_read(void **state)
 {

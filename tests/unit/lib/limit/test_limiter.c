@@ -5,7 +5,6 @@
 
 #define UID_A "0a1b2c3d-0000-4000-8000-00000000000a"
 #define POD_A "/kubepods/burstable/pod" UID_A
-#define AGAIN "/kubepods.slice/kubepods-pod0a1b2c3d_0000_4000_8000_00000000000a.slice"
 
 static const char pod_a[] = UID_A;
 static const char *const addresses[] = {"00000000:41:00.0", "00000000:C1:00.0"};
