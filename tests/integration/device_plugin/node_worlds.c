@@ -16,14 +16,11 @@
  * | required: what starts is held | at the start |
  * | the node's word is dmem or driver where all are held, and only there | when all is quiet |
  * | whoever was bound where there is room starts | when all is quiet |
- * | by the driver's list of processes a pod uses what its own hold; a PID that
- * another process has by now is nobody's | after each list |
  */
 #include "node_rig.h"
 
 #include <time.h>
 
-enum { JOBS = 12, PIDS = 20 }; /* so few that others get them again */
 enum { CARDS = 2, CARD_MIB = 16384, STEPS = 160, NOT_LATER_S = 75 };
 static const char *const regions[CARDS] = {REGION_0, REGION_1};
 static const char *const uuids[CARDS] = {"GPU-a", "GPU-b"};
@@ -42,29 +39,8 @@ struct guest {
                           back, or be taken for another pod of its size */
 };
 
-/* What a PID is: a process of a pod's, or of the host's (NODE_PODS). */
-struct pid {
-    uint64_t began; /* 0: there is none */
-    uint32_t pod;
-    bool listed; /* in the last list, when this process had it */
-    uint64_t listed_began;
-    bool lost; /* another had it while it was listed */
-};
-
-/* Memory of a card, that the driver lists under a PID: of its process, or of a child of one that
- * has ended. */
-struct job {
-    uint32_t pid; /* 0: none */
-    uint32_t card;
-    uint64_t bytes;
-};
-
 static struct world {
     struct node node;
-    struct job jobs[JOBS];
-    struct pid pids[PIDS + 1];
-    struct gs_process_pods *processes;
-    uint64_t ticks; /* of the kernel's clock: one more with each process */
     uint64_t random;
     struct guest guests[NODE_PODS];
     uint32_t present; /* of the cards, by bits */
@@ -77,7 +53,7 @@ static struct world {
 } w;
 
 static struct {
-    uint64_t worlds, steps, admitted, refused, held, restarts, unit_changes, told, others, torn;
+    uint64_t worlds, steps, admitted, refused, held, restarts, unit_changes, others, torn;
 } sums;
 
 static uint32_t pick(uint32_t below)
@@ -422,24 +398,11 @@ static void tamper(void)
         unlink(path);
 }
 
-/* A program that starts knows no list before its first. */
-static void know_no_pids(void)
-{
-    static char proc[160];
-    snprintf(proc, sizeof(proc), "%s/proc", w.node.dir);
-    if (w.processes)
-        gs_process_pods_free(w.processes);
-    w.processes = gs_process_pods_new(proc);
-    for (uint32_t pid = 1; pid <= PIDS; pid++)
-        w.pids[pid].listed = false;
-}
-
 static void restart(void)
 {
     static const enum gs_unit units[] = {GS_UNIT_GIB, GS_UNIT_GIB, GS_UNIT_256MIB, GS_UNIT_MIB};
     struct settings *settings = &w.node.settings;
     node_kill(&w.node);
-    know_no_pids();
     if (!w.torn && pick(4) == 0)
         tamper();
     if (pick(4) == 0)
@@ -655,192 +618,10 @@ static void check_quiet(void)
         WRONG("all is quiet, and the node's word is '%s'", w.node.label);
 }
 
-/* ---- the driver's list ---- */
-
-static void proc_path(char path[160], uint32_t pid, const char *file)
-{
-    snprintf(path, 160, "%s/proc/%u%s%s", w.node.dir, pid, file ? "/" : "", file ? file : "");
-}
-
-static void end_process(uint32_t pid)
-{
-    char path[160];
-    proc_path(path, pid, NULL);
-    nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
-    w.pids[pid].began = 0;
-}
-
-/* As the kernel shows it, to the host or to a container in a cgroup namespace of its own. */
-static void begin_process(uint32_t pid, uint32_t pod)
-{
-    char path[160], text[300];
-    const char *folder = "/system.slice/x.service";
-    if (pod < NODE_PODS)
-        folder = folder_in(roots[pick(GS_COUNT_OF(roots))], w.guests[pod].pod);
-    const char *below = pod < NODE_PODS && pick(2) ? strrchr(folder, '/') : folder;
-    w.pids[pid].began = ++w.ticks;
-    w.pids[pid].pod = pod;
-    proc_path(path, pid, NULL);
-    mkdir(path, 0755);
-    proc_path(path, pid, "stat");
-    snprintf(text, sizeof(text), "%u (a) R 1 () S 1 1 1 0 -1 1 1 0 0 0 0 0 0 0 20 0 1 0 %llu 1",
-             pid, (unsigned long long)w.ticks);
-    put_text(path, text);
-    proc_path(path, pid, "cgroup");
-    snprintf(text, sizeof(text), "0::%s%s/c\n", below == folder ? "" : "/../..", below);
-    put_text(path, text);
-}
-
-static bool has_job(uint32_t pid)
-{
-    for (uint32_t i = 0; i < JOBS; i++)
-        if (w.jobs[i].pid == pid)
-            return true;
-    return false;
-}
-
-static void change_jobs(void)
-{
-    struct job *job = &w.jobs[pick(JOBS)];
-    uint32_t pid = 1 + pick(PIDS);
-    const struct guest *guest = any_guest(true);
-    uint32_t pod = guest && pick(4) ? (uint32_t)(guest - w.guests) : NODE_PODS;
-    switch (pick(6)) {
-    case 0: /* it ends, and its memory is free */
-        if (job->pid)
-            end_process(job->pid);
-        *job = (struct job){0};
-        break;
-    case 1: /* it ends, and a child holds its memory on */
-        if (job->pid)
-            end_process(job->pid);
-        break;
-    case 2: /* one without memory begins */
-        if (!w.pids[pid].began)
-            begin_process(pid, pod);
-        break;
-    default:
-        if (job->pid || w.pids[pid].began || has_job(pid))
-            break;
-        uint32_t own = pod < NODE_PODS && pick(8) ? (uint32_t)w.guests[pod].cards : 0;
-        uint32_t card = own == 1 || own == 2 ? own - 1 : pick(CARDS);
-        *job = (struct job){pid, card, (1 + (uint64_t)pick(4096)) << 20};
-        begin_process(pid, pod);
-    }
-}
-
-static int list_jobs(void *ctx, uint32_t idx, struct gs_gpu_process ret[GS_GPU_PROCESSES_MAX],
-                     size_t *ret_count, struct gs_error *err)
-{
-    size_t count = 0;
-    for (uint32_t i = 0; i < JOBS; i++) {
-        const struct job *job = &w.jobs[i];
-        if (job->pid && strcmp(w.node.gpus.gpus[idx].uuid, uuids[job->card]) == 0)
-            ret[count++] = (struct gs_gpu_process){job->pid, job->bytes};
-    }
-    *ret_count = count;
-    return 0;
-}
-
-/* What a list makes of the PIDs. */
-static void note_pids(void)
-{
-    for (uint32_t pid = 1; pid <= PIDS; pid++) {
-        struct pid *of = &w.pids[pid];
-        bool was = of->listed;
-        of->listed = false;
-        for (uint32_t i = 0; i < JOBS; i++)
-            of->listed |= w.jobs[i].pid == pid && w.present & 1u << w.jobs[i].card;
-        of->lost =
-            of->listed && (!of->began || (was && (of->lost || of->began != of->listed_began)));
-        of->listed_began = of->began;
-    }
-}
-
-static uint64_t used_by(const char *name, const char *uuid)
-{
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < JOBS; i++) {
-        const struct pid *of = &w.pids[w.jobs[i].pid];
-        if (w.jobs[i].pid && !of->lost && of->pod < NODE_PODS &&
-            strcmp(w.guests[of->pod].pod->name, name) == 0 &&
-            strcmp(uuids[w.jobs[i].card], uuid) == 0)
-            sum += w.jobs[i].bytes;
-    }
-    return sum;
-}
-
-static void check_usage_of(const char *entry, const char *end, const char *name)
-{
-    for (const char *gpu = strstr(entry, "{\"id\":"); gpu && gpu < end;
-         gpu = strstr(gpu + 1, "{\"id\":")) {
-        uint32_t idx = (uint32_t)strtoul(gpu + 6, NULL, 10), at = 0;
-        const struct gs_gpu_set *set = &plugin.devices.set;
-        while (at < set->count && set->gpus[at].idx != idx)
-            at++;
-        const char *used = strstr(gpu, "\"usedBytes\":"), *close = strchr(gpu, '}');
-        bool present = false;
-        for (uint32_t i = 0; at < set->count && i < w.node.gpus.count; i++)
-            present |= strcmp(w.node.gpus.gpus[i].uuid, set->gpus[at].uuid) == 0;
-        if (present != (used && used < close))
-            WRONG("it is %stold what %s uses of GPU %u", present ? "not " : "", name, idx);
-        uint64_t bytes = present ? strtoull(used + 12, NULL, 10) : 0;
-        if (present && bytes != used_by(name, set->gpus[at].uuid))
-            WRONG("%s is said to use %llu of %s", name, (unsigned long long)bytes,
-                  set->gpus[at].uuid);
-        sums.told += present && bytes;
-    }
-}
-
-/* Of every pod on the page, whatever the record says of it. */
-static void check_usage(void)
-{
-    struct gs_buf page = GS_BUF(1 << 20);
-    pages_usage(&plugin.pages.state, &page);
-    for (const char *entry = strstr(page.data, "{\"namespace\""); entry;
-         entry = strstr(entry + 1, "{\"namespace\"")) {
-        char name[40];
-        const char *at = strstr(entry, "\"name\":\"") + 8, *next = strstr(entry + 1, "{\"name");
-        snprintf(name, sizeof(name), "%.*s", (int)strcspn(at, "\""), at);
-        check_usage_of(entry, next ? next : page.data + page.len, name);
-    }
-    gs_buf_release(&page);
-}
-
-static int64_t list_time(void *ctx)
-{
-    return (int64_t)(w.ticks + 1) * GS_NS_PER_S / sysconf(_SC_CLK_TCK);
-}
-
-/* The driver is asked, as it numbers its cards, and the loop takes what it said. */
-static void list_processes(void)
-{
-    static const struct gs_gpu_source_ops ops = {.processes = list_jobs};
-    const struct gs_gpu_source source = {&ops, NULL};
-    note_pids();
-    plugin_round(&plugin); /* the indices of GPUs that have just come are read */
-    struct gs_gpu_set set = w.node.gpus;
-    for (uint32_t i = 0; i < set.count; i++) {
-        set.measured |= GS_GPU_BIT(i);
-        set.used_bytes[i] = (uint64_t)JOBS * 4096 << 20;
-    }
-    struct driver_reading *reading = driver_usage_read(&source, &set, w.processes, list_time, NULL);
-    if (!reading)
-        WRONG("out of memory");
-    reading->at_ns = w.node.now_ns;
-    driver_usage_take(&plugin.driver_usage, reading, &plugin.devices.set);
-    plugin.round.usage_due = true;
-    plugin_round(&plugin);
-    if (w.node.settings.pod_usage_from == POD_USAGE_NVML)
-        check_usage();
-}
-
 static void step(void)
 {
     struct guest *waiting = any_guest(false), *runs = any_guest(true);
-    for (uint32_t i = pick(6); i > 0; i--)
-        change_jobs();
-    switch (pick(20)) {
+    switch (pick(14)) {
     case 0:
     case 1:
     case 2:
@@ -886,15 +667,6 @@ static void step(void)
         if (runs)
             lose_limit(runs);
         break;
-    case 13:
-    case 14:
-    case 15:
-    case 16:
-    case 17:
-    case 18:
-        w.last = "processes";
-        list_processes();
-        break;
     default:
         w.last = "time";
         node_run(&w.node, 1 + (int)pick(NOT_LATER_S));
@@ -924,12 +696,6 @@ static void world(uint64_t seed, uint32_t number)
         strcat(above, "/other");
         tree_mkdirs(&w.node.tree, above, true);
     }
-    char proc[160];
-    snprintf(proc, sizeof(proc), "%s/proc", w.node.dir);
-    mkdir(proc, 0755);
-    know_no_pids();
-    w.node.settings.pod_usage = true;
-    w.node.settings.pod_usage_from = pick(3) ? POD_USAGE_NVML : POD_USAGE_AUTO;
     w.node.settings.enforce = pick(2) ? GS_ENFORCE_REQUIRED : GS_ENFORCE_PREFERRED;
     w.node.settings.deny_foreign_gpus = pick(2);
     w.node.settings.enforce_by = pick(2) ? ENFORCE_BY_AUTO : ENFORCE_BY_DMEM;
@@ -939,7 +705,6 @@ static void world(uint64_t seed, uint32_t number)
         step();
     w.last = "end";
     check_quiet();
-    gs_process_pods_free(w.processes);
     node_free(&w.node);
     sums.worlds++;
     sums.steps += STEPS;
@@ -953,13 +718,12 @@ static void nodes_at_random(void **state)
     for (uint64_t number = first; seconds ? time(NULL) < until : number < first + worlds; number++)
         world(seed, (uint32_t)number);
     printf("%llu worlds, %llu steps, %llu restarts, %llu pods, %llu refused, held %llu times, "
-           "use told %llu times, others %llu, torn %llu\n",
+           "others %llu, torn %llu\n",
            (unsigned long long)sums.worlds, (unsigned long long)sums.steps,
            (unsigned long long)sums.restarts, (unsigned long long)sums.admitted,
            (unsigned long long)sums.refused, (unsigned long long)sums.held,
-           (unsigned long long)sums.told, (unsigned long long)sums.others,
-           (unsigned long long)sums.torn);
-    assert_true(sums.admitted > sums.worlds && sums.held > sums.worlds && sums.told > sums.worlds);
+           (unsigned long long)sums.others, (unsigned long long)sums.torn);
+    assert_true(sums.admitted > sums.worlds && sums.held > sums.worlds);
 }
 
 int main(int argc, char **argv)
