@@ -185,6 +185,17 @@ static void every_answer_gets_its_reply(void **state)
     }
 }
 
+static void a_reset_says_why(void **state)
+{
+    struct fixture *f = *state;
+    struct peer_stream *stream = call_peer(f, NULL, 0);
+    nghttp2_submit_rst_stream(f->peer.session, 0, stream->id, NGHTTP2_ENHANCE_YOUR_CALM);
+    peer_run(&f->peer);
+    assert_int_equal(f->done, 1);
+    assert_int_equal(f->status, GS_GRPC_INTERNAL);
+    assert_string_equal(f->text, "the call was reset: ENHANCE_YOUR_CALM");
+}
+
 static void a_connection_that_speaks_something_else_is_unavailable(void **state)
 {
     struct fixture *f = *state;
@@ -210,13 +221,26 @@ static void a_path_too_long_is_refused_at_once(void **state)
     assert_null(f->call);
 }
 
+static void a_cancelled_call_is_never_told(void **state)
+{
+    struct fixture *f = *state;
+    call_peer(f, NULL, 0);
+    gs_grpc_unary_cancel(f->call);
+    f->call = NULL;
+    peer_run(&f->peer);
+    assert_true(f->peer.eof);
+    assert_int_equal(f->done, 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_answer_gets_its_reply),
+        TEST(a_reset_says_why),
         TEST(a_connection_that_speaks_something_else_is_unavailable),
         TEST(a_path_too_long_is_refused_at_once),
+        TEST(a_cancelled_call_is_never_told),
     };
     return GS_RUN(tests);
 }

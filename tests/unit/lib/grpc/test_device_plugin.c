@@ -204,6 +204,21 @@ static void updates_go_to_every_stream(void **state)
     assert_int_equal(one->body_len, 2 * 19);
 }
 
+static void an_equal_list_is_not_sent_again(void **state)
+{
+    struct fixture *f = *state;
+    const char *const a = "a";
+    struct peer_stream *stream = ask(f, CALL("ListAndWatch"), EMPTY);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(gs_dp_set_devices(f->dp, &a, 1, NULL), 0);
+        peer_run(&f->peer);
+    }
+    assert_int_equal(stream->body_len, 19);
+    assert_int_equal(gs_dp_set_devices(f->dp, NULL, 0, NULL), 0); /* no device is a list, too */
+    peer_run(&f->peer);
+    assert_int_equal(stream->body_len, 24);
+}
+
 /* ---- Allocate ---- */
 
 static const struct {
@@ -378,6 +393,7 @@ int main(void)
         TEST(the_largest_list_arrives_and_a_larger_one_is_refused),
         TEST(ids_that_the_api_forbids_are_refused),
         TEST(updates_go_to_every_stream),
+        TEST(an_equal_list_is_not_sent_again),
         TEST(requests_are_decoded_or_refused),
         TEST(an_answer_carries_all_that_a_container_is_given),
         TEST(text_that_is_not_utf8_never_leaves),

@@ -172,6 +172,19 @@ static void watch_plugin(struct fixture *f, struct peer *peer)
     assert_int_equal(gs_dp_streams(f->dp), 1);
 }
 
+static void a_kubelet_that_comes_later_is_found(void **state)
+{
+    struct fixture *f = *state;
+    start_link(f);
+    for (int i = 0; i < 20; i++)
+        gs_loop_step(f->loop, 10 * GS_NS_PER_MS, NULL);
+    assert_int_equal(f->log[0], 'F');
+    assert_int_equal(f->failure.code, GS_EIO);
+    memset(f->log, 0, sizeof(f->log));
+    start_kubelet(f);
+    expect(f, "R");
+}
+
 static void a_restarted_kubelet_is_registered_with_at_once(void **state)
 {
     struct fixture *f = *state;
@@ -225,6 +238,17 @@ static void without_a_stream_it_registers_again(void **state)
     expect(f, "RRR");
 }
 
+static void an_endpoint_is_a_name_not_a_path(void **state)
+{
+    struct fixture *f = *state;
+    struct gs_error err = {0};
+    const struct gs_kubelet_link_options options = {
+        .dir = f->dir, .endpoint = "../gpu.sock", .resource_name = "r"};
+    assert_int_equal(gs_kubelet_link_new(f->loop, f->dp, &options, &f->link, &err), -1);
+    assert_int_equal(err.code, GS_EINVAL);
+    assert_null(f->link);
+}
+
 static void start_with_a_silent_kubelet(struct fixture *f)
 {
     f->silent = true;
@@ -247,9 +271,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
+        TEST(a_kubelet_that_comes_later_is_found),
         TEST(a_restarted_kubelet_is_registered_with_at_once),
         TEST(a_deleted_socket_of_ours_is_made_again),
         TEST(without_a_stream_it_registers_again),
+        TEST(an_endpoint_is_a_name_not_a_path),
         TEST(a_cancelled_registration_is_never_told),
     };
     return GS_RUN(tests);

@@ -166,6 +166,17 @@ static void a_failed_move_leaves_the_old_place(void **state)
     assert_ptr_equal(who_serves(f), f->a);
 }
 
+static void a_path_must_fit_into_an_address(void **state)
+{
+    struct fixture *f = *state;
+    char path[160] = "/tmp/";
+    memset(path + 5, 'x', 107 - 5);
+    assert_int_equal(gs_grpc_server_listen(f->a, path, NULL), 0); /* 107 bytes: the largest */
+    path[107] = 'x';
+    expect_refusal(f->a, path, GS_EINVAL);
+    expect_refusal(f->a, "", GS_EINVAL);
+}
+
 static void a_full_house_makes_newcomers_wait(void **state)
 {
     struct fixture *f = *state;
@@ -201,6 +212,7 @@ int main(void)
         TEST(a_stale_socket_is_removed),
         TEST(what_is_not_a_socket_is_kept),
         TEST(a_failed_move_leaves_the_old_place),
+        TEST(a_path_must_fit_into_an_address),
         TEST(a_full_house_makes_newcomers_wait),
     };
     return GS_RUN(tests);

@@ -103,6 +103,33 @@ struct pair {
     struct letter *self, *other;
 };
 
+static void readable_descriptors_are_told(void **state)
+{
+    struct fixture *f = *state;
+    int fds[2];
+    struct letter a = make(f, 'a');
+    bind_fns(&a);
+    assert_int_equal(pipe2(fds, O_NONBLOCK), 0);
+    assert_int_equal(gs_loop_fd_add(f->loop, &a.fd, fds[0], POLLIN, NULL), 0);
+    step(f);
+    assert_string_equal(f->log, "");
+    assert_int_equal(write(fds[1], "x", 1), 1);
+    step(f);
+    assert_string_equal(f->log, "a");
+    gs_loop_fd_events(&a.fd, 0);
+    step(f);
+    assert_string_equal(f->log, "a");
+    gs_loop_fd_events(&a.fd, POLLIN);
+    step(f);
+    assert_string_equal(f->log, "aa");
+    gs_loop_fd_remove(f->loop, &a.fd);
+    gs_loop_fd_remove(f->loop, &a.fd); /* harmless */
+    step(f);
+    assert_string_equal(f->log, "aa");
+    close(fds[0]);
+    close(fds[1]);
+}
+
 static void remove_both(void *ctx, short revents)
 {
     struct pair *pair = ctx;
@@ -234,6 +261,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(a_timer_that_rearms_itself_does_not_starve_the_rest),
+        TEST(readable_descriptors_are_told),
         TEST(a_removed_descriptor_is_not_told_in_the_same_round),
         TEST(so_many_descriptors_can_be_added_and_no_more),
         TEST(freeing_the_loop_runs_what_was_posted),

@@ -120,6 +120,25 @@ static void requests_in_flight_have_a_common_ceiling(void **state)
 
 /* ---- streams ---- */
 
+static void a_message_that_began_is_finished_before_the_newest(void **state)
+{
+    struct fixture *f = *state;
+    const size_t len = 1 << 20;
+    char *big = calloc(1, len);
+    struct peer_stream *stream = peer_request(&f->peer, HOLD, "\0\0\0\0\0", 5, true);
+    peer_run(&f->peer);
+    send_bytes(f->held[0], big, len);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(gs_loop_step(f->loop, 0, NULL), 0); /* the window takes a part */
+    send_bytes(f->held[0], "never", 5);
+    send_bytes(f->held[0], "last", 4);
+    peer_run(&f->peer);
+    assert_int_equal(stream->body_len, 5 + len + 5 + 4);
+    assert_memory_equal(stream->body + 5 + len, "\0\0\0\0\4last", 9);
+    gs_grpc_call_finish(f->held[0], GS_GRPC_OK, NULL);
+    free(big);
+}
+
 static void a_full_socket_is_written_to_when_it_empties(void **state)
 {
     struct fixture *f = *state;
@@ -141,6 +160,23 @@ static void a_full_socket_is_written_to_when_it_empties(void **state)
 
 /* ---- connections ---- */
 
+static void nonsense_closes_its_connection_only(void **state)
+{
+    struct fixture *f = *state;
+    struct peer other;
+    int fd = peer_open(&other, f->loop, false);
+    assert_int_equal(gs_grpc_server_adopt(f->server, fd, NULL), 0);
+    assert_int_equal(f->server->conn_count, 2);
+    peer_raw(&other, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27);
+    for (int i = 0; i < 5; i++)
+        gs_loop_step(f->loop, 0, NULL);
+    assert_int_equal(f->server->conn_count, 1);
+    peer_close(&other);
+    struct peer_stream *stream = peer_request(&f->peer, ECHO, "\0\0\0\0\0", 5, true);
+    peer_run(&f->peer);
+    expect_status("the other one", stream, "0");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -148,7 +184,9 @@ int main(void)
         TEST(every_request_gets_its_answer),
         TEST(a_refused_request_need_not_be_sent_to_its_end),
         TEST(requests_in_flight_have_a_common_ceiling),
+        TEST(a_message_that_began_is_finished_before_the_newest),
         TEST(a_full_socket_is_written_to_when_it_empties),
+        TEST(nonsense_closes_its_connection_only),
     };
     return GS_RUN(tests);
 }
