@@ -11,13 +11,11 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 kernel_tests=$root/tests/kernel
 # shellcheck source=scripts/lib/apt.sh
 . "$root/scripts/lib/apt.sh"
-# shellcheck source=scripts/lib/build.sh
-. "$root/scripts/lib/build.sh"
 # shellcheck source=scripts/lib/stock_kernel.sh
 . "$root/scripts/lib/stock_kernel.sh"
 
 # One boot each: the chapter, and what the kernel is told.
-boots=(all cost "none cgroup_disable=dmem" hybrid node)
+boots=(all cost "none cgroup_disable=dmem" hybrid)
 accel=${KERNEL_ACCEL:-tcg}
 boot_limit_s=600
 kernel=""
@@ -47,35 +45,20 @@ EOT
 build_checks() {
     gcc -std=gnu17 -D_GNU_SOURCE -O1 -Wall -Wextra -Wno-unused-parameter \
         -Wno-missing-field-initializers -Werror -static -I"$root/include" -I"$root/src/lib" -o "$work/checks" \
-        "$kernel_tests"/{check*,host,tree,user}.c "$root"/src/lib/{limit,base}/*.c \
+        "$kernel_tests"/{check*,tree,user}.c "$root"/src/lib/{limit,base}/*.c \
         "$root/src/lib/model/enforced.c"
-    local -a files=("$work/checks:init" "$work/script:script")
+    local -a files=("$work/checks:init")
     [[ ! -e $kernel/fakegpu.ko ]] || files+=("$kernel/fakegpu.ko:fakegpu.ko")
     python3 "$kernel_tests/initramfs.py" "$work/initramfs" "${files[@]}"
-}
-
-# The device plugin itself, with a kubelet of ours (tests/kernel/node.py).
-prepare_node() {
-    local python
-    build_project "$root" release gpushare-device-plugin gpushare-sim kubectl-inspect-gpushare
-    python=$("$root/tests/support/grpcio.sh")
-    printf 'cd %q && PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=%q exec %q tests/kernel/node.py build' \
-        "$root" "$root/tests/support:$root/tests/integration/device_plugin" "$python" \
-        >"$work/script"
 }
 
 # microvm has no ACPI: panic=-1 and reboot=t with -no-reboot make the machine end when process 1 does.
 boot() {
     local chapter=$1 arguments=${2:-} cpu=max
     [[ $accel == tcg ]] || cpu=host
-    local -a host=()
-    [[ $chapter != node ]] || host=(
-        -fsdev 'local,id=host,path=/,security_model=none,readonly=on,multidevs=remap'
-        -device 'virtio-9p-device,fsdev=host,mount_tag=host'
-    )
     timeout "$boot_limit_s" qemu-system-x86_64 -M microvm,acpi=off -accel "$accel" -cpu "$cpu" -m 1024 \
         -nodefaults -display none -no-reboot -serial stdio -kernel "$kernel/bzImage" \
-        -initrd "$work/initramfs" "${host[@]}" \
+        -initrd "$work/initramfs" \
         -append "console=ttyS0 panic=-1 reboot=t quiet $arguments $chapter" | tr -d '\r'
 }
 
@@ -115,9 +98,7 @@ main() {
         kernel=$work/stock
         stock_kernel "$kernel"
         boots=(none hybrid)
-        : >"$work/script"
     else
-        prepare_node
         kernel=$("$kernel_tests/kernel_build.sh" "${source[@]}")
     fi
     build_checks

@@ -75,27 +75,11 @@ static void mount_hybrid(void)
     put_mount("cgroup2", MOUNT "/unified", "cgroup2", "");
 }
 
-/* The initramfs has it. */
-static const char *script_text(void)
-{
-    static char text[4096];
-    int fd = open("/script", O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
-        check(false, "no script");
-    close(fd);
-    return text;
-}
-
 static void run(const char *checks)
 {
     if (!strcmp(checks, "hybrid")) {
         mount_hybrid();
         check_host_without(GS_ENFORCED_NO_CGROUP2);
-        return;
-    }
-    if (!strcmp(checks, "node")) {
-        load_driver("");
-        check_host_program(script_text());
         return;
     }
     put_mount("cgroup2", MOUNT, "cgroup2", "nsdelegate");

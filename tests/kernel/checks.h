@@ -69,6 +69,4 @@ void check_losses(void);
 void check_rights(void);
 void check_cost(void);
 void check_watch(void);
-/* A line of bash, in the host's own file system. */
-void check_host_program(const char *script);
 void check_host_without(enum gs_enforced expected);
