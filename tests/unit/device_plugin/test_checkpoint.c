@@ -235,6 +235,37 @@ static void it_is_recalled_once_pods_and_gpus_are_known(void **state)
     }
 }
 
+/* Ids that were in use before stay so until the file says something else. */
+static void what_cannot_be_read_changes_nothing(void **state)
+{
+    static const struct {
+        const char *row, *text;
+        uint32_t ids;
+        bool unread;
+    } rows[] = {{"other ids", DATA(ENTRY("q", "\"c\"", ON_1)), 1, false},
+                {"none", DATA(""), 0, false},
+                {"no file", NULL, 0, false},
+                {"no JSON", "{", 2, true}};
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        struct folder before, now;
+        rig_up(&rig);
+        folder_up(&before, DATA(ENTRY("p", "\"a\",\"b\"", ON_0)));
+        folder_up(&now, r->text);
+        struct plugin plugin = {
+            .alloc = rig.alloc, .names = rig.names, .settings.device_plugin_dir = before.dir};
+        checkpoint_observe(&plugin, false, true);
+        plugin.settings.device_plugin_dir = now.dir;
+        checkpoint_observe(&plugin, false, true);
+        row_equal(r->row, plugin.devices.in_use.count, r->ids);
+        row_equal(r->row, plugin.checkpoint_unread, r->unread);
+        ids_in_use_release(&plugin.devices.in_use);
+        gs_allocator_free(rig.alloc);
+        folder_down(&now);
+        folder_down(&before);
+    }
+}
+
 #define OF(uid, ids) ENTRY(uid, ids, ON_0)
 
 /* Pods p and q are known, and x is not. */
@@ -335,6 +366,7 @@ int main(void)
         cmocka_unit_test(what_the_kubelet_kept_of_our_answers_is_read),
         cmocka_unit_test(a_file_that_is_missing_or_none_is_told),
         cmocka_unit_test(it_is_recalled_once_pods_and_gpus_are_known),
+        cmocka_unit_test(what_cannot_be_read_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

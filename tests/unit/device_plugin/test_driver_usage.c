@@ -92,6 +92,8 @@ static struct pod_use use_of(struct rig *rig, const char *uid, int64_t now_ns)
     return use;
 }
 
+#define UNKNOWN GS_GPU_BYTES_UNKNOWN
+
 /* The driver answers before the API server does. */
 static void a_pod_that_comes_after_the_reading_uses_what_was_read(void **state)
 {
@@ -113,6 +115,43 @@ static void a_pod_that_comes_after_the_reading_uses_what_was_read(void **state)
     driver_usage_pass_end(&rig.usage);
     assert_int_equal(rig.usage.count, 0);
     clear(&rig);
+}
+
+static void a_process_that_tells_again_is_counted_again(void **state)
+{
+    static const uint64_t bytes[] = {GIB, UNKNOWN, 2 * GIB};
+    struct rig rig;
+    make(&rig);
+    rig.counts[0] = 1;
+    GS_FOR_EACH_ROW (r, bytes) {
+        rig.processes[0][0] = (struct gs_gpu_process){10, *r};
+        read_once(&rig, &rig.set, NOW_NS);
+        const struct pod_use use = use_of(&rig, "a", NOW_NS);
+        assert_int_equal(use.counted & 1, *r != UNKNOWN);
+        assert_int_equal(use.used_on[0], *r != UNKNOWN ? *r : 0);
+    }
+    clear(&rig);
+}
+
+static void an_old_reading_tells_nothing(void **state)
+{
+    static const struct {
+        const char *row;
+        bool read;
+        int64_t age_s;
+        bool told;
+    } rows[] = {{"none yet", false, 0, false},
+                {"of now", true, 0, true},
+                {"two are missed", true, 29, true},
+                {"three are", true, 30, false}};
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        make(&rig);
+        if (r->read)
+            read_once(&rig, &rig.set, NOW_NS);
+        row_equal(r->row, use_of(&rig, "a", NOW_NS + r->age_s * GS_NS_PER_S).counted != 0, r->told);
+        clear(&rig);
+    }
 }
 
 /* One pass: a is there or not, and above its share by so much, and so is b, by a context. */
@@ -175,6 +214,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pod_that_comes_after_the_reading_uses_what_was_read),
+        cmocka_unit_test(a_process_that_tells_again_is_counted_again),
+        cmocka_unit_test(an_old_reading_tells_nothing),
         cmocka_unit_test(who_is_above_his_share_is_told_each_hour),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -91,6 +91,35 @@ static void an_index_belongs_to_a_uuid(void **state)
     }
 }
 
+static void who_is_gone_since_before_and_holds_no_pods_is_forgotten(void **state)
+{
+    static const struct {
+        const char *row, *now;
+        gs_gpu_mask placed;
+        bool some;
+        const char *expected;
+    } rows[] = {
+        {"all are there", "ab", 0, false, "a0 b1"},
+        {"pods are on it", "b", 1, false, "a0- b1"},
+        {"nobody is", "b", 2, true, "b1"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gpu_indices indices = {0};
+        struct gs_gpu_set set = set_of(r->now), again = set;
+        char text[TEXT];
+        remember(&indices, "a0 b1");
+        gpu_indices_apply(&indices, &set, ~(gs_gpu_mask)0);
+        row_equal(r->row, gpu_indices_forget(&indices, r->placed), r->some);
+        row_equal(r->row, gpu_indices_forget(&indices, r->placed), false);
+        gpu_indices_apply(&indices, &again, r->placed);
+        print(&again, text);
+        row_text(r->row, text, r->expected);
+        struct gs_gpu_set none = {0};
+        gpu_indices_apply(&indices, &none, 0);
+        row_equal(r->row, gpu_indices_forget(&indices, 0), r->placed == 1); /* others were seen */
+    }
+}
+
 static void an_inventory_that_comes_late_may_contradict(void **state)
 {
     static const struct {
@@ -146,6 +175,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_index_belongs_to_a_uuid),
+        cmocka_unit_test(who_is_gone_since_before_and_holds_no_pods_is_forgotten),
         cmocka_unit_test(an_inventory_that_comes_late_may_contradict),
         cmocka_unit_test(who_needs_a_reset_is_not_healed_by_a_restart),
     };

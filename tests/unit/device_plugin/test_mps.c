@@ -112,6 +112,21 @@ static void a_client_gets_its_limit_pipes_and_shm(void **state)
     }
 }
 
+static void several_gpus_are_refused(void **state)
+{
+    struct rig *rig = *state;
+    struct gs_arena arena = {0};
+    struct gs_dp_container made = {0};
+    struct gs_error err = {0};
+    const struct gs_allocate_answer answer = {.gpus = 3, .units = 8};
+    assert_int_equal(mps_add(&rig->plugin, &answer, NULL, &arena, &made, &err), -1);
+    assert_int_equal(err.code, GS_EINVAL);
+    assert_non_null(strstr(err.msg, "a container with several GPUs"));
+    rig->plugin.settings.mps_root = NULL;
+    assert_int_equal(mps_add(&rig->plugin, &answer, NULL, &arena, &made, &err), 0);
+    assert_int_equal(made.env_count + made.mount_count, 0);
+}
+
 static void gpus_without_a_daemon_take_nobody(void **state)
 {
     struct rig *rig = *state;
@@ -243,6 +258,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_client_gets_its_limit_pipes_and_shm, start, stop),
+        cmocka_unit_test_setup_teardown(several_gpus_are_refused, start, stop),
         cmocka_unit_test_setup_teardown(gpus_without_a_daemon_take_nobody, start, stop),
         cmocka_unit_test_setup_teardown(starts_wait_for_the_daemon, start, stop),
         cmocka_unit_test_setup_teardown(a_daemon_that_came_or_went_is_told, start, stop),

@@ -147,6 +147,20 @@ static void a_flapping_gpu_writes_no_more_than_one_a_minute(void **state)
     assert_in_range(queue.told, 60, 60 + NODE_EVENTS);
 }
 
+static void the_oldest_of_those_that_wait_are_kept(void **state)
+{
+    struct plugin *plugin = *state;
+    for (int i = 0; i < 2 * NODE_EVENTS; i++)
+        node_events_add(plugin, false, "GpuHealthy", "%d", i);
+    pass(plugin, 3600 * GS_NS_PER_S); /* none is taken */
+    node_events_add(plugin, false, "GpuHealthy", "later");
+    assert_int_equal(queue.told, NODE_EVENTS);
+    assert_string_equal(queue.message, "7");
+    queue.waiting--;
+    node_events_add(plugin, false, "GpuHealthy", "later");
+    assert_string_equal(queue.message, "later");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +168,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_pods_of_a_gone_gpu_are_named, setup, teardown),
         cmocka_unit_test_setup_teardown(a_flapping_gpu_writes_no_more_than_one_a_minute, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(the_oldest_of_those_that_wait_are_kept, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -499,6 +499,26 @@ static void nobody_is_named_unless_it_was_switched_on(void **state)
     pages_release(&pages);
 }
 
+/* A pod would look as if it used nothing of what it has. */
+static void nothing_is_told_of_a_gpu_that_an_mps_daemon_serves(void **state)
+{
+    static struct gs_gpu_set set;
+    struct cgroup_tree tree;
+    struct usage usage;
+    gpus(&set);
+    set.gpus[0].enforced = GS_ENFORCED_MPS_AWAY;
+    set.gpus[1].enforced = GS_ENFORCED_DMEM;
+    set.gpus[2].enforced = GS_ENFORCED_MPS;
+    gs_gpu_mask elsewhere = usage_charged_elsewhere(&set);
+    assert_int_equal(elsewhere, GS_GPU_BIT(0) | GS_GPU_BIT(4));
+    a_used_pod(&usage, &(struct usage){.names_pods = true, .charged_elsewhere = elsewhere}, &tree);
+    assert_int_equal(usage.counted, GS_GPU_BIT(2));
+    const char *used = usage.text[USAGE_USED].data;
+    assert_true(strstr(used, "gpu=\"2\"") && !strstr(used, "gpu=\"0\""));
+    assert_non_null(strstr(usage.text[USAGE_JSON].data, "{\"id\":0},"));
+    usage_release(&usage);
+}
+
 /* It tells of GPUs 0, 2 and 4 that the pod uses 7 GiB of each. */
 static void the_driver_counts_where_the_kernel_does_not(void **state)
 {
@@ -678,6 +698,7 @@ int main(void)
         cmocka_unit_test(use_is_told_beside_what_was_given),
         cmocka_unit_test(as_many_pods_as_are_named_fit_with_the_longest_names),
         cmocka_unit_test(nobody_is_named_unless_it_was_switched_on),
+        cmocka_unit_test(nothing_is_told_of_a_gpu_that_an_mps_daemon_serves),
         cmocka_unit_test(the_driver_counts_where_the_kernel_does_not),
         cmocka_unit_test(a_pod_has_the_word_of_its_gpus),
         cmocka_unit_test(a_page_is_of_one_moment),

@@ -154,6 +154,27 @@ static void a_containers_own_limit_is_no_way_around_the_pods(void **state)
     }
 }
 
+/* The driver is asked for the one after the other, and programs go on and end meanwhile. */
+static void a_container_that_changes_meanwhile_has_no_limit_of_its_own(void **state)
+{
+    char path[512];
+    struct gs_limit_result result;
+    struct fixture f;
+    open_fixture(&f);
+    look(&f);
+    gs_limiter_hold(f.limiter, UID_A, two, 1, &result);
+    f.driver.grows = 5;
+    assert_int_equal(gs_limiter_hold(f.limiter, UID_A, two, 1, &result), GS_LIMIT_HELD);
+    assert_int_equal(result.apart_bytes, 0);
+    tree_path(&f.tree, APP, NULL, path, sizeof(path));
+    f.driver.odd = path;
+    f.driver.odd_error = ENOENT; /* it has ended */
+    assert_int_equal(gs_limiter_hold(f.limiter, UID_A, two, 1, &result), GS_LIMIT_HELD);
+    f.driver.odd_error = EIO;
+    assert_int_equal(gs_limiter_hold(f.limiter, UID_A, two, 1, &result), GS_LIMIT_FAILED);
+    close_fixture(&f);
+}
+
 static void use_is_known_where_the_driver_counts(void **state)
 {
     static const char *const gpus[] = {"GPU-a", "GPU-c"};
@@ -198,6 +219,7 @@ int main(void)
         cmocka_unit_test(a_driver_that_limits_is_found_by_trying),
         cmocka_unit_test(a_limit_that_cannot_be_set_has_its_reason),
         cmocka_unit_test(a_containers_own_limit_is_no_way_around_the_pods),
+        cmocka_unit_test(a_container_that_changes_meanwhile_has_no_limit_of_its_own),
         cmocka_unit_test(use_is_known_where_the_driver_counts),
         cmocka_unit_test(the_kernels_files_are_used_after_a_look_at_them),
     };

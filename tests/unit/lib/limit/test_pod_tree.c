@@ -8,6 +8,59 @@
 #define SLICE_A "kubepods-burstable-pod" UID_A_ ".slice"
 #define HASH    "5f1e5b3c9a6b4b1f8f0e8f5d3c2b1a09"
 
+static void a_pod_lies_where_its_kubelet_puts_it(void **state)
+{
+    static const struct {
+        const char *row, *root, *uid;
+        enum gs_qos qos;
+        const char *path; /* NULL: refused */
+    } rows[] = {
+        {"systemd, Guaranteed", "/c/kubepods.slice", UID_A, GS_QOS_GUARANTEED,
+         "/c/kubepods.slice/kubepods-pod" UID_A_ ".slice"},
+        {"systemd, Burstable", "/c/kubepods.slice", UID_A, GS_QOS_BURSTABLE,
+         "/c/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" UID_A_ ".slice"},
+        {"systemd, BestEffort", "/c/kubepods.slice", UID_A, GS_QOS_BEST_EFFORT,
+         "/c/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" UID_A_ ".slice"},
+        {"cgroupfs, Guaranteed", "/c/kubepods", UID_A, GS_QOS_GUARANTEED, "/c/kubepods/pod" UID_A},
+        {"cgroupfs, Burstable", "/c/kubepods", UID_A, GS_QOS_BURSTABLE,
+         "/c/kubepods/burstable/pod" UID_A},
+        {"cgroupfs, BestEffort", "/c/kubepods", UID_A, GS_QOS_BEST_EFFORT,
+         "/c/kubepods/besteffort/pod" UID_A},
+        {"kind", "/c/kubelet.slice/kubelet-kubepods.slice", UID_A, GS_QOS_BURSTABLE,
+         "/c/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/"
+         "kubelet-kubepods-burstable-pod" UID_A_ ".slice"},
+        {"kind, cgroupfs", "/c/kubelet/kubepods", UID_A, GS_QOS_GUARANTEED,
+         "/c/kubelet/kubepods/pod" UID_A},
+        {"static pod", "/c/kubepods.slice", HASH, GS_QOS_BURSTABLE,
+         "/c/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" HASH ".slice"},
+        {"no UID", "/c/kubepods", "", GS_QOS_BURSTABLE, NULL},
+        {"a way out", "/c/kubepods", "/../../system.slice", GS_QOS_BURSTABLE, NULL},
+        {"dots", "/c/kubepods", "..", GS_QOS_BURSTABLE, NULL},
+        {"an underscore", "/c/kubepods", "a_b", GS_QOS_BURSTABLE, NULL},
+        {"the longest", "/c/kubepods",
+         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", GS_QOS_GUARANTEED,
+         "/c/kubepods/podaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"},
+        {"too long", "/c/kubepods",
+         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", GS_QOS_GUARANTEED,
+         NULL},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        char path[GS_CGROUP_PATH_BYTES] = "untouched", uid[GS_POD_UID_BYTES] = "";
+        struct gs_error err = {0};
+        int result = gs_pod_tree_path(r->root, r->uid, r->qos, path, &err);
+        row_equal(r->row, result, r->path ? 0 : -1);
+        if (!r->path) {
+            row_equal(r->row, err.code, GS_EINVAL);
+            row_text(r->row, path, "untouched");
+            continue;
+        }
+        row_text(r->row, path, r->path);
+        /* and back */
+        row_true(r->row, gs_pod_tree_uid(r->root, r->qos, strrchr(path, '/') + 1, uid));
+        row_text(r->row, uid, r->uid);
+    }
+}
+
 static void a_path_of_a_process_says_whose_it_is(void **state)
 {
     static const struct {
@@ -105,11 +158,37 @@ static void the_folder_of_pods_is_found_wherever_it_is(void **state)
     assert_int_equal(found.root_count, 77);
 }
 
+/* As with many nodes of kind on one host, whose folders come first or last. */
+static void the_nodes_own_folder_is_among_those_that_are_kept(void **state)
+{
+    struct cgroup_tree tree;
+    struct gs_pod_tree found;
+    char folder[64];
+    int own = 0, owns = 8; /* one of them comes behind the others, whatever the order */
+    tree_make(&tree);
+    for (int i = 0; i < 2 * GS_POD_TREE_ROOTS_MAX; i++) {
+        snprintf(folder, sizeof(folder), "/other-%d/a/kubelet/kubepods", i);
+        tree_mkdirs(&tree, folder, false);
+    }
+    for (int i = 0; i < owns; i++) {
+        snprintf(folder, sizeof(folder), "/own-%d/kubepods", i);
+        tree_mkdirs(&tree, folder, false);
+    }
+    assert_int_equal(gs_pod_tree_learn(tree.mount, &found, NULL), 0);
+    assert_int_equal(found.root_count, GS_POD_TREE_ROOTS_MAX);
+    for (size_t i = 0; i < found.root_count; i++)
+        own += strstr(found.roots[i], "/own-") != NULL;
+    assert_int_equal(own, owns);
+    tree_rmdir(&tree, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pod_lies_where_its_kubelet_puts_it),
         cmocka_unit_test(a_path_of_a_process_says_whose_it_is),
         cmocka_unit_test(the_folder_of_pods_is_found_wherever_it_is),
+        cmocka_unit_test(the_nodes_own_folder_is_among_those_that_are_kept),
     };
     return GS_RUN(tests);
 }

@@ -102,6 +102,26 @@ static void what_cannot_be_read_is_nobodys(void **state)
     }
 }
 
+static void a_huge_file_is_nobodys_and_is_asked_again(void **state)
+{
+    const size_t len = 1 << 20;
+    struct proc proc;
+    make(&proc);
+    char *text = malloc(len);
+    assert_non_null(text);
+    memset(text, 'x', len);
+    memcpy(text, IN(A), sizeof(IN(A)) - 1);
+    run(&proc, 7, "x", 500, "");
+    fake_proc_put(proc.dir, 7, "cgroup", text, len);
+    assert_string_equal(ask(&proc, 7), "");
+    run(&proc, 7, "x", 500, IN(A));
+    assert_string_equal(ask(&proc, 7), A);
+    fake_proc_put(proc.dir, 7, "stat", text, len);
+    assert_string_equal(ask(&proc, 7), "");
+    free(text);
+    clear(&proc);
+}
+
 /* What becomes of PID 7 from one list of the driver's to the next. */
 static void a_pid_that_others_have_is_nobodys(void **state)
 {
@@ -210,13 +230,34 @@ static void a_refused_list_is_none_without_it(void **state)
     }
 }
 
+static void pids_have_a_ceiling_and_are_forgotten(void **state)
+{
+    struct proc proc;
+    char uid[GS_POD_UID_BYTES] = "untouched";
+    make(&proc);
+    run(&proc, 5000, "x", 500, IN(A));
+    for (int round = 0; round < 2; round++) {
+        gs_process_pods_begin(proc.pods);
+        for (uint32_t pid = 1; pid <= GS_PROCESS_PODS_MAX; pid++)
+            assert_false(gs_process_pods_find(proc.pods, 0, LIST_NS, pid, uid));
+        assert_false(gs_process_pods_find(proc.pods, 0, LIST_NS, 5000, uid));
+        assert_string_equal(uid, "untouched");
+        gs_process_pods_end(proc.pods);
+    }
+    assert_string_equal(ask(&proc, 5000), ""); /* the others are forgotten at its end */
+    assert_string_equal(ask(&proc, 5000), A);
+    clear(&proc);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_cannot_be_read_is_nobodys),
+        cmocka_unit_test(a_huge_file_is_nobodys_and_is_asked_again),
         cmocka_unit_test(a_pid_that_others_have_is_nobodys),
         cmocka_unit_test(a_list_has_one_answer_for_a_pid),
         cmocka_unit_test(a_refused_list_is_none_without_it),
+        cmocka_unit_test(pids_have_a_ceiling_and_are_forgotten),
     };
     return GS_RUN(tests);
 }
