@@ -43,6 +43,40 @@ static void absurd_sizes_are_refused(void **state)
     assert_int_equal(gs_buf_failed(&buf), GS_ETOOBIG);
 }
 
+static void steal_hands_the_memory_over(void **state)
+{
+    struct gs_buf buf = GS_BUF(10);
+    _cleanup_free_ char *empty = gs_buf_steal(&buf);
+    assert_string_equal(empty, "");
+    gs_buf_puts(&buf, "abc");
+    _cleanup_free_ char *text = gs_buf_steal(&buf);
+    assert_string_equal(text, "abc");
+    assert_null(buf.data);
+    assert_int_equal(buf.max, 10);
+    gs_buf_puts(&buf, "more than ten bytes");
+    assert_null(gs_buf_steal(&buf));
+    assert_int_equal(gs_buf_failed(&buf), 0); /* empty and usable */
+}
+
+static void consume_drops_the_front(void **state)
+{
+    static const struct {
+        const char *row;
+        size_t count;
+        const char *left;
+    } rows[] = {
+        {"none", 0, "abcd"}, {"some", 3, "d"}, {"all", 4, ""}, {"more than all", SIZE_MAX, ""}};
+    GS_FOR_EACH_ROW (r, rows) {
+        _cleanup_(gs_buf_release) struct gs_buf buf = GS_BUF(10);
+        gs_buf_puts(&buf, "abcd");
+        gs_buf_consume(&buf, r->count);
+        row_text(r->row, buf.data, r->left);
+    }
+    struct gs_buf never = GS_BUF(10);
+    gs_buf_consume(&never, 3);
+    assert_null(never.data);
+}
+
 static void json_strings_are_escaped(void **state)
 {
     static const struct {
@@ -81,9 +115,8 @@ static void json_strings_are_escaped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_ceiling_holds),
-        cmocka_unit_test(absurd_sizes_are_refused),
-
+        cmocka_unit_test(the_ceiling_holds),           cmocka_unit_test(absurd_sizes_are_refused),
+        cmocka_unit_test(steal_hands_the_memory_over), cmocka_unit_test(consume_drops_the_front),
         cmocka_unit_test(json_strings_are_escaped),
     };
     return GS_RUN(tests);

@@ -27,6 +27,17 @@ static void errno_is_told_in_words(void **state)
     assert_true(err.msg[0]);
 }
 
+static void prefix_goes_before_the_words(void **state)
+{
+    struct gs_error err = {0};
+    gs_error_prefix(&err, "context");
+    assert_string_equal(err.msg, ""); /* no failure, nothing to prefix */
+    gs_fail(&err, GS_EPROTO, "no colon");
+    assert_int_equal(gs_error_prefix(&err, "line %d", 7), -1);
+    assert_string_equal(err.msg, "line 7: no colon");
+    assert_int_equal(err.code, GS_EPROTO);
+}
+
 static void a_cut_shows_and_leaves_characters_whole(void **state)
 {
     enum { ROOM = sizeof(((struct gs_error *)0)->msg) - 1 };
@@ -63,6 +74,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_need_care),
         cmocka_unit_test(errno_is_told_in_words),
+        cmocka_unit_test(prefix_goes_before_the_words),
         cmocka_unit_test(a_cut_shows_and_leaves_characters_whole),
     };
     return GS_RUN(tests);

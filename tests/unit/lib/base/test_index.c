@@ -39,6 +39,22 @@ static int name_keys(void **state)
     return 0;
 }
 
+static void what_was_put_is_found(void **state)
+{
+    struct gs_index index = {0};
+    for (uint32_t i = 0; i < KEYS; i++) {
+        put(&index, i);
+        assert_true((uint64_t)index.count * 5 <= (uint64_t)(index.mask + 1) * 4); /* short chains */
+    }
+    assert_int_equal(index.count, KEYS);
+    for (uint32_t i = 0; i < KEYS; i++)
+        assert_int_equal(find(&index, keys[i]), i);
+    assert_int_equal(find(&index, "key-3000"), GS_INDEX_NONE);
+    assert_int_equal(find(&index, ""), GS_INDEX_NONE);
+    gs_index_release(&index);
+    assert_int_equal(index.count, 0);
+}
+
 /* Against an array of flags, so that gaps of every shape are closed. */
 static void removal_leaves_the_others_findable(void **state)
 {
@@ -149,6 +165,7 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "--hash") == 0)
         return tell_hash();
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_put_is_found),
         cmocka_unit_test(removal_leaves_the_others_findable),
         cmocka_unit_test(hashes_differ),
         cmocka_unit_test(nobody_chooses_texts_of_one_hash),

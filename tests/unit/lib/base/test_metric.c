@@ -20,6 +20,14 @@ static void a_family_names_its_type_and_meaning(void **state)
                       "# HELP s_seconds When.\n# TYPE s_seconds gauge\ns_seconds 1.500\n");
 }
 
+static void a_summary_has_sum_and_count(void **state)
+{
+    struct gs_buf out = GS_BUF(4096);
+    gs_metric_summary(&out, "t_seconds", "How long.", 2, 2500000000);
+    expect_text(&out, "# HELP t_seconds How long.\n# TYPE t_seconds summary\n"
+                      "t_seconds_sum 2.5\nt_seconds_count 2\n");
+}
+
 static const struct label_row {
     const char *name;
     const char *value;
@@ -50,6 +58,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_family_names_its_type_and_meaning),
+        cmocka_unit_test(a_summary_has_sum_and_count),
         cmocka_unit_test(no_label_value_ends_its_line_or_its_quotes),
     };
     return GS_RUN(tests);

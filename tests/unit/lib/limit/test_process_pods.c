@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/limit/process_pods.h"
 
-#include <sys/prctl.h>
-
 #include "fake_proc.h"
-#include "gpushare/base/clock.h"
 #include "rows.h"
 
 #define A     "aaaaaaaa-0000-4000-8000-00000000000a"
