@@ -45,13 +45,13 @@ struct node {
     /* the API server */
     bool node_away, pods_away, slices_away;
     char inventory[8192], moved[2048], slices[1024];
-    char label[32];     /* gpu-enforced */
-    const char *cordon; /* gpu-cordon; NULL: none */
-    const char *others; /* capacity of NVIDIA's plugin, as ,"NAME":"N"; NULL: none */
-    bool mps;           /* the label */
+    char label[32];            /* gpu-enforced */
+    const char *cordon;        /* gpu-cordon; NULL: none */
+    const char *others;        /* capacity of NVIDIA's plugin, as ,"NAME":"N"; NULL: none */
+    bool mps;                  /* the label */
     struct fake_limits driver; /* NVIDIA's, which limits by its own account */
-    bool upgrading;     /* the label: it is replaced */
-    uint32_t counts[2]; /* capacity: GPUs, cores */
+    bool upgrading;            /* the label: it is replaced */
+    uint32_t counts[2];        /* capacity: GPUs, cores */
     char events[NODE_EVENT_TEXTS][600];
     uint32_t event_count;
     int node_patches, pod_patches, slice_requests;

@@ -17,6 +17,10 @@ static void pods_come_and_go_up_to_a_ceiling(void **state)
     const struct gs_keeper_options rules = {limiter, GS_ENFORCE_REQUIRED, false};
     struct gs_keeper *keeper = gs_keeper_new(&rules);
     assert_non_null(keeper);
+    const struct gs_region one[] = {{.state = GS_ENFORCED_DMEM, .name = REGION_0}};
+    gs_keeper_gpus(keeper, GS_ENFORCED_DMEM, one, 1);
+    assert_int_equal(gs_keeper_enforces(keeper, 0), GS_ENFORCED_DMEM);
+    assert_int_equal(gs_keeper_enforces(keeper, 1), GS_ENFORCED_ABSENT); /* no such GPU */
     for (int first = 0; first <= 1; first++) { /* for the last, one that never ran goes */
         gs_keeper_list_begin(keeper);
         for (int i = first; i <= GS_KEEPER_PODS_MAX - first; i++) {

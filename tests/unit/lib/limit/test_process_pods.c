@@ -2,6 +2,7 @@
 #include "gpushare/limit/process_pods.h"
 
 #include "fake_proc.h"
+#include "gpushare/base/clock.h"
 #include "rows.h"
 
 #define A     "aaaaaaaa-0000-4000-8000-00000000000a"
