@@ -58,7 +58,6 @@ steps=(
     "surface  random attempts on the CLI by device plugins that lie and by names, 20 s (--long: an hour)"
     "web      the page of kubectl inspect gpushare web in a headless Chromium, on clusters of gpushare-sim"
     "world    the service in random worlds, 4 million steps (--long: 40 million)"
-    "opinion  gpushare-extender in a second, independent world: one replica and two, a minute (--long: 10 minutes)"
     "callgrind filter takes as many instructions as it did"
     "fuzz     every fuzz target for a few seconds (--long: a minute)"
 )
@@ -284,15 +283,6 @@ step_world() {
         xargs -P 2 -I{} build/tests/service_world --rounds "$half" --first {} --seed "$seed"
 }
 
-step_opinion() {
-    local seconds=30
-    ((fuzz_seconds == 5)) || seconds=600
-    apt_need python3
-    build_project "$root" release gpushare-extender
-    printf '%s\n' 1 2 | xargs -P 2 -I{} tests/integration/second_opinion/run.py \
-        build/gpushare-extender --replicas {} --seed {} --seconds "$seconds"
-}
-
 step_callgrind() {
     apt_need valgrind
     build_project "$root" release filter_once
@@ -371,7 +361,7 @@ run_step() {
 
 # These keep all processors busy, and follow one another. What the others leave idle, while they wait
 # for a browser, a download or a clock, is theirs.
-wide=" clang analyze asan tsan world opinion fuzz mutants "
+wide=" clang analyze asan tsan world fuzz mutants "
 
 run_lane() {
     local name report

@@ -19,8 +19,6 @@ HOST = "127.0.0.1"
 PREFIX = "/gpushare-scheduler/"
 MEMORY_MAX = 1 << 30     # address space of the CLI: 32 threads, 32 answers of 1 MiB
 FATAL = {**os.environ, "GPUSHARE_INVARIANTS": "fatal"}
-METRIC = re.compile(r"^(gpushare_[^ ]+) (\S+)$", re.M)
-NOT_NOW = ("not ready", "standby", "does not lead")
 
 
 def write_kubeconfig(path, port):
@@ -146,12 +144,6 @@ class Extender(Program):
     def bind(self, pod, node):
         """(status, text), of a pod with name, namespace and uid."""
         return self.ask("bind", {"PodName": pod.name, "PodNamespace": pod.namespace, "PodUID": pod.uid, "Node": node})
-
-    def inspect(self):
-        return json.loads(self.get(PREFIX + "inspect")[1])
-
-    def metrics(self):
-        return {name: float(value) for name, value in METRIC.findall(self.get("/metrics")[1])}
 
 
 class Web(Program):

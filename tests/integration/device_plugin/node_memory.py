@@ -46,7 +46,7 @@ class Api(Served):
                      "containers": [{"name": "c", "image": "i", "env": [{"name": "E", "value": value}]}]},
             "status": {"phase": "Pending"}}).replace("x" * 99, self.letter * 99)
 
-    async def answer(self, client, method, path, query, body, writer):
+    async def answer(self, method, path, query, body, writer):
         if method != "GET":
             return 200, {}
         if "watch" in query:

@@ -62,7 +62,7 @@ class Api(Served):
         if refuses_nodes:
             self.refused["nodes"] = 403, "nodes is forbidden"
 
-    async def answer(self, client, method, path, query, body, writer):
+    async def answer(self, method, path, query, body, writer):
         """The watch of nodes fails, and then hangs; then a pod has an owner."""
         fields = query.get("fieldSelector", "")
         if path.endswith("/events"):
@@ -76,7 +76,7 @@ class Api(Served):
                 await asyncio.sleep(600)
             self.failed = True
             return self.failure(500, "X", "no nodes")
-        return await super().answer(client, method, path, query, body, writer)
+        return await super().answer(method, path, query, body, writer)
 
 
 def rows_of(web, query=""):
@@ -154,10 +154,9 @@ def judge_frozen(build):
     """That the API server answers no question about pods alone is said within 15 s, and no longer when it does again."""
     with Served({"kind": "Node", **node} for node in NODES) as api, Web(build, api) as web:
         wait_for("the lists are read", lambda: web.get("rows")[0] == 200)
-        api.client.silent["pods"] = api.client.hold["pods"] = True
-        api.gone()
+        api.silent["pods"] = api.hold["pods"] = True
         wait_for("that pods cannot be asked is said", lambda: rows_of(web)["lost"], 15)
-        api.client.calm()
+        api.calm()
         wait_for("the page is up to date", lambda: not rows_of(web)["lost"])
 
 

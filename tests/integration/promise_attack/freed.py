@@ -68,11 +68,11 @@ class World(tenant.World):
     def goes(self, name, in_a_list):
         if not in_a_list:
             return self.api.delete("pods", self.victims[name].key)
-        self.api.client.hold["pods"] = True
+        self.api.hold["pods"] = True
         self.api.forget("pods", self.victims[name].key)
         self.api.gone()
         time.sleep(0.6)     # the watches before end, and say nothing
-        self.api.client.calm()
+        self.api.calm()
 
     def one_freed(self, name, what):
         before = self.serial + 1

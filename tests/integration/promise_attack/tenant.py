@@ -31,12 +31,12 @@ class Api(Served):
         self.over, self.hold_s = threading.Event(), {}
         super().__init__(objects)
 
-    async def answer(self, client, method, path, query, body, writer):
+    async def answer(self, method, path, query, body, writer):
         held = method if "/namespaces/evil/pods/" in path else "events" if "/events" in path and method == "POST" else ""
         until = time.monotonic() + self.hold_s.get(held, 0)
         while time.monotonic() < until and not self.over.is_set():
             await asyncio.sleep(0.02)
-        return await super().answer(client, method, path, query, body, writer)
+        return await super().answer(method, path, query, body, writer)
 
 
 def rules(count):

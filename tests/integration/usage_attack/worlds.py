@@ -96,7 +96,7 @@ def restart(world, plugin, api):
 def slow_start(world, plugin, api):
     """The driver answers before the API server does, whose list comes between two readings."""
     restart(world, plugin, api)
-    api.client.silent["pods"] = True
+    api.silent["pods"] = True
     plugin.show("init 999\n")
     plugin.start()
     time.sleep(0.3)
@@ -109,7 +109,7 @@ def slow_start(world, plugin, api):
         time.sleep(0.02)
     time.sleep(0.1)
     plugin.jump(9_000_000_000)
-    api.client.silent["pods"] = False
+    api.silent["pods"] = False
     until = time.monotonic() + 0.6
     while time.monotonic() < until:
         page = plugin.get("/usage")

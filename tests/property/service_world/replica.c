@@ -204,6 +204,9 @@ static int port_bind(void *ctx, const struct gs_binding *binding, struct gs_erro
     sw_interlude();
     enum gs_code code = GS_EBUSY; /* not sent any more */
     if (!deadline_ns || sw.now_ns < deadline_ns) {
+        const struct sw_replica *replica = ctx;
+        if (replica->election && strcmp(sw.lease.holder, replica->identity) != 0)
+            sw_fail("%s binds, and the lease is %s's", replica->identity, sw.lease.holder);
         code = try_bind(p, uid, n, gpus, deadline_ns);
         if (!sw.quiet)
             sw.now_ns += (int64_t)sw_random(2000) * 1000000;
