@@ -151,6 +151,8 @@ class World:
         status, text = self.timed("bind", self.bind, pod, self.rng.choice(self.names[20:] or self.names[3:]))
         if status != 200 or json.loads(text)["Error"]:
             self.judge(f"{self.says}: bind says {status} {text[:200]}")
+        if (answer := self.one.ask("filter", {"Pod": "p"}))[0] != 400:
+            self.judge(f"{self.says}: a broken request is answered {answer}")
 
     def requeue(self):
         """From when memory comes free until the pod is touched."""
