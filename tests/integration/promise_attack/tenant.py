@@ -49,7 +49,7 @@ class World:
         self.rng, self.judge, self.sabotage, self.serial = rng, judge, sabotage, 0
         self.names = [f"n{at}" for at in range(rng.choice([20, 100, 300]))]
         self.api = Api([new_node(name, [80] * 8, labels=LABELS) for name in self.names] +
-                       [new_node(name, [16]) for name in ("own", "kept")])
+                       [new_node(name, [16]) for name in ("own", "kept", "guarded")])
         self.bound = [self.put(Pod(f"b{at}", 16, "evil", labels={"app": f"a{at}", **LABELS}), self.names[at % 20], at // 20 % 8)
                       for at in range(200)]
         for gpu in range(8):
@@ -165,6 +165,14 @@ class World:
             key == waiter.key for _, key, *_ in self.api.patches), 8)
         self.api.delete("pods", waiter.key)
 
+    def guard(self, asker, allows):
+        """A budget counts as it stands now: of the pod on the node that asker would have."""
+        self.api.put({"kind": "PodDisruptionBudget", "apiVersion": "policy/v1", "metadata": {"name": "b", "namespace": "honest", "uid": "b"},
+                      "spec": {"selector": {"matchLabels": {"app": "v"}}}, "status": {"disruptionsAllowed": allows}})
+        wait_for(f"a budget that allows {allows} counts", lambda: json.loads(self.one.ask("preempt", {
+            "Pod": asker.obj, "NodeNameToMetaVictims": {"guarded": {"Pods": [], "NumPDBViolations": 0}}})[1])
+            ["NodeNameToMetaVictims"]["guarded"]["NumPDBViolations"] == 1 - allows)
+
     def is_kept(self, pod):
         return self.sabotage == "kept on" or pod.uid in self.one.get("/gpushare-scheduler/inspect/kept")[1]
 
@@ -177,6 +185,12 @@ class World:
                 self.api.over.set()
 
     def rounds(self):
+        self.put(Pod("victim", 16, "honest", labels={"app": "v"}), "guarded", 0)
+        asker = self.new(16, "honest", priority=9)
+        for allows in (0, 1):
+            self.guard(asker, allows)
+        self.api.gone()
+        self.guard(asker, 0)
         deeds = [name for name in dir(self) if name.startswith("deed_")]
         deeds = self.rng.sample(deeds, self.rng.choice([1, 2, 3, len(deeds)]))
         self.says = " ".join(deed[5:] for deed in deeds)
