@@ -97,6 +97,7 @@ class ControlPlane:
         plain = type(self) is ControlPlane and not self.flags  # pylint: disable=unidiomatic-typecheck
         if lanes and plain and shared.adopt(self, lanes):
             return
+        shared.part(self)
         etcd_url = self.start_etcd()
         self.write_identities()
         apiserver = self.start_apiserver(etcd_url)

@@ -77,6 +77,13 @@ def adopt(plane, folder):
     return True
 
 
+def part(plane):
+    """What a case starts by itself must not write into the shared one's files."""
+    for name in KEPT:
+        if os.path.islink(plane.path(name)):
+            os.remove(plane.path(name))
+
+
 def main(folder):
     from harness.control_plane import ControlPlane  # pylint: disable=import-outside-toplevel  # it imports this
     processes = Processes(folder)
