@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device_plugin/unit.h"
 
-static bool can_be(const struct unit_note *note, int unit)
+static bool can_be(const struct unit_note *note, enum gs_unit unit)
 {
     return !note->original || unit == GS_UNIT_GIB || unit == GS_UNIT_MIB;
 }
@@ -21,7 +21,7 @@ static enum gs_unit nearest(const struct unit_note *note)
     enum gs_unit best = GS_UNIT_GIB;
     double least = 0;
     for (int unit = GS_UNIT_GIB; unit >= GS_UNIT_MIB; unit--) {
-        if (!can_be(note, unit))
+        if (!can_be(note, (enum gs_unit)unit))
             continue;
         double ratio = (double)note->units * gs_unit_mib((enum gs_unit)unit) / note->mib;
         double distance = ratio < 1 ? 1 / ratio : ratio;
