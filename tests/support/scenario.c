@@ -416,7 +416,8 @@ int scenario_main(const struct scenario_layer *layer, const char *const *files,
 {
     static struct file read[8];
     static struct CMUnitTest all[TESTS];
-    memcpy(all, tests, count * sizeof(*tests));
+    for (size_t i = 0; i < count; i++)
+        all[i] = tests[i];
     for (unsigned f = 0; files[f]; f++) {
         char path[1024];
         const char *name = strrchr(files[f], '/') ? strrchr(files[f], '/') + 1 : files[f];
