@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/limit/process_pods.h"
 
+#include <sys/prctl.h>
+
 #include "fake_proc.h"
 #include "gpushare/base/clock.h"
 #include "rows.h"
@@ -72,6 +74,42 @@ static const char *ask(struct proc *proc, uint32_t pid)
     gs_process_pods_find(proc->pods, 0, LIST_NS + proc->lists++ * GS_NS_PER_S, pid, uid);
     gs_process_pods_end(proc->pods);
     return uid;
+}
+
+static void a_process_is_its_pods(void **state)
+{
+    static const struct {
+        const char *row, *name, *cgroup, *uid;
+    } rows[] = {
+        {"v2", "python", IN(A), A},
+        {"v2 without a newline", "python", "0::/kubepods/pod" A "/c", A},
+        {"v1", "python",
+         "12:memory:/kubepods/burstable/pod" A "/c\n11:cpu,cpuacct:/kubepods/burstable/pod" A
+         "/c\n1:name=systemd:/kubepods/burstable/pod" A "/c\n",
+         A},
+        {"both", "python", "1:memory:/kubepods/pod" A "/c\n0::/system.slice/containerd.service\n",
+         A},
+        {"a namespace of one's own", "python", "0::/../../pod" A "/c\n", A},
+        {"a name with brackets", "a) R 1 (b", IN(A), A},
+        {"a name of brackets alone", ")))", IN(A), A},
+        {"a name with a newline", "a\n0::/kubepods/pod" B, IN(A), A},
+        {"a name like the field", "x) 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 0", IN(A), A},
+        {"colons in its path", "python", "0::/kubepods/pod" A "/c:d:e\n", A},
+        {"two hierarchies, two pods", "python",
+         "2:cpu:/kubepods/pod" A "/c\n1:memory:/kubepods/pod" B "/c\n", ""},
+        {"the host's", "python", "0::/system.slice/ssh.service\n", ""},
+        {"no cgroup at all", "python", "", ""},
+        {"lines that are none", "python", "kubepods\n:\n::\n0:\n", ""},
+        {"no path", "python", "0::\n", ""},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct proc proc;
+        make(&proc);
+        run(&proc, 7, r->name, 500, r->cgroup);
+        row_text(r->row, ask(&proc, 7), r->uid);
+        row_text(r->row, ask(&proc, 7), r->uid);
+        clear(&proc);
+    }
 }
 
 static void what_cannot_be_read_is_nobodys(void **state)
@@ -247,15 +285,43 @@ static void pids_have_a_ceiling_and_are_forgotten(void **state)
     clear(&proc);
 }
 
+/* This process, by the kernel's own file, under a name that it gave itself. */
+static void the_kernels_own_file_is_understood(void **state)
+{
+    const int64_t now_ns = gs_clock_now_ns(gs_clock_system());
+    static const struct {
+        const char *row, *uid;
+        int64_t ago_s;
+    } rows[] = {{"a list of now", A, 0}, {"a list of the boot", "", INT32_MAX}};
+    assert_int_equal(prctl(PR_SET_NAME, ") R 1 1 (x"), 0);
+    GS_FOR_EACH_ROW (r, rows) {
+        struct proc proc;
+        char text[1024], uid[GS_POD_UID_BYTES] = "";
+        make(&proc);
+        FILE *file = fopen("/proc/self/stat", "re");
+        assert_non_null(file);
+        size_t len = fread(text, 1, sizeof(text), file);
+        fclose(file);
+        fake_proc_put(proc.dir, 7, "stat", text, len);
+        fake_proc_put(proc.dir, 7, "cgroup", IN(A), strlen(IN(A)));
+        gs_process_pods_begin(proc.pods);
+        gs_process_pods_find(proc.pods, 0, now_ns - r->ago_s * GS_NS_PER_S, 7, uid);
+        row_text(r->row, uid, r->uid);
+        clear(&proc);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_process_is_its_pods),
         cmocka_unit_test(what_cannot_be_read_is_nobodys),
         cmocka_unit_test(a_huge_file_is_nobodys_and_is_asked_again),
         cmocka_unit_test(a_pid_that_others_have_is_nobodys),
         cmocka_unit_test(a_list_has_one_answer_for_a_pid),
         cmocka_unit_test(a_refused_list_is_none_without_it),
         cmocka_unit_test(pids_have_a_ceiling_and_are_forgotten),
+        cmocka_unit_test(the_kernels_own_file_is_understood),
     };
     return GS_RUN(tests);
 }
