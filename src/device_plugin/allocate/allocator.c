@@ -291,7 +291,7 @@ int gs_allocator_pod(struct gs_allocator *alloc, const struct gs_pod *pod, struc
 {
     struct claimant *claimant = gs_claimant_find(alloc, pod->uid);
     if (claimant && (alloc->in_list || alloc->in_quick))
-        claimant->stale = false;
+        claimant->stale[alloc->in_list] = false;
     if (outdated(alloc, claimant, pod))
         return 0;
     if (!gs_pod_terminal(pod) && gs_pod_wants_gpu(pod) &&
@@ -310,16 +310,17 @@ void gs_allocator_pod_gone(struct gs_allocator *alloc, const char *uid)
     gs_recent_add(&alloc->ended, uid);
 }
 
+/* Of either kind: a full list may come while a quick one is under way, and is older. */
+void gs_allocator_quick_begin(struct gs_allocator *alloc)
+{
+    for (struct claimant *at = alloc->first; at; at = at->next)
+        at->stale[alloc->in_list] = true;
+}
+
 void gs_allocator_list_begin(struct gs_allocator *alloc)
 {
     alloc->in_list = true;
     gs_allocator_quick_begin(alloc);
-}
-
-void gs_allocator_quick_begin(struct gs_allocator *alloc)
-{
-    for (struct claimant *at = alloc->first; at; at = at->next)
-        at->stale = true;
 }
 
 void gs_allocator_quick_pods(struct gs_allocator *alloc)
@@ -330,12 +331,13 @@ void gs_allocator_quick_pods(struct gs_allocator *alloc)
 void gs_allocator_list_end(struct gs_allocator *alloc)
 {
     struct claimant *next;
-    alloc->had_list |= alloc->in_list;
+    const bool full = alloc->in_list;
+    alloc->had_list |= full;
     alloc->in_list = alloc->in_quick = false;
     for (struct claimant *at = alloc->first; at; at = next) {
         next = at->next;
         at->fresh = false;
-        if (at->stale)
+        if (at->stale[full])
             remove_claimant(alloc, at);
     }
 }

@@ -29,7 +29,7 @@ struct claimant {
     uint64_t revision;     /* resourceVersion as a number, 0 when it is none */
     bool fresh;            /* came in this list round */
     bool early;            /* in this run's first list: an earlier run may have allocated it */
-    bool stale;            /* known before the list under way, not named by it yet */
+    bool stale[2];         /* known before the quick, or full, list under way, and not named yet */
     bool held;             /* its environment points to a GPU without room for it */
     bool held_said;        /* there is an event about that */
     uint32_t named;        /* containers that the kubelet's checkpoint names of it */

@@ -40,6 +40,7 @@ void gs_claimant_put_right(struct gs_allocator *alloc, struct claimant *claimant
         claimant->allocated && !claimant->held && claimant->done == claimant->request_count;
     if (!whole || gs_claimant_is_recorded(claimant))
         return;
+    gs_claimant_note_move(alloc, claimant, true);
     if (gs_record_is_queued(alloc, claimant->pod.uid))
         return;
     if (claimant->record_ns && gs_allocator_now_ns(alloc) - claimant->record_ns < AGAIN_NS)
