@@ -43,6 +43,7 @@ static int read_file(struct record *record, struct gs_error *err)
         return 0;
     gs_arena_release(&record->arena);
     record->now = (struct gs_inventory){0};
+    record->text = (struct gs_slice){0};
     return gs_fail(err, GS_EPROTO, "it has no GPUs");
 }
 
@@ -130,7 +131,7 @@ int64_t record_keep(struct record *record, const struct gs_inventory *now)
     struct gs_error err = {0};
     bool news = is_news(record, *now, &text);
     if (news ? take_text(record, (struct gs_slice){text.data, text.len}, &err) < 0
-             : record->on_host)
+             : record->on_host || !record->text.len)
         return record->now.rev;
     record->on_host = write_file(record, &err) == 0;
     if (!record->on_host && !record->write_failed)

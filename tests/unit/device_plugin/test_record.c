@@ -4,6 +4,7 @@
 #include <ftw.h>
 #include <sys/stat.h>
 
+#include "alloc_fail.h"
 #include "device_plugin/record.h"
 
 static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *ftw)
@@ -78,9 +79,35 @@ static void the_newer_of_host_and_node_counts(void **state)
     }
 }
 
+/* The file had no GPUs: that text is nothing to write again. */
+static void without_memory_nothing_is_written(void **state)
+{
+    char folder[] = "/tmp/gpushare-record.XXXXXX";
+    const struct gs_inventory gib = in(GS_UNIT_GIB), none = {.unit = GS_UNIT_GIB};
+    static struct record record, again;
+    bool failed = true;
+    assert_non_null(mkdtemp(folder));
+    for (unsigned n = 1; failed; n++) {
+        record_open(&record, folder, "d", "n1");
+        record_keep(&record, &none);
+        record_release(&record);
+        record_open(&record, folder, "d", "n1");
+        assert_false(record.on_host);
+        alloc_fail_begin(n);
+        record_keep(&record, &gib);
+        failed = alloc_fail_end();
+        record_open(&again, folder, "d", "n1");
+        assert_int_equal(again.on_host, record.on_host);
+        record_release(&again);
+        record_release(&record);
+    }
+    nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_memory_nothing_is_written),
         cmocka_unit_test(the_newer_of_host_and_node_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
