@@ -39,7 +39,7 @@ static int read_file(struct record *record, struct gs_error *err)
         return -1;
     if (take_text(record, (struct gs_slice){text, len}, err) < 0)
         return -1;
-    if (record->now.gpu_count)
+    if (record->now.gpu_count || record->now.other_count)
         return 0;
     gs_arena_release(&record->arena);
     record->now = (struct gs_inventory){0};

@@ -175,16 +175,18 @@ static void verb_list(struct scenario *s)
     node_list_pods(&node);
 }
 
-/* slice GPU-b: a DRA driver's; slice: none */
+/* slice GPU-b …: a DRA driver's; slice: none */
 static void verb_slice(struct scenario *s)
 {
+    size_t len = 0;
     node.slices[0] = '\0';
-    if (scenario_peek(s))
-        snprintf(node.slices, sizeof(node.slices),
-                 "{\"metadata\":{\"name\":\"s\"},\"spec\":{\"driver\":\"gpu.nvidia.com\","
-                 "\"nodeName\":\"n1\",\"devices\":[{\"name\":\"g\",\"attributes\":{\"uuid\":"
-                 "{\"string\":\"%s\"}}}]}}",
-                 scenario_word(s));
+    while (scenario_peek(s))
+        len += (size_t)snprintf(
+            node.slices + len, sizeof(node.slices) - len,
+            "%s{\"metadata\":{\"name\":\"s\"},\"spec\":{\"driver\":\"gpu.nvidia.com\","
+            "\"nodeName\":\"n1\",\"devices\":[{\"name\":\"g\",\"attributes\":{\"uuid\":"
+            "{\"string\":\"%s\"}}}]}}",
+            len ? "," : "", scenario_word(s));
 }
 
 /* host works; host refuses EACCES 1: writes to cgroups, so many of them; host lies: it takes them
