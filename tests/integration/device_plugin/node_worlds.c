@@ -429,22 +429,37 @@ static void lose_limit(const struct guest *guest)
     }
 }
 
+static void calm_down(void)
+{
+    w.node.node_away = w.node.pods_away = w.node.slices_away = false;
+    w.node.tree.put_errors = w.node.driver.set_error = 0;
+    set_cards((1u << CARDS) - 1, false);
+    node_list_pods(&w.node);
+    w.node.others = NULL;
+    w.node.slices[0] = '\0';
+    if (w.foreign)
+        node_run(&w.node, NOT_LATER_S); /* until the node is read again */
+    w.foreign = w.left = 0;
+}
+
 /* NVIDIA's plugin beside this one, or its DRA driver with a slice that names a card. */
 static void change_others(void)
 {
     static const char *const capacities[] = {
         ",\"nvidia.com/gpu\":\"2\"", ",\"nvidia.com/gpu.shared\":\"8\"",
         ",\"nvidia.com/mig-1g.10gb\":\"7\"", ",\"nvidia.com/mig-1g.5gb.shared\":\"14\""};
-    uint32_t card = pick(CARDS);
+    uint32_t card = pick(CARDS), kind = pick(3);
+    if (kind == 2) {
+        calm_down(); /* until the plugin has seen that they are its again */
+        return;
+    }
     w.node.others = NULL;
     w.node.slices[0] = '\0';
     w.foreign = w.left = 0;
-    switch (pick(3)) {
-    case 0:
+    if (kind == 0) {
         w.node.others = capacities[pick(GS_COUNT_OF(capacities))];
         w.foreign = (1u << CARDS) - 1;
-        break;
-    case 1:
+    } else {
         snprintf(
             w.node.slices, sizeof(w.node.slices),
             "{\"metadata\":{\"name\":\"s\"},\"spec\":{\"driver\":\"gpu.nvidia.com\",\"nodeName\":"
@@ -452,7 +467,7 @@ static void change_others(void)
             uuids[card]);
         w.foreign = 1u << card;
     }
-    if (!w.foreign || w.node.node_away || w.node.slices_away || w.present != (1u << CARDS) - 1)
+    if (w.node.node_away || w.node.slices_away || w.present != (1u << CARDS) - 1)
         return;
     node_run(&w.node, 2 * NOT_LATER_S);
     w.left = w.foreign;
@@ -518,19 +533,6 @@ static void trouble(void)
     default:
         w.node.slices_away = !w.node.slices_away;
     }
-}
-
-static void calm_down(void)
-{
-    w.node.node_away = w.node.pods_away = w.node.slices_away = false;
-    w.node.tree.put_errors = w.node.driver.set_error = 0;
-    set_cards((1u << CARDS) - 1, false);
-    node_list_pods(&w.node);
-    w.node.others = NULL;
-    w.node.slices[0] = '\0';
-    if (w.foreign)
-        node_run(&w.node, NOT_LATER_S); /* until the node is read again */
-    w.foreign = w.left = 0;
 }
 
 /* ---- what is so ---- */
