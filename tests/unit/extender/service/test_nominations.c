@@ -79,6 +79,15 @@ static bool patched_within(int64_t ns)
     return rig.patches > before;
 }
 
+/* The node is offered within so long, and shown. */
+static void is_offered(const char *node, int64_t ns)
+{
+    assert_true(patched_within(ns));
+    assert_string_equal(rig.nominated, node);
+    assert_string_equal(rig.marked, node);
+    show(node, node);
+}
+
 /* Whoever reaches the port may name any pod there, with any mark. */
 static void a_mark_that_filter_alone_told_of_stays(void **state)
 {
@@ -148,11 +157,78 @@ static void a_node_that_led_many_nowhere_is_not_offered_for_a_while(void **state
     }
 }
 
+static void whoever_was_held_up_is_woken_when_the_time_is_over(void **state)
+{
+    show("", "");
+    refuse();
+    assert_false(evicts());
+    is_offered("n2", GS_NS_PER_S);
+    rig_pod(&rig, "b", "u3", 16, "n3", "0", "Running");
+    int wakes = 0;
+    for (int i = 0; i < 50; i++) {
+        snprintf(rig.patched, sizeof(rig.patched), "-");
+        rig_tick(&rig, GS_NS_PER_S / 10);
+        wakes += strstr(rig.patched, "gpu-requeue") != NULL;
+    }
+    assert_int_equal(wakes, 1);
+}
+
+static struct gs_election *election;
+
+static void lose_lease(struct rig *r, const struct gs_meta_patch *patch)
+{
+    gs_election_resign(election, false);
+}
+
+static void who_lost_the_lease_writes_nothing(void **state)
+{
+    rig_stop(&rig);
+    rig_start_as(&rig, (struct gs_service_config){.nominates = true});
+    election = rig_election(&rig);
+    gs_service_free(rig.service);
+    struct gs_service_config config = {.names = &rig.names,
+                                       .clock = &rig.clock,
+                                       .kube = {&rig_ops, &rig},
+                                       .policy = GS_PLACEMENT_BINPACK,
+                                       .election = election,
+                                       .nominates = true};
+    rig.service = gs_service_new(&config, NULL);
+    rig.sink = gs_service_sink(rig.service);
+    rig_lead(&rig, election);
+    rig_node(&rig, "n0", "8,8");
+    rig_node(&rig, "n2", "16");
+    service_tick(rig.service);
+    show("", "");
+    rig_expect(rig_filter(&rig, pod_json(), "\"n0\""), "\"NodeNames\":[]");
+    is_offered("n2", GS_NS_PER_S);
+    char json[1024];
+    snprintf(json, sizeof(json), "%s", pod_json());
+    char *uid = strstr(json, "\"up\"");
+    uid[1] = 'q';
+    rig_feed(&rig, json, false); /* another replica's */
+    rig.patches = 0;
+    rig.during_patch = lose_lease;
+    for (int i = 0; i < 600; i++)
+        rig_tick(&rig, GS_NS_PER_S / 10);
+    assert_int_equal(rig.patches, 1);
+    rig.during_patch = NULL;
+    rig.patches = 0;
+    show("n2", "n2");
+    for (int i = 0; i < 100; i++)
+        rig_tick(&rig, GS_NS_PER_S);
+    assert_int_equal(rig.patches, 0);
+    gs_service_free(rig.service);
+    gs_election_free(election);
+    setup(state);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(a_mark_that_filter_alone_told_of_stays),
         T(a_node_that_led_many_nowhere_is_not_offered_for_a_while),
+        T(whoever_was_held_up_is_woken_when_the_time_is_over),
+        T(who_lost_the_lease_writes_nothing),
     };
     return GS_RUN(tests);
 }
