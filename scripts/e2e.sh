@@ -187,7 +187,7 @@ run_cases() {
     done
     run_lane "$logs/.queue-machine" "$logs/.queue" &
     lanes+=($!)
-    for name in $(seq "$(nproc)"); do
+    for _ in $(seq "$(nproc)"); do
         run_lane "$logs/.queue" &
         lanes+=($!)
     done

@@ -193,11 +193,6 @@ static inline void rig_start_as(struct rig *rig, struct gs_service_config config
     rig->sink = gs_service_sink(rig->service);
 }
 
-static inline void rig_start_with(struct rig *rig, const struct gs_election *election)
-{
-    rig_start_as(rig, (struct gs_service_config){.election = election});
-}
-
 static inline void rig_start(struct rig *rig)
 {
     rig_start_as(rig, (struct gs_service_config){0});

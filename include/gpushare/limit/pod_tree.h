@@ -26,7 +26,6 @@
 
 enum {
     GS_CGROUP_PATH_BYTES = 768, /* of a path below the mount, its NUL included */
-    GS_POD_UID_BYTES = 64,
     /* A kubelet whose driver was changed leaves its old tree behind; each node of kind has one */
     GS_POD_TREE_ROOTS_MAX = 16,
     GS_POD_TREE_PLACES_MAX = 4, /* of one pod */

@@ -46,6 +46,10 @@ enum gs_recorded {
 /* `<domain>/gpu-count`: the number of GPUs the pod is spread over. */
 enum gs_count_kind { GS_COUNT_ABSENT, GS_COUNT_VALID, GS_COUNT_BROKEN };
 
+/* Of the UID by which the kubelet knows a pod, its NUL included: a static pod's is a hash of its
+ * manifest, or what the manifest says; a longer one is not believed. */
+enum { GS_POD_UID_BYTES = 64 };
+
 /*
  * The comma lists of a pod's author, and how much of them is believed to be one: with more bytes or
  * entries the pod is refused. Decoders keep no more than one byte past the ceiling.

@@ -38,7 +38,7 @@ struct claimant {
     bool restored;         /* an earlier run answered some: to be judged in this reading */
 };
 
-enum { UNSEEN_MAX = 1 << 13, POD_UID_BYTES = 64 };
+enum { UNSEEN_MAX = 1 << 13 };
 
 /* An answered call. */
 struct call {
@@ -48,12 +48,12 @@ struct call {
     struct claimant *owner; /* NULL: nobody's that we know */
     uint64_t key; /* not its alone: up to 1.37 an id is given out twice (kubernetes#137534) */
     gs_gpu_mask gpus;
-    uint32_t units;          /* of the container */
-    char pod[POD_UID_BYTES]; /* that the kubelet's checkpoint has for it; "": none yet */
-    bool seen;               /* in the checkpoint that is being read */
-    bool earlier;            /* an earlier run's, of a pod that any full list has while it lives */
-    uint32_t missed;         /* readings at an Allocate that should have named it, and did not */
-    char uid[40]; /* of its claim in the ledger; "": its owner is charged for it, if any */
+    uint32_t units;             /* of the container */
+    char pod[GS_POD_UID_BYTES]; /* that the kubelet's checkpoint has for it; "": none yet */
+    bool seen;                  /* in the checkpoint that is being read */
+    bool earlier;    /* an earlier run's, of a pod that any full list has while it lives */
+    uint32_t missed; /* readings at an Allocate that should have named it, and did not */
+    char uid[40];    /* of its claim in the ledger; "": its owner is charged for it, if any */
 };
 
 /* Without a pod and a claim it is an ended pod's that the kubelet's checkpoint still has. */

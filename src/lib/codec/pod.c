@@ -9,7 +9,7 @@
 #include "gpushare/model/budget.h"
 #include "pod_reader.h"
 
-enum { STATIC_UID_BYTES = 64, API_UID_LEN = 36, KIND_LEN_MAX = 63, NAME_LEN_MAX = 253 };
+enum { API_UID_LEN = 36, KIND_LEN_MAX = 63, NAME_LEN_MAX = 253 };
 
 static const struct gs_member owner_members[] = {
     GS_MEMBER(struct gs_pod_owner, "uid", uid),
@@ -198,7 +198,7 @@ static bool is_static_uid(const char *uid)
 
 static int keep_static_uid(struct gs_pod_reader *pr)
 {
-    char uid[STATIC_UID_BYTES];
+    char uid[GS_POD_UID_BYTES];
     if (!gs_scan_text_copy(pr->mirror, uid, sizeof(uid)) || !is_static_uid(uid))
         return 0;
     pr->pod.static_uid = gs_arena_strdup(&pr->pod.arena, uid);

@@ -2,7 +2,7 @@
 """A control plane that cases use one after the other: before each, etcd holds again what it held before the
 first. Cases that want flags of their own, or other rights, start their own.
 
-    shared.py FOLDER     starts one and serves until it is stopped by a signal
+    shared.py FOLDER     starts one and serves until it is stopped by a signal (scripts/e2e.sh)
 """
 
 import contextlib
@@ -13,9 +13,6 @@ import os
 import signal
 import sys
 import time
-
-if __name__ == "__main__":
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from harness.processes import Processes, wait_for
 
@@ -43,13 +40,11 @@ class Etcd:
         return {kv["key"]: kv.get("value", "") for kv in found["kvs"]}
 
     def become(self, wanted):
-        """Returns how many keys that took."""
         now = self.everything()
         steps = [{"request_delete_range": {"key": key}} for key in now.keys() - wanted.keys()]
         steps += [{"request_put": {"key": key, "value": value}} for key, value in wanted.items() if now.get(key) != value]
         for at in range(0, len(steps), TXN_OPS):
             self.call("txn", {"success": steps[at:at + TXN_OPS]})
-        return len(steps)
 
 
 def adopt(plane, folder):
@@ -67,13 +62,12 @@ def adopt(plane, folder):
         with contextlib.suppress(FileExistsError):
             os.symlink(os.path.join(folder, name), plane.path(name))
     plane.port, plane.etcd_port, plane.tokens = state["port"], state["etcd_port"], state["tokens"]
-    changed = Etcd(plane.etcd_port).become(state["kept"])
+    Etcd(plane.etcd_port).become(state["kept"])
     plane.connect()
     for kind in ("pods", "nodes"):  # what the API server remembers
         wait_for(f"no {kind} of the case before are left",
                  lambda kind=kind: not plane.admin.get(f"/api/v1/{kind}?resourceVersion=0")["items"])
-    if changed:
-        time.sleep(POLICIES_S)
+    time.sleep(POLICIES_S)
     return True
 
 
