@@ -18,7 +18,6 @@ from harness.node import NodeCluster, real_pod
 from harness.objects import INVENTORY, NAMESPACE, annotation
 from harness.processes import wait_for
 
-KUBE = ">=1.20"
 BYTES = "LIBRARY=mock\n"
 PRELOAD = "/usr/local/vgpu/libvgpu.so"
 LOOK = (f"echo PRELOAD=$(cat /etc/ld.so.preload); cat {PRELOAD}; "

@@ -14,7 +14,6 @@ from harness.node import VISIBLE, NodeCluster, real_pod
 from harness.objects import IDX, INVENTORY, NAMESPACE, annotation
 from harness.processes import wait_for
 
-KUBE = ">=1.20"
 CARD, WHOLE, SHARED, LATER = "GPU-card", "MIG-whole", "MIG-shared", "MIG-later"
 SIZES = {CARD: 40, WHOLE: 20, SHARED: 10, LATER: 20}
 NO_LIMIT = "this GPU is a MIG instance, and the driver does not limit its memory"

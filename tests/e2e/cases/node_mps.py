@@ -17,7 +17,6 @@ from harness.node import NodeCluster, real_pod
 from harness.objects import GPU_CORES, INVENTORY, NAMESPACE, annotation, with_cores
 from harness.processes import wait_for
 
-KUBE = ">=1.20"
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 STAND_IN = f"{ROOT}/tests/support/mps/nvidia-cuda-mps-control"
 UUID = "GPU-mps"

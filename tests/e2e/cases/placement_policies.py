@@ -7,7 +7,6 @@ from harness.cluster import Cluster
 from harness.objects import IDX, annotation, bound_node, node, pod
 from harness.shapes import resident
 
-KUBE = ">=1.20"
 PLACEMENT = "aliyun.com/gpu-placement"
 SEED = ("n1", "0")  # where something runs already
 

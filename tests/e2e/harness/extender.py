@@ -11,6 +11,12 @@ from harness.processes import Failure, ask, free_port, wait_for
 PREFIX = "/gpushare-scheduler"
 
 
+def shown_nodes(text):
+    """An inspect answer, the extender's or that of the CLI with -o json, in the shape of ledger.as_inspect."""
+    return {node["name"]: {int(dev["id"]): shown_device(dev) for dev in node["devs"]}
+            for node in json.loads(text)["nodes"] if node.get("devs")}
+
+
 def shown_device(dev):
     pods = {f"{p['namespace']}/{p['name']}": p["usedGPU"] for p in dev.get("pods") or []}
     return dev["totalGPU"], dev["usedGPU"], pods
@@ -75,8 +81,7 @@ class Extender:
         status, text = self.ask("GET", f"{PREFIX}/inspect")
         if status != 200:
             raise Failure(f"inspect answered {status}: {text}")
-        return {node["name"]: {int(dev["id"]): shown_device(dev) for dev in node["devs"]}
-                for node in json.loads(text)["nodes"] if node.get("devs")}
+        return shown_nodes(text)
 
     def verify_and_stop(self):
         """At the end of a case: it still runs, its audits found no drift, its rights sufficed, and
