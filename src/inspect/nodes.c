@@ -24,19 +24,10 @@ static int64_t least_cpu_milli(const struct view_node *node)
 /* Why its free memory is stranded; NULL: none is, or that is not known. */
 static const char *find_stranding(const struct view_node *node)
 {
-    uint32_t full = 0, free_gpus = 0;
     if (!node->fragmentation.known || !node->fragmentation.stranded_units)
         return NULL;
-    for (uint32_t i = 0; i < node->gpu_count; i++) {
-        const struct gs_gpu_state *gpu = &node->state->gpus[i];
-        const bool has_room = node->gpus[i].free_units > 0;
-        free_gpus += has_room;
-        full += has_room && gpu->max_pods && gpu->pods >= gpu->max_pods;
-    }
     if (node->state->cpu_milli && gs_view_cpu_left_milli(node->state) < least_cpu_milli(node))
         return "free CPU is less than any pod there requests";
-    if (full && full == free_gpus)
-        return "its GPUs have the maximum number of pods";
     return "free memory per GPU is smaller than most requests";
 }
 
