@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fixture.h"
 
+#include <stdarg.h>
 #include <time.h>
 
 static void hello(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
@@ -160,6 +161,8 @@ void fixture_start(struct fixture *fix)
 void fixture_stop(struct fixture *fix)
 {
     atomic_store(&fix->gate, 1);
+    for (; fix->probe_count; fix->probe_count--)
+        http_probe_close(&fix->probes[fix->probe_count - 1]);
     gs_http_server_free(fix->server);
     fix->server = NULL;
     gs_http_stream_unref(atomic_exchange(&fix->stream, NULL));
@@ -199,10 +202,71 @@ void wait_for(const atomic_int *value, int want)
     assert_true(atomic_load(value) >= want);
 }
 
-void expect_get(struct http_probe *probe, const char *path, int status)
+int fixture_setup(void **state)
 {
-    struct http_answer answer;
-    assert_true(http_probe_text(probe, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path));
+    *state = test_malloc(sizeof(struct fixture));
+    fixture_init(*state);
+    return 0;
+}
+
+int fixture_teardown(void **state)
+{
+    fixture_stop(*state);
+    test_free(*state);
+    return 0;
+}
+
+struct http_probe *open_probe(struct fixture *fix)
+{
+    assert_true(fix->probe_count < FIXTURE_PROBES);
+    struct http_probe *probe = &fix->probes[fix->probe_count++];
+    assert_true(http_probe_open(probe, fix->port));
+    return probe;
+}
+
+struct http_probe *open_and_send(struct fixture *fix, const char *fmt, ...)
+{
+    struct http_probe *probe = open_probe(fix);
+    char text[4096];
+    va_list ap;
+    va_start(ap, fmt);
+    int len = vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    assert_in_range(len, 0, sizeof(text) - 1);
+    assert_true(http_probe_send(probe, text, (size_t)len));
+    return probe;
+}
+
+struct http_probe *open_and_post(struct fixture *fix, const char *path, size_t len)
+{
+    return open_and_send(fix, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n", path,
+                         len);
+}
+
+struct http_answer expect_answer(struct http_probe *probe, int status)
+{
+    struct http_answer answer = {0};
     assert_true(http_probe_answer(probe, &answer));
     assert_int_equal(answer.status, status);
+    return answer;
+}
+
+void expect_header(const struct http_answer *answer, const char *name, const char *value)
+{
+    char text[64];
+    assert_true(http_answer_header(answer, name, text, sizeof(text)));
+    assert_string_equal(text, value);
+}
+
+void expect_get(struct http_probe *probe, const char *path, int status)
+{
+    assert_true(http_probe_text(probe, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path));
+    expect_answer(probe, status);
+}
+
+struct http_probe *open_and_get(struct fixture *fix, const char *path, int status)
+{
+    struct http_probe *probe = open_probe(fix);
+    expect_get(probe, path, status);
+    return probe;
 }

@@ -28,8 +28,9 @@
  *   GET  /much             MUCH_BYTES
  *   GET  /watch            a stream; *fixture.stream is its producer's end
  */
+#define GET_MUCH "GET /much HTTP/1.1\r\nHost: x\r\n\r\n"
 /* More than the kernel takes off our hands for a client that does not read. */
-enum { MUCH_BYTES = 32 << 20 };
+enum { MUCH_BYTES = 32 << 20, FIXTURE_PROBES = 64 };
 
 struct fixture {
     struct gs_http_config config;
@@ -42,12 +43,19 @@ struct fixture {
     size_t stream_ceiling_bytes;
     struct gs_clock clock; /* stands still at … */
     atomic_llong now_ns;
+    struct http_probe probes[FIXTURE_PROBES]; /* closed by fixture_stop() */
+    size_t probe_count;
 };
 
 /* The defaults, with the routes above and 127.0.0.1:0; change, then start. */
 void fixture_init(struct fixture *fix);
 void fixture_start(struct fixture *fix);
 void fixture_stop(struct fixture *fix);
+
+/* *state is an initialized fixture; one that was started is stopped afterwards. */
+#define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+int fixture_setup(void **state);
+int fixture_teardown(void **state);
 
 /* Before the start: time passes by the next function alone. */
 void fixture_stop_clock(struct fixture *fix);
@@ -66,5 +74,16 @@ void wait_buffered(const struct fixture *fix, uint64_t bytes);
 void wait_for(const atomic_int *value, int want);
 void sleep_ms(int ms);
 
-/* Sends a request without body and expects that status; the probe stays open. */
+/* A new connection, on which the second sends these bytes. */
+struct http_probe *open_probe(struct fixture *fix);
+struct http_probe *open_and_send(struct fixture *fix, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* A new connection, and the head of a POST whose body has so many bytes. */
+struct http_probe *open_and_post(struct fixture *fix, const char *path, size_t len);
+
+/* The next answer, which has that status. */
+struct http_answer expect_answer(struct http_probe *probe, int status);
+void expect_header(const struct http_answer *answer, const char *name, const char *value);
+/* Sends a request without body and expects that status; the second on a new connection. */
 void expect_get(struct http_probe *probe, const char *path, int status);
+struct http_probe *open_and_get(struct fixture *fix, const char *path, int status);

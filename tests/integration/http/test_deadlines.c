@@ -11,12 +11,12 @@ static int64_t drip(struct fixture *fix, struct http_probe *probe, const char *f
 {
     int64_t passed_ms = 0;
     bool alive = http_probe_text(probe, "%s", first);
-    probe->timeout_ms = 20;
-    for (; alive && passed_ms < 100000; passed_ms += 100) {
+    probe->timeout_ms = 10;
+    for (; alive && passed_ms < 100000; passed_ms += 40) {
         alive = http_probe_text(probe, "%s", drip) && !http_probe_closed(probe);
         assert_int_equal(probe->len, 0);
         if (alive)
-            fixture_pass(fix, 100);
+            fixture_pass(fix, 40);
     }
     return passed_ms;
 }
@@ -36,187 +36,159 @@ static void slow_requests_are_cut_while_a_good_client_is_served(void **state)
         {"body of a second request", "/hello",
          "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n", "a"},
     };
-    struct fixture fix;
-    fixture_init(&fix);
-    fix.config.threads = 1;
-    fix.config.request_timeout_ns = GS_NS_PER_S * 6 / 10;
-    fix.config.idle_timeout_ns = 3600 * GS_NS_PER_S;
-    fixture_stop_clock(&fix);
-    fixture_start(&fix);
-    struct http_probe good;
-    assert_true(http_probe_open(&good, fix.port));
-    for (size_t i = 0; i < GS_COUNT_OF(rows); i++) {
-        struct http_probe slow;
-        print_message("  %s\n", rows[i].name);
-        assert_true(http_probe_open(&slow, fix.port));
-        if (rows[i].before)
-            expect_get(&slow, rows[i].before, 200);
+    struct fixture *fix = *state;
+    uint64_t timeouts = 0;
+    fix->config.threads = 1;
+    fix->config.request_timeout_ns = GS_NS_PER_S * 2 / 10;
+    fix->config.idle_timeout_ns = 3600 * GS_NS_PER_S;
+    fixture_stop_clock(fix);
+    fixture_start(fix);
+    struct http_probe *good = open_probe(fix);
+    GS_FOR_EACH_ROW (r, rows) {
+        struct http_probe *slow = open_probe(fix);
+        print_message("  %s\n", r->name);
+        if (r->before)
+            expect_get(slow, r->before, 200);
         /* a busy machine begins to receive it later, never sooner */
-        assert_in_range(drip(&fix, &slow, rows[i].first, rows[i].drip), 600, 99999);
-        http_probe_close(&slow);
-        assert_int_equal(fixture_stats(&fix).request_timeouts, i + 1);
-        expect_get(&good, "/hello", 200); /* the same connection all the time */
+        assert_in_range(drip(fix, slow, r->first, r->drip), 200, 99999);
+        assert_int_equal(fixture_stats(fix).request_timeouts, ++timeouts);
+        expect_get(good, "/hello", 200); /* the same connection all the time */
     }
-    http_probe_close(&good);
-    fixture_stop(&fix);
 }
 
 static void idle_connections_have_their_own_time(void **state)
 {
-    struct fixture fix;
-    fixture_init(&fix);
-    fix.config.request_timeout_ns = GS_NS_PER_S / 10;
-    fix.config.idle_timeout_ns = GS_NS_PER_S;
-    fix.config.threads = 1; /* it knows both when it has answered the second */
-    fixture_stop_clock(&fix);
-    fixture_start(&fix);
-    struct http_probe fresh, used;
-    assert_true(http_probe_open(&fresh, fix.port));
-    assert_true(http_probe_open(&used, fix.port));
-    expect_get(&used, "/hello", 200);
-    fixture_pass(&fix, 500); /* far beyond the request's deadline */
-    assert_int_equal(fixture_stats(&fix).idle_timeouts, 0);
-    expect_get(&used, "/hello", 200);
-    wait_buffered(&fix, 0);
-    fixture_pass(&fix, 501);
-    assert_int_equal(fixture_stats(&fix).idle_timeouts, 1);
-    assert_true(http_probe_closed(&fresh));
-    fixture_pass(&fix, 500);
-    assert_true(http_probe_closed(&used));
-    assert_int_equal(fixture_stats(&fix).idle_timeouts, 2);
-    assert_int_equal(fixture_stats(&fix).request_timeouts, 0);
-    http_probe_close(&fresh);
-    http_probe_close(&used);
-    fixture_stop(&fix);
+    struct fixture *fix = *state;
+    fix->config.request_timeout_ns = GS_NS_PER_S / 10;
+    fix->config.idle_timeout_ns = GS_NS_PER_S;
+    fix->config.threads = 1; /* it knows both when it has answered the second */
+    fixture_stop_clock(fix);
+    fixture_start(fix);
+    struct http_probe *fresh = open_probe(fix), *used = open_and_get(fix, "/hello", 200);
+    fixture_pass(fix, 500); /* far beyond the request's deadline */
+    assert_int_equal(fixture_stats(fix).idle_timeouts, 0);
+    expect_get(used, "/hello", 200);
+    wait_buffered(fix, 0);
+    fixture_pass(fix, 501);
+    assert_int_equal(fixture_stats(fix).idle_timeouts, 1);
+    assert_true(http_probe_closed(fresh));
+    fixture_pass(fix, 500);
+    assert_true(http_probe_closed(used));
+    assert_int_equal(fixture_stats(fix).idle_timeouts, 2);
+    assert_int_equal(fixture_stats(fix).request_timeouts, 0);
+}
+
+static void a_client_that_does_not_take_its_answer_is_cut(void **state)
+{
+    struct fixture *fix = *state;
+    fix->config.response_timeout_ns = GS_NS_PER_S / 2;
+    fixture_start(fix);
+    open_and_send(fix, GET_MUCH);
+    wait_buffered(fix, MUCH_BYTES);
+    wait_open(fix, 0);
+    assert_int_equal(fixture_stats(fix).response_timeouts, 1);
+}
+
+static void handlers_have_no_deadline(void **state)
+{
+    struct fixture *fix = *state;
+    fix->config.request_timeout_ns = fix->config.idle_timeout_ns = fix->config.response_timeout_ns =
+        GS_NS_PER_S / 10;
+    fixture_stop_clock(fix);
+    fixture_start(fix);
+    struct http_probe *probe = open_and_post(fix, "/wait", 0);
+    wait_for(&fix->waiting, 1);
+    fixture_pass(fix, 1000);
+    atomic_store(&fix->gate, 1);
+    assert_string_equal(expect_answer(probe, 200).body, "waited");
+}
+
+static void at_the_limit_the_longest_idle_goes(void **state)
+{
+    static const struct {
+        const char *row;
+        unsigned in_all, per_address;
+    } rows[] = {{"of all", 8, 0}, {"of an address", 100, 8}};
+    GS_FOR_EACH_ROW (r, rows) {
+        struct fixture fix;
+        struct http_probe *probes[8];
+        fixture_init(&fix);
+        fix.config.max_connections = r->in_all;
+        fix.config.max_connections_per_address = r->per_address;
+        fix.config.threads = 1; /* the order of answers is the order of becoming idle */
+        fixture_start(&fix);
+        for (int i = 0; i < 8; i++)
+            probes[i] = open_and_get(&fix, "/hello", 200);
+        expect_get(probes[0], "/hello", 200); /* now probes[1] is idle longest */
+        wait_buffered(&fix, 0);               /* it is idle a moment after its client has it */
+        for (int round = 1; round < 4; round++) {
+            open_and_get(&fix, "/hello", 200);
+            row_true(r->row, http_probe_closed(probes[round]));
+            row_equal(r->row, fixture_stats(&fix).connections_evicted, round);
+        }
+        expect_get(probes[0], "/hello", 200);
+        row_equal(r->row, fixture_stats(&fix).connections_refused, 0);
+        fixture_stop(&fix);
+    }
+}
+
+static void connections_that_never_asked_go_before_others(void **state)
+{
+    struct fixture *fix = *state;
+    fix->config.max_connections = 8;
+    fix->config.threads = 1; /* the order of answers is the order of becoming idle */
+    fixture_start(fix);
+    struct http_probe *good = open_and_get(fix, "/hello", 200);
+    for (int i = 0; i < 7; i++)
+        open_probe(fix);
+    for (int i = 0; i < 5000 && fixture_stats(fix).connections_open < 8; i++)
+        sleep_ms(1);
+    sleep_ms(50);
+    open_and_get(fix, "/hello", 200);
+    assert_int_equal(fixture_stats(fix).connections_evicted, 1);
+    expect_get(good, "/hello", 200); /* older than all of them */
+}
+
+/* An hour would be their time, and a part of it their peace, were they in a stranger's way. */
+static void a_flood_of_slow_requests_leaves_room(void **state)
+{
+    enum { LIMIT = 50 };
+    static const struct {
+        const char *row;
+        unsigned in_all, per_address;
+    } rows[] = {{"of many", LIMIT, 0}, {"of one address", 100, LIMIT}};
+    GS_FOR_EACH_ROW (r, rows) {
+        struct fixture fix;
+        fixture_init(&fix);
+        fix.config.max_connections = r->in_all;
+        fix.config.max_connections_per_address = r->per_address;
+        if (r->per_address)
+            fix.config.request_timeout_ns = 3600 * GS_NS_PER_S;
+        fixture_start(&fix);
+        for (int i = 0; i < LIMIT; i++)
+            http_probe_text(open_and_post(&fix, "/echo", 9), "12");
+        wait_buffered(&fix, 2 * LIMIT);
+        /* the probe gives up before the deadline of 15 s makes room */
+        row_equal(r->row, http_probe_get(fix.port, "/hello"), 200);
+        row_equal(r->row, fixture_stats(&fix).connections_evicted, 1);
+        row_equal(r->row, fixture_stats(&fix).connections_refused, 0);
+        fixture_stop(&fix);
+    }
+}
+
+/* Asks for more than the kernel takes off the server's hands, and does not read it. */
+static struct http_probe *ask_and_do_not_read(struct fixture *fix)
+{
+    struct http_probe *probe = open_probe(fix);
+    assert_int_equal(setsockopt(probe->fd, SOL_SOCKET, SO_RCVBUF, &(int){4096}, sizeof(int)), 0);
+    assert_true(http_probe_text(probe, GET_MUCH));
+    return probe;
 }
 
 /* Waits until so many answers are under way. */
 static void wait_sending(const struct fixture *fix, uint64_t count)
 {
     wait_buffered(fix, count * MUCH_BYTES);
-}
-
-static void a_client_that_does_not_take_its_answer_is_cut(void **state)
-{
-    enum { BYTES = 32 << 20 };
-    struct fixture fix;
-    fixture_init(&fix);
-    fix.config.response_timeout_ns = GS_NS_PER_S / 2;
-    fixture_start(&fix);
-    struct http_probe probe;
-    char *body = test_calloc(1, BYTES);
-    assert_true(http_probe_open(&probe, fix.port));
-    http_probe_text(&probe, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", BYTES);
-    assert_true(http_probe_send(&probe, body, BYTES));
-    wait_open(&fix, 0);
-    assert_int_equal(fixture_stats(&fix).response_timeouts, 1);
-    test_free(body);
-    http_probe_close(&probe);
-    fixture_stop(&fix);
-}
-
-static void handlers_have_no_deadline(void **state)
-{
-    struct fixture fix;
-    fixture_init(&fix);
-    fix.config.request_timeout_ns = fix.config.idle_timeout_ns = fix.config.response_timeout_ns =
-        GS_NS_PER_S / 10;
-    fixture_stop_clock(&fix);
-    fixture_start(&fix);
-    struct http_probe probe;
-    struct http_answer answer;
-    assert_true(http_probe_open(&probe, fix.port));
-    http_probe_text(&probe, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
-    wait_for(&fix.waiting, 1);
-    fixture_pass(&fix, 1000);
-    atomic_store(&fix.gate, 1);
-    assert_true(http_probe_answer(&probe, &answer));
-    assert_string_equal(answer.body, "waited");
-    http_probe_close(&probe);
-    fixture_stop(&fix);
-}
-
-static void at_the_limit_the_longest_idle_goes(void **state)
-{
-    struct fixture fix;
-    struct http_probe probes[9];
-    fixture_init(&fix);
-    fix.config.max_connections = 8;
-    fix.config.threads = 1; /* the order of answers is the order of becoming idle */
-    fixture_start(&fix);
-    for (int i = 0; i < 8; i++) {
-        assert_true(http_probe_open(&probes[i], fix.port));
-        expect_get(&probes[i], "/hello", 200);
-    }
-    expect_get(&probes[0], "/hello", 200); /* now probes[1] is idle longest */
-    for (int round = 1; round < 4; round++) {
-        struct http_probe newcomer;
-        assert_true(http_probe_open(&newcomer, fix.port));
-        expect_get(&newcomer, "/hello", 200);
-        assert_true(http_probe_closed(&probes[round]));
-        assert_int_equal(fixture_stats(&fix).connections_evicted, round);
-        http_probe_close(&probes[round]);
-        probes[round] = newcomer;
-    }
-    expect_get(&probes[0], "/hello", 200);
-    for (int i = 0; i < 8; i++)
-        http_probe_close(&probes[i]);
-    fixture_stop(&fix);
-}
-
-static void connections_that_never_asked_go_before_others(void **state)
-{
-    struct fixture fix;
-    struct http_probe good, silent[7], newcomer;
-    fixture_init(&fix);
-    fix.config.max_connections = 8;
-    fix.config.threads = 1; /* the order of answers is the order of becoming idle */
-    fixture_start(&fix);
-    assert_true(http_probe_open(&good, fix.port));
-    expect_get(&good, "/hello", 200);
-    for (int i = 0; i < 7; i++)
-        assert_true(http_probe_open(&silent[i], fix.port));
-    for (int i = 0; i < 5000 && fixture_stats(&fix).connections_open < 8; i++)
-        sleep_ms(1);
-    sleep_ms(50);
-    assert_true(http_probe_open(&newcomer, fix.port));
-    expect_get(&newcomer, "/hello", 200);
-    assert_int_equal(fixture_stats(&fix).connections_evicted, 1);
-    expect_get(&good, "/hello", 200); /* older than all of them */
-    http_probe_close(&good);
-    http_probe_close(&newcomer);
-    for (int i = 0; i < 7; i++)
-        http_probe_close(&silent[i]);
-    fixture_stop(&fix);
-}
-
-static void a_flood_of_slow_requests_leaves_room(void **state)
-{
-    enum { LIMIT = 50 };
-    struct fixture fix;
-    struct http_probe slow[LIMIT];
-    fixture_init(&fix);
-    fix.config.max_connections = LIMIT;
-    fixture_start(&fix);
-    for (int i = 0; i < LIMIT; i++) {
-        assert_true(http_probe_open(&slow[i], fix.port));
-        http_probe_text(&slow[i], "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n12");
-    }
-    for (int i = 0; i < 5000 && fixture_stats(&fix).buffered_bytes < 2 * LIMIT; i++)
-        sleep_ms(1);
-    /* the probe gives up before the deadline of 15 s makes room */
-    assert_int_equal(http_probe_get(fix.port, "/hello"), 200);
-    for (int i = 0; i < LIMIT; i++)
-        http_probe_close(&slow[i]);
-    fixture_stop(&fix);
-}
-
-/* Asks for more than the kernel takes off the server's hands, and does not read it. */
-static void ask_and_do_not_read(struct http_probe *probe, const struct fixture *fix)
-{
-    assert_true(http_probe_open(probe, fix->port));
-    assert_int_equal(setsockopt(probe->fd, SOL_SOCKET, SO_RCVBUF, &(int){4096}, sizeof(int)), 0);
-    assert_true(http_probe_text(probe, "GET /much HTTP/1.1\r\nHost: x\r\n\r\n"));
 }
 
 static void a_flood_of_answers_that_are_not_read_leaves_room(void **state)
@@ -233,17 +205,18 @@ static void a_flood_of_answers_that_are_not_read_leaves_room(void **state)
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct fixture fix;
-        struct http_probe unread[LIMIT];
         print_message("  %s\n", r->row);
         fixture_init(&fix);
         fix.config.max_connections = r->per_address ? 1000 : LIMIT;
         fix.config.max_connections_per_address = r->per_address;
         fix.config.response_timeout_ns = 3600 * GS_NS_PER_S;
-        if (r->sweeps)
+        if (r->sweeps) {
+            fix.config.request_timeout_ns = GS_NS_PER_S / 5; /* it looks often */
             fixture_stop_clock(&fix);
+        }
         fixture_start(&fix);
         for (int k = 0; k < LIMIT; k++)
-            ask_and_do_not_read(&unread[k], &fix);
+            ask_and_do_not_read(&fix);
         wait_sending(&fix, LIMIT);
         for (int k = 0; k < r->sweeps; k++)
             fixture_pass(&fix, 500);
@@ -252,56 +225,45 @@ static void a_flood_of_answers_that_are_not_read_leaves_room(void **state)
             assert_true(fixture_stats(&fix).connections_evicted >= 1);
         }
         assert_int_equal(fixture_stats(&fix).response_timeouts, 0);
-        for (int k = 0; k < LIMIT; k++)
-            http_probe_close(&unread[k]);
         fixture_stop(&fix);
     }
 }
 
+/* Room for two, and a clock that stands still. */
+static void start_for_two(struct fixture *fix)
+{
+    fix->config.max_connections = 2;
+    fix->config.request_timeout_ns = GS_NS_PER_S / 5; /* it looks often */
+    fixture_stop_clock(fix);
+    fixture_start(fix);
+}
+
 static void who_does_not_read_goes_before_who_is_idle(void **state)
 {
-    struct fixture fix;
-    struct http_probe idle, unread, newcomer;
-    fixture_init(&fix);
-    fix.config.max_connections = 2;
-    fixture_stop_clock(&fix);
-    fixture_start(&fix);
-    assert_true(http_probe_open(&idle, fix.port));
-    expect_get(&idle, "/hello", 200);
-    ask_and_do_not_read(&unread, &fix);
-    wait_sending(&fix, 1);
+    struct fixture *fix = *state;
+    start_for_two(fix);
+    struct http_probe *idle = open_and_get(fix, "/hello", 200);
+    ask_and_do_not_read(fix);
+    wait_sending(fix, 1);
     for (int i = 0; i < 2; i++)
-        fixture_pass(&fix, 500);
-    assert_true(http_probe_open(&newcomer, fix.port));
-    expect_get(&newcomer, "/hello", 200);
-    assert_int_equal(fixture_stats(&fix).connections_evicted, 1);
-    expect_get(&idle, "/hello", 200);
-    http_probe_close(&idle);
-    http_probe_close(&unread);
-    http_probe_close(&newcomer);
-    fixture_stop(&fix);
+        fixture_pass(fix, 500);
+    open_and_get(fix, "/hello", 200);
+    assert_int_equal(fixture_stats(fix).connections_evicted, 1);
+    expect_get(idle, "/hello", 200);
 }
 
 static void who_has_just_begun_to_read_stays(void **state)
 {
-    struct fixture fix;
-    struct http_probe unread[2], newcomer;
-    fixture_init(&fix);
-    fix.config.max_connections = 2;
-    fixture_stop_clock(&fix);
-    fixture_start(&fix);
+    struct fixture *fix = *state;
+    start_for_two(fix);
     for (int i = 0; i < 2; i++)
-        ask_and_do_not_read(&unread[i], &fix);
-    wait_sending(&fix, 2);
-    assert_true(http_probe_open(&newcomer, fix.port));
+        ask_and_do_not_read(fix);
+    wait_sending(fix, 2);
+    struct http_probe *newcomer = open_probe(fix);
     sleep_ms(50);
-    assert_int_equal(fixture_stats(&fix).connections_evicted, 0);
-    fixture_pass(&fix, 500);
-    expect_get(&newcomer, "/hello", 200);
-    for (int i = 0; i < 2; i++)
-        http_probe_close(&unread[i]);
-    http_probe_close(&newcomer);
-    fixture_stop(&fix);
+    assert_int_equal(fixture_stats(fix).connections_evicted, 0);
+    fixture_pass(fix, 500);
+    expect_get(newcomer, "/hello", 200);
 }
 
 static void read_bytes(const struct http_probe *probe, size_t count)
@@ -315,99 +277,34 @@ static void read_bytes(const struct http_probe *probe, size_t count)
 
 static void who_reads_stays_when_another_does_not(void **state)
 {
-    struct fixture fix;
-    struct http_probe reads, unread, newcomer;
-    fixture_init(&fix);
-    fix.config.max_connections = 2;
-    fixture_stop_clock(&fix);
-    fixture_start(&fix);
-    assert_true(http_probe_open(&reads, fix.port)); /* is older */
-    assert_true(http_probe_text(&reads, "GET /much HTTP/1.1\r\nHost: x\r\n\r\n"));
-    ask_and_do_not_read(&unread, &fix);
-    wait_sending(&fix, 2);
+    struct fixture *fix = *state;
+    start_for_two(fix);
+    struct http_probe *reads = open_and_send(fix, GET_MUCH); /* is older */
+    ask_and_do_not_read(fix);
+    wait_sending(fix, 2);
     for (int i = 0; i < 3; i++) { /* slowly */
-        read_bytes(&reads, MUCH_BYTES / 8);
-        fixture_pass(&fix, 500);
+        read_bytes(reads, MUCH_BYTES / 8);
+        fixture_pass(fix, 500);
     }
-    assert_true(http_probe_open(&newcomer, fix.port));
-    expect_get(&newcomer, "/hello", 200);
-    assert_int_equal(fixture_stats(&fix).connections_evicted, 1);
-    read_bytes(&reads, MUCH_BYTES / 2); /* far more than any buffer between */
-    http_probe_close(&reads);
-    http_probe_close(&unread);
-    http_probe_close(&newcomer);
-    fixture_stop(&fix);
-}
-
-static void an_address_has_a_limit_of_its_own(void **state)
-{
-    struct fixture fix;
-    struct http_probe probes[3], more;
-    fixture_init(&fix);
-    fix.config.max_connections_per_address = 3;
-    fixture_start(&fix);
-    for (int i = 0; i < 3; i++) {
-        assert_true(http_probe_open(&probes[i], fix.port));
-        expect_get(&probes[i], "/hello", 200);
-        wait_buffered(&fix, 0); /* it is idle a moment after its client has the answer */
-    }
-    assert_true(http_probe_open(&more, fix.port)); /* the longest idle of the address goes */
-    expect_get(&more, "/hello", 200);
-    assert_true(http_probe_closed(&probes[0]));
-    assert_int_equal(fixture_stats(&fix).connections_evicted, 1);
-    assert_int_equal(fixture_stats(&fix).connections_refused, 0);
-    http_probe_close(&more);
-    http_probe_close(&probes[0]);
-    http_probe_close(&probes[1]);
-    http_probe_close(&probes[2]);
-    fixture_stop(&fix);
-}
-
-/* An hour would be their time, and a part of it their peace, were they in a stranger's way. */
-static void an_address_spares_none_of_its_own(void **state)
-{
-    struct fixture fix;
-    struct http_probe begun[2];
-    fixture_init(&fix);
-    fix.config.max_connections_per_address = 2;
-    fix.config.request_timeout_ns = 3600 * GS_NS_PER_S;
-    fixture_start(&fix);
-    for (int i = 0; i < 2; i++) {
-        assert_true(http_probe_open(&begun[i], fix.port));
-        http_probe_text(&begun[i], "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n12");
-    }
-    wait_buffered(&fix, 4);
-    assert_int_equal(http_probe_get(fix.port, "/hello"), 200);
-    assert_int_equal(fixture_stats(&fix).connections_evicted, 1);
-    assert_int_equal(fixture_stats(&fix).connections_refused, 0);
-    for (int i = 0; i < 2; i++)
-        http_probe_close(&begun[i]);
-    fixture_stop(&fix);
+    open_and_get(fix, "/hello", 200);
+    assert_int_equal(fixture_stats(fix).connections_evicted, 1);
+    read_bytes(reads, MUCH_BYTES / 2); /* far more than any buffer between */
 }
 
 static void an_address_whose_connections_are_all_at_work_gets_no_more(void **state)
 {
-    struct fixture fix;
-    struct http_probe busy[2], more;
-    struct http_answer answer;
-    fixture_init(&fix);
-    fix.config.max_connections_per_address = 2;
-    fixture_start(&fix);
-    for (int i = 0; i < 2; i++) {
-        assert_true(http_probe_open(&busy[i], fix.port));
-        http_probe_text(&busy[i], "POST /wait HTTP/1.1\r\nHost: x\r\n\r\n");
-    }
-    wait_for(&fix.waiting, 2);
-    assert_true(http_probe_open(&more, fix.port));
-    assert_true(http_probe_closed(&more));
-    assert_int_equal(fixture_stats(&fix).connections_refused, 1);
-    atomic_store(&fix.gate, 1);
-    for (int i = 0; i < 2; i++) {
-        assert_true(http_probe_answer(&busy[i], &answer));
-        http_probe_close(&busy[i]);
-    }
-    http_probe_close(&more);
-    fixture_stop(&fix);
+    struct fixture *fix = *state;
+    fix->config.max_connections_per_address = 2;
+    fixture_start(fix);
+    struct http_probe *busy[2];
+    for (int i = 0; i < 2; i++)
+        busy[i] = open_and_post(fix, "/wait", 0);
+    wait_for(&fix->waiting, 2);
+    assert_true(http_probe_closed(open_probe(fix)));
+    assert_int_equal(fixture_stats(fix).connections_refused, 1);
+    atomic_store(&fix->gate, 1);
+    for (int i = 0; i < 2; i++)
+        expect_answer(busy[i], 200);
 }
 
 static long resident_kib(void)
@@ -462,21 +359,19 @@ static void two_thousand_connections_cost_little(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slow_requests_are_cut_while_a_good_client_is_served),
-        cmocka_unit_test(idle_connections_have_their_own_time),
-        cmocka_unit_test(a_client_that_does_not_take_its_answer_is_cut),
-        cmocka_unit_test(handlers_have_no_deadline),
+        WITH_FIXTURE(slow_requests_are_cut_while_a_good_client_is_served),
+        WITH_FIXTURE(idle_connections_have_their_own_time),
+        WITH_FIXTURE(a_client_that_does_not_take_its_answer_is_cut),
+        WITH_FIXTURE(handlers_have_no_deadline),
         cmocka_unit_test(at_the_limit_the_longest_idle_goes),
-        cmocka_unit_test(connections_that_never_asked_go_before_others),
+        WITH_FIXTURE(connections_that_never_asked_go_before_others),
         cmocka_unit_test(a_flood_of_slow_requests_leaves_room),
         cmocka_unit_test(a_flood_of_answers_that_are_not_read_leaves_room),
-        cmocka_unit_test(who_does_not_read_goes_before_who_is_idle),
-        cmocka_unit_test(who_has_just_begun_to_read_stays),
-        cmocka_unit_test(who_reads_stays_when_another_does_not),
-        cmocka_unit_test(an_address_has_a_limit_of_its_own),
-        cmocka_unit_test(an_address_spares_none_of_its_own),
-        cmocka_unit_test(an_address_whose_connections_are_all_at_work_gets_no_more),
+        WITH_FIXTURE(who_does_not_read_goes_before_who_is_idle),
+        WITH_FIXTURE(who_has_just_begun_to_read_stays),
+        WITH_FIXTURE(who_reads_stays_when_another_does_not),
+        WITH_FIXTURE(an_address_whose_connections_are_all_at_work_gets_no_more),
         cmocka_unit_test(two_thousand_connections_cost_little),
     };
-    return cmocka_run_group_tests_name("http deadlines and limits", tests, NULL, NULL);
+    return GS_RUN(tests);
 }

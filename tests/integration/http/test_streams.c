@@ -4,34 +4,22 @@
 
 #include "fixture.h"
 
-static int start(void **state)
+static struct fixture *start(void **state)
 {
-    struct fixture *fix = test_malloc(sizeof(*fix));
-    fixture_init(fix);
-    fix->config.response_timeout_ns = GS_NS_PER_S * 2;
+    struct fixture *fix = *state;
+    fix->config.response_timeout_ns = GS_NS_PER_S * 8 / 10;
     fixture_start(fix);
-    *state = fix;
-    return 0;
-}
-
-static int stop(void **state)
-{
-    fixture_stop(*state);
-    test_free(*state);
-    return 0;
+    return fix;
 }
 
 /* Opens a watch and reads the head, which must come before any byte of the body. */
-static struct gs_http_stream *open_watch(struct fixture *fix, struct http_probe *probe)
+static struct gs_http_stream *open_watch(struct fixture *fix, struct http_probe **ret)
 {
     struct http_answer answer;
-    char value[32];
-    assert_true(http_probe_open(probe, fix->port));
-    assert_true(http_probe_text(probe, "GET /watch HTTP/1.1\r\nHost: x\r\n\r\n"));
-    assert_true(http_probe_head(probe, &answer));
+    *ret = open_and_send(fix, "GET /watch HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_true(http_probe_head(*ret, &answer));
     assert_int_equal(answer.status, 200);
-    assert_true(http_answer_header(&answer, "Transfer-Encoding", value, sizeof(value)));
-    assert_string_equal(value, "chunked");
+    expect_header(&answer, "Transfer-Encoding", "chunked");
     return atomic_load(&fix->stream);
 }
 
@@ -55,44 +43,38 @@ static void expect_closed(const struct fixture *fix, int count)
 
 static void each_write_arrives_at_once(void **state)
 {
-    struct fixture *fix = *state;
-    struct http_probe probe;
+    struct fixture *fix = start(state);
+    struct http_probe *probe;
     struct gs_http_stream *stream = open_watch(fix, &probe);
     for (int i = 0; i < 200; i++) {
         char line[32];
         snprintf(line, sizeof(line), "event %d\n", i);
         assert_int_equal(gs_http_stream_write(stream, line, strlen(line), NULL), 0);
-        expect_chunk(&probe, line);
+        expect_chunk(probe, line);
     }
     assert_int_equal(gs_http_stream_write(stream, "", 0, NULL),
                      0); /* sends nothing, ends nothing */
     gs_http_stream_write(stream, "last", 4, NULL);
     gs_http_stream_end(stream);
-    expect_chunk(&probe, "last");
-    expect_chunk(&probe, "");
+    expect_chunk(probe, "last");
+    expect_chunk(probe, "");
     expect_closed(fix, 1);
     struct gs_error err = {0};
     assert_int_equal(gs_http_stream_write(stream, "more", 4, &err), -1);
     assert_int_equal(err.code, GS_ECANCELED);
-    expect_get(&probe, "/hello", 200); /* the connection lives on */
-    http_probe_close(&probe);
+    expect_get(probe, "/hello", 200); /* the connection lives on */
 }
 
 static void what_the_handler_wrote_comes_first(void **state)
 {
-    struct fixture *fix = *state;
-    struct http_probe probe;
-    struct http_answer answer;
-    assert_true(http_probe_open(&probe, fix->port));
-    http_probe_text(&probe, "GET /watch?early&end HTTP/1.1\r\nHost: x\r\n\r\n");
-    assert_true(http_probe_answer(&probe, &answer));
-    assert_string_equal(answer.body, "early");
+    struct fixture *fix = start(state);
+    struct http_probe *probe =
+        open_and_send(fix, "GET /watch?early&end HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_string_equal(expect_answer(probe, 200).body, "early");
     expect_closed(fix, 1);
-    http_probe_text(&probe, "GET /watch?end HTTP/1.1\r\nHost: x\r\n\r\n");
-    assert_true(http_probe_answer(&probe, &answer));
-    assert_int_equal(answer.body_len, 0);
+    http_probe_text(probe, "GET /watch?end HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_int_equal(expect_answer(probe, 200).body_len, 0);
     expect_closed(fix, 2);
-    http_probe_close(&probe);
 }
 
 enum { PRODUCERS = 4, LINES = 500 };
@@ -108,8 +90,8 @@ static void *produce(void *arg)
 
 static void several_threads_may_write(void **state)
 {
-    struct fixture *fix = *state;
-    struct http_probe probe;
+    struct fixture *fix = start(state);
+    struct http_probe *probe;
     pthread_t threads[PRODUCERS];
     struct gs_http_stream *stream = open_watch(fix, &probe);
     for (int i = 0; i < PRODUCERS; i++)
@@ -117,7 +99,7 @@ static void several_threads_may_write(void **state)
     size_t lines = 0;
     while (lines < PRODUCERS * LINES) {
         size_t len;
-        const char *chunk = http_probe_chunk(&probe, &len);
+        const char *chunk = http_probe_chunk(probe, &len);
         assert_non_null(chunk);
         assert_true(len > 0);
         for (size_t i = 0; i < len; i++)
@@ -126,35 +108,35 @@ static void several_threads_may_write(void **state)
     for (int i = 0; i < PRODUCERS; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(gs_http_stream_pending_bytes(stream), 0);
-    http_probe_close(&probe);
+    http_probe_close(probe);
     expect_closed(fix, 1);
 }
 
 static void a_client_that_leaves_is_noticed_without_a_write(void **state)
 {
-    struct fixture *fix = *state;
-    struct http_probe probe;
+    struct fixture *fix = start(state);
+    struct http_probe *probe;
     open_watch(fix, &probe);
     assert_int_equal(fixture_stats(fix).streams_open, 1);
-    http_probe_close(&probe);
+    http_probe_close(probe);
     expect_closed(fix, 1);
 }
 
 static void a_client_that_resets_is_noticed(void **state)
 {
-    struct fixture *fix = *state;
-    struct http_probe probe;
+    struct fixture *fix = start(state);
+    struct http_probe *probe;
     const struct linger reset = {.l_onoff = 1, .l_linger = 0};
     open_watch(fix, &probe);
-    setsockopt(probe.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-    http_probe_close(&probe);
+    setsockopt(probe->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    http_probe_close(probe);
     expect_closed(fix, 1);
 }
 
 static void a_client_that_does_not_read_reaches_the_ceiling(void **state)
 {
-    struct fixture *fix = *state;
-    struct http_probe probe;
+    struct fixture *fix = start(state);
+    struct http_probe *probe;
     static char block[65536];
     struct gs_error err = {0};
     struct gs_http_stream *stream = open_watch(fix, &probe);
@@ -168,15 +150,14 @@ static void a_client_that_does_not_read_reaches_the_ceiling(void **state)
     assert_int_equal(gs_http_stream_pending_bytes(stream), 0);
     size_t len;
     const char *chunk;
-    while ((chunk = http_probe_chunk(&probe, &len)) != NULL)
+    while ((chunk = http_probe_chunk(probe, &len)) != NULL)
         assert_true(len > 0); /* never the proper end */
-    http_probe_close(&probe);
 }
 
 static void a_client_that_stalls_is_cut(void **state)
 {
-    struct fixture *fix = *state;
-    struct http_probe probe;
+    struct fixture *fix = start(state);
+    struct http_probe *probe;
     static char block[65536];
     struct gs_http_stream *stream = open_watch(fix, &probe);
     /* fill the sockets' buffers, until something stays waiting */
@@ -187,79 +168,67 @@ static void a_client_that_stalls_is_cut(void **state)
     }
     expect_closed(fix, 1);
     assert_int_equal(fixture_stats(fix).response_timeouts, 1);
-    http_probe_close(&probe);
 }
 
 static void a_quiet_stream_is_not_cut(void **state)
 {
-    struct fixture *fix = *state;
-    struct http_probe probe;
+    struct fixture *fix = start(state);
+    struct http_probe *probe;
     struct gs_http_stream *stream = open_watch(fix, &probe);
     gs_http_stream_write(stream, "a", 1, NULL);
-    expect_chunk(&probe, "a");
-    sleep_ms(2500); /* more than response_timeout_ns */
+    expect_chunk(probe, "a");
+    sleep_ms(1000); /* more than response_timeout_ns */
     assert_int_equal(gs_http_stream_write(stream, "b", 1, NULL), 0);
-    expect_chunk(&probe, "b");
-    http_probe_close(&probe);
+    expect_chunk(probe, "b");
 }
 
 static void abort_cuts_in_mid_body(void **state)
 {
-    struct fixture *fix = *state;
-    struct http_probe probe;
+    struct fixture *fix = start(state);
+    struct http_probe *probe;
     struct gs_http_stream *stream = open_watch(fix, &probe);
     gs_http_stream_write(stream, "a", 1, NULL);
-    expect_chunk(&probe, "a");
+    expect_chunk(probe, "a");
     gs_http_stream_abort(stream);
-    assert_true(http_probe_closed(&probe));
+    assert_true(http_probe_closed(probe));
     expect_closed(fix, 1);
     gs_http_stream_abort(stream);
-    http_probe_close(&probe);
 }
 
 static void stop_ends_streams_properly(void **state)
 {
-    struct fixture *fix = *state;
-    struct http_probe probe;
+    struct fixture *fix = start(state);
+    struct http_probe *probe;
     struct gs_http_stream *stream = open_watch(fix, &probe);
     gs_http_stream_write(stream, "a", 1, NULL);
     gs_http_server_stop(fix->server, 10 * GS_NS_PER_S);
-    expect_chunk(&probe, "a");
-    expect_chunk(&probe, "");
-    assert_true(http_probe_closed(&probe));
+    expect_chunk(probe, "a");
+    expect_chunk(probe, "");
+    assert_true(http_probe_closed(probe));
     assert_int_equal(atomic_load(&fix->streams_closed), 1);
-    http_probe_close(&probe);
 }
 
 static void head_of_a_stream_ends_it(void **state)
 {
-    struct fixture *fix = *state;
-    struct http_probe probe;
+    struct fixture *fix = start(state);
     struct http_answer answer;
-    assert_true(http_probe_open(&probe, fix->port));
-    http_probe_text(&probe, "HEAD /watch HTTP/1.1\r\nHost: x\r\n\r\n");
-    assert_true(http_probe_head(&probe, &answer));
+    struct http_probe *probe = open_and_send(fix, "HEAD /watch HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_true(http_probe_head(probe, &answer));
     expect_closed(fix, 1);
-    expect_get(&probe, "/hello", 200);
-    http_probe_close(&probe);
+    expect_get(probe, "/hello", 200);
 }
 
 static void a_stream_with_a_wrong_answer_is_closed(void **state)
 {
-    struct fixture *fix = *state;
-    struct http_probe probe;
-    assert_true(http_probe_open(&probe, fix->port));
-    expect_get(&probe, "/watch?broken", 500);
+    struct fixture *fix = start(state);
+    open_and_get(fix, "/watch?broken", 500);
     expect_closed(fix, 1);
     assert_int_equal(gs_http_stream_write(atomic_load(&fix->stream), "x", 1, NULL), -1);
-    http_probe_close(&probe);
 }
 
 static void a_stream_nobody_sent_is_freed_silently(void **state)
 {
-    struct fixture *fix = *state;
-    static void (*const never)(void *) = NULL;
-    struct gs_http_stream *stream = gs_http_stream_new(10, never, NULL);
+    struct gs_http_stream *stream = gs_http_stream_new(10, NULL, NULL);
     assert_int_equal(gs_http_stream_write(stream, "0123456789", 10, NULL), 0);
     gs_http_stream_unref(gs_http_stream_ref(stream));
     struct gs_error err = {0};
@@ -267,27 +236,24 @@ static void a_stream_nobody_sent_is_freed_silently(void **state)
     assert_int_equal(err.code, GS_ETOOBIG);
     gs_http_stream_unref(stream);
     gs_http_stream_unref(NULL);
-    assert_int_equal(atomic_load(&fix->streams_closed), 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(each_write_arrives_at_once, start, stop),
-        cmocka_unit_test_setup_teardown(what_the_handler_wrote_comes_first, start, stop),
-        cmocka_unit_test_setup_teardown(several_threads_may_write, start, stop),
-        cmocka_unit_test_setup_teardown(a_client_that_leaves_is_noticed_without_a_write, start,
-                                        stop),
-        cmocka_unit_test_setup_teardown(a_client_that_resets_is_noticed, start, stop),
-        cmocka_unit_test_setup_teardown(a_client_that_does_not_read_reaches_the_ceiling, start,
-                                        stop),
-        cmocka_unit_test_setup_teardown(a_client_that_stalls_is_cut, start, stop),
-        cmocka_unit_test_setup_teardown(a_quiet_stream_is_not_cut, start, stop),
-        cmocka_unit_test_setup_teardown(abort_cuts_in_mid_body, start, stop),
-        cmocka_unit_test_setup_teardown(stop_ends_streams_properly, start, stop),
-        cmocka_unit_test_setup_teardown(head_of_a_stream_ends_it, start, stop),
-        cmocka_unit_test_setup_teardown(a_stream_with_a_wrong_answer_is_closed, start, stop),
-        cmocka_unit_test_setup_teardown(a_stream_nobody_sent_is_freed_silently, start, stop),
+        WITH_FIXTURE(each_write_arrives_at_once),
+        WITH_FIXTURE(what_the_handler_wrote_comes_first),
+        WITH_FIXTURE(several_threads_may_write),
+        WITH_FIXTURE(a_client_that_leaves_is_noticed_without_a_write),
+        WITH_FIXTURE(a_client_that_resets_is_noticed),
+        WITH_FIXTURE(a_client_that_does_not_read_reaches_the_ceiling),
+        WITH_FIXTURE(a_client_that_stalls_is_cut),
+        WITH_FIXTURE(a_quiet_stream_is_not_cut),
+        WITH_FIXTURE(abort_cuts_in_mid_body),
+        WITH_FIXTURE(stop_ends_streams_properly),
+        WITH_FIXTURE(head_of_a_stream_ends_it),
+        WITH_FIXTURE(a_stream_with_a_wrong_answer_is_closed),
+        cmocka_unit_test(a_stream_nobody_sent_is_freed_silently),
     };
-    return cmocka_run_group_tests_name("http streams", tests, NULL, NULL);
+    return GS_RUN(tests);
 }
