@@ -4,39 +4,47 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../scratch.h"
 #include "fixture.h"
-#include "tls_kit.h"
+#include "gpushare/base/cleanup.h"
+#include "tls_client.h"
 
-enum { DAY_S = 86400, OUT = 4096 };
+enum { DAY_S = 86400 };
 
-static struct tls_kit *kit_of(void **state)
-{
-    return *state;
-}
+static struct fixture fix;
+static char out[4096]; /* the last answer */
 
 static int make_certificates(void **state)
 {
-    struct tls_kit *kit = test_malloc(sizeof(*kit));
-    tls_kit_open(kit);
-    tls_kit_issue(kit, "ca", TLS_CA, "ca", NULL, DAY_S);
-    tls_kit_issue(kit, "other-ca", TLS_CA, "ca", NULL, DAY_S); /* the same name, another key */
-    tls_kit_issue(kit, "server", TLS_SERVER, "server", "ca", DAY_S);
-    tls_kit_issue(kit, "server-2", TLS_SERVER, "server-2", "ca", DAY_S);
-    tls_kit_issue(kit, "client", TLS_CLIENT, "kube-scheduler", "ca", DAY_S);
-    tls_kit_issue(kit, "system:node:n1", TLS_CLIENT, "system:node:n1", "ca", DAY_S);
-    tls_kit_issue(kit, "by-dns", TLS_CLIENT, "common,dns.example,second.example", "ca", DAY_S);
-    tls_kit_issue(kit, "nameless", TLS_CLIENT, NULL, "ca", DAY_S);
-    tls_kit_issue(kit, "foreign", TLS_CLIENT, "kube-scheduler", "other-ca", DAY_S);
-    tls_kit_issue(kit, "self-signed", TLS_CLIENT, "kube-scheduler", NULL, DAY_S);
-    tls_kit_issue(kit, "expired", TLS_CLIENT, "kube-scheduler", "ca", -60);
-    *state = kit;
+#define CA        "-addext basicConstraints=critical,CA:TRUE -addext keyUsage=keyCertSign"
+#define OF_CLIENT "-addext extendedKeyUsage=clientAuth"
+#define OF_SERVER "-addext extendedKeyUsage=serverAuth"
+    static const struct {
+        const char *name, *issuer, *subject, *extensions;
+        int days;
+    } rows[] = {
+        {"ca", NULL, "/CN=ca", CA, 1},
+        {"other-ca", NULL, "/CN=ca", CA, 1}, /* the same name, another key */
+        {"server", "ca", "/CN=server", OF_SERVER, 1},
+        {"server-2", "ca", "/CN=server-2", OF_SERVER, 1},
+        {"client", "ca", "/CN=kube-scheduler", OF_CLIENT, 1},
+        {"a-node", "ca", "/CN=system:node:n1", OF_CLIENT, 1},
+        {"by-dns", "ca", "/CN=common",
+         OF_CLIENT " -addext subjectAltName=DNS:dns.example,DNS:second.example", 1},
+        {"nameless", "ca", "/", OF_CLIENT, 1},
+        {"foreign", "other-ca", "/CN=kube-scheduler", OF_CLIENT, 1},
+        {"self-signed", NULL, "/CN=kube-scheduler", OF_CLIENT, 1},
+        {"expired", "ca", "/CN=kube-scheduler", OF_CLIENT, -1},
+    };
+    scratch_enter();
+    GS_FOR_EACH_ROW (r, rows)
+        scratch_certify(r->name, r->issuer, r->subject, r->extensions, r->days);
     return 0;
 }
 
 static int remove_certificates(void **state)
 {
-    tls_kit_close(*state);
-    test_free(*state);
+    scratch_leave();
     return 0;
 }
 
@@ -49,49 +57,61 @@ static void whoami(void *ctx, const struct gs_http_request *req, struct gs_http_
 static const struct gs_http_route routes[] = {{"GET", "/whoami", whoami, 0},
                                               {"GET", "/slow", whoami, GS_HTTP_BLOCKING}};
 
-static void start_for(struct fixture *fix, const struct tls_kit *kit, const char *client_ca,
-                      const char *allowed)
+static void start_for(const char *client_ca, const char *allowed)
 {
-    fixture_init(fix);
-    fix->config.routes = routes;
-    fix->config.route_count = GS_COUNT_OF(routes);
-    tls_kit_copy(kit, "server.pem", "now.pem");
-    tls_kit_copy(kit, "server.key", "now.key");
-    fix->config.tls_cert = tls_kit_path(kit, 2, "now.pem");
-    fix->config.tls_key = tls_kit_path(kit, 3, "now.key");
-    fix->config.tls_client_ca = client_ca ? tls_kit_path(kit, 4, client_ca) : NULL;
-    fix->config.tls_allowed_names = allowed;
-    fixture_start(fix);
-}
-
-static void start(struct fixture *fix, const struct tls_kit *kit, const char *client_ca)
-{
-    start_for(fix, kit, client_ca, NULL);
+    fixture_init(&fix);
+    fix.config.routes = routes;
+    fix.config.route_count = GS_COUNT_OF(routes);
+    scratch_copy("server.crt", "now.crt");
+    scratch_copy("server.key", "now.key");
+    fix.config.tls_cert = "now.crt";
+    fix.config.tls_key = "now.key";
+    fix.config.tls_client_ca = client_ca;
+    fix.config.tls_allowed_names = allowed;
+    fixture_start(&fix);
 }
 
 /* One connection, two requests on it; 0 when the server refuses. */
-static int visit(const struct fixture *fix, const struct tls_kit *kit, const char *cert,
-                 const char *priorities, char *out)
+static int visit(const char *cert, const char *priorities)
 {
     struct tls_client client;
     int status = 0;
-    if (tls_client_open(&client, fix->port, kit, cert, priorities)) {
-        status = tls_client_get(&client, "/slow", out, OUT);
+    if (tls_client_open(&client, fix.port, cert, priorities)) {
+        status = tls_client_get(&client, "/slow", out, sizeof(out));
         if (status)
-            assert_int_equal(tls_client_get(&client, "/whoami", out, OUT), status);
+            assert_int_equal(tls_client_get(&client, "/whoami", out, sizeof(out)), status);
     }
     tls_client_close(&client);
     return status;
 }
 
+/* A connection that stays, to a server of that name. */
+static void open_to(struct tls_client *client, const char *cert, const char *server)
+{
+    assert_true(tls_client_open(client, fix.port, cert, NULL));
+    assert_string_equal(client->server_name, server);
+}
+
+static void expect_status(struct tls_client *client, const char *path, int status)
+{
+    assert_int_equal(tls_client_get(client, path, out, sizeof(out)), status);
+}
+
+/* A new one that is closed. */
+static void expect_server(const char *cert, const char *server)
+{
+    struct tls_client client;
+    open_to(&client, cert, server);
+    expect_status(&client, "/whoami", 200);
+    tls_client_close(&client);
+}
+
 static void without_a_client_ca_everybody_may_come(void **state)
 {
-    struct fixture fix;
-    char out[OUT];
-    start(&fix, kit_of(state), NULL);
-    assert_int_equal(visit(&fix, kit_of(state), NULL, NULL, out), 200);
+    start_for(NULL, NULL);
+    assert_int_equal(visit(NULL, NULL), 200);
     assert_non_null(strstr(out, "<(none)>"));
-    assert_int_equal(visit(&fix, kit_of(state), "foreign", NULL, out), 200);
+    assert_int_equal(visit("foreign", NULL), 200);
     assert_non_null(strstr(out, "<(none)>")); /* a name nobody verified is no name */
     assert_int_equal(fixture_stats(&fix).tls_refused, 0);
     fixture_stop(&fix);
@@ -113,12 +133,10 @@ static void versions_below_1_2_and_keys_without_forward_secrecy_are_refused(void
         {"1.1", "LEGACY:-VERS-ALL:+VERS-TLS1.1:%VERIFY_ALLOW_SIGN_WITH_SHA1", 0},
         {"1.0", "LEGACY:-VERS-ALL:+VERS-TLS1.0:%VERIFY_ALLOW_SIGN_WITH_SHA1", 0},
     };
-    struct fixture fix;
-    char out[OUT];
-    start(&fix, kit_of(state), NULL);
+    start_for(NULL, NULL);
     GS_FOR_EACH_ROW (r, rows) {
         print_message("  %s\n", r->name);
-        assert_int_equal(visit(&fix, kit_of(state), NULL, r->priorities, out), r->status);
+        assert_int_equal(visit(NULL, r->priorities), r->status);
     }
     fixture_stop(&fix);
 }
@@ -141,14 +159,11 @@ static void only_verified_clients_reach_a_handler(void **state)
     };
     static const char *const versions[] = {"NORMAL:-VERS-ALL:+VERS-TLS1.2",
                                            "NORMAL:-VERS-ALL:+VERS-TLS1.3"};
-    struct fixture fix;
-    char out[OUT];
-    start(&fix, kit_of(state), "ca.pem");
+    start_for("ca.crt", NULL);
     for (int version = 0; version < 2; version++) {
         GS_FOR_EACH_ROW (r, rows) {
             print_message("  1.%d %s\n", version + 2, r->cert ? r->cert : "none");
-            assert_int_equal(visit(&fix, kit_of(state), r->cert, versions[version], out),
-                             r->status);
+            assert_int_equal(visit(r->cert, versions[version]), r->status);
             if (r->name)
                 assert_non_null(strstr(out, r->name));
         }
@@ -177,7 +192,7 @@ static void a_client_s_name_can_be_asked_for(void **state)
         {",", "nameless", 0, NULL},
         {"kube-scheduler", "nameless", 0, NULL},
         {"kube-scheduler", "foreign", 0, NULL},
-        {"kube-scheduler", "system:node:n1", 0, NULL},
+        {"kube-scheduler", "a-node", 0, NULL},
         {"dns.example", "by-dns", 200, "<dns.example>"},
         {"second.example", "by-dns", 200, "<second.example>"},
         {"common", "by-dns", 200, "<common>"},
@@ -186,13 +201,10 @@ static void a_client_s_name_can_be_asked_for(void **state)
     static const char *const versions[] = {"NORMAL:-VERS-ALL:+VERS-TLS1.2",
                                            "NORMAL:-VERS-ALL:+VERS-TLS1.3"};
     GS_FOR_EACH_ROW (r, rows) {
-        struct fixture fix;
-        char out[OUT];
         print_message("  \"%s\" %s\n", r->allowed, r->cert);
-        start_for(&fix, kit_of(state), "ca.pem", r->allowed);
+        start_for("ca.crt", r->allowed);
         for (int version = 0; version < 2; version++) {
-            assert_int_equal(visit(&fix, kit_of(state), r->cert, versions[version], out),
-                             r->status);
+            assert_int_equal(visit(r->cert, versions[version]), r->status);
             if (r->name)
                 assert_non_null(strstr(out, r->name));
         }
@@ -204,55 +216,41 @@ static void a_client_s_name_can_be_asked_for(void **state)
 
 static void changed_files_are_used_and_old_connections_answer_once(void **state)
 {
-    struct fixture fix;
-    struct tls_client old, fresh;
-    char out[OUT];
-    const struct tls_kit *kit = kit_of(state);
-    start(&fix, kit, "ca.pem");
-    assert_true(tls_client_open(&old, fix.port, kit, "client", NULL));
-    assert_string_equal(old.server_name, "server");
-    assert_int_equal(tls_client_get(&old, "/whoami", out, OUT), 200);
+    struct tls_client old;
+    start_for("ca.crt", NULL);
+    open_to(&old, "client", "server");
+    expect_status(&old, "/whoami", 200);
 
-    tls_kit_copy(kit, "server-2.pem", "now.pem"); /* the key is not there yet */
-    assert_true(tls_client_open(&fresh, fix.port, kit, "client", NULL));
-    assert_string_equal(fresh.server_name, "server");
+    scratch_copy("server-2.crt", "now.crt"); /* the key is not there yet */
+    expect_server("client", "server");
     assert_int_equal(fixture_stats(&fix).tls_reload_failures, 1);
-    tls_client_close(&fresh);
 
-    tls_kit_copy(kit, "server-2.key", "now.key");
-    assert_true(tls_client_open(&fresh, fix.port, kit, "client", NULL));
-    assert_string_equal(fresh.server_name, "server-2");
-    assert_int_equal(tls_client_get(&fresh, "/whoami", out, OUT), 200);
-    tls_client_close(&fresh);
-    assert_int_equal(tls_client_get(&old, "/whoami", out, OUT), 200);
+    scratch_copy("server-2.key", "now.key");
+    expect_server("client", "server-2");
+    expect_status(&old, "/whoami", 200);
 
-    tls_kit_write(kit, "now.pem", "nonsense");
-    assert_true(tls_client_open(&fresh, fix.port, kit, "client", NULL));
-    assert_string_equal(fresh.server_name, "server-2");
-    tls_client_close(&fresh);
+    scratch_text("now.crt", "nonsense");
+    expect_server("client", "server-2");
     assert_int_equal(fixture_stats(&fix).tls_reload_failures, 2);
-    assert_int_equal(tls_client_get(&old, "/whoami", out, OUT), 0);
+    expect_status(&old, "/whoami", 0);
     tls_client_close(&old);
     fixture_stop(&fix);
 }
 
 static void a_changed_client_ca_is_used_and_old_connections_answer_once(void **state)
 {
-    struct fixture fix;
     struct tls_client old;
-    char out[OUT];
-    const struct tls_kit *kit = kit_of(state);
-    tls_kit_copy(kit, "ca.pem", "now-ca.pem");
-    start(&fix, kit, "now-ca.pem");
-    assert_int_equal(visit(&fix, kit, "client", NULL, out), 200);
-    assert_int_equal(visit(&fix, kit, "foreign", NULL, out), 0);
-    assert_true(tls_client_open(&old, fix.port, kit, "client", NULL));
-    assert_int_equal(tls_client_get(&old, "/whoami", out, OUT), 200);
-    tls_kit_copy(kit, "other-ca.pem", "now-ca.pem");
-    assert_int_equal(visit(&fix, kit, "client", NULL, out), 0);
-    assert_int_equal(visit(&fix, kit, "foreign", NULL, out), 200);
-    assert_int_equal(tls_client_get(&old, "/slow", out, OUT), 200);
-    assert_int_equal(tls_client_get(&old, "/slow", out, OUT), 0);
+    scratch_copy("ca.crt", "now-ca.crt");
+    start_for("now-ca.crt", NULL);
+    assert_int_equal(visit("client", NULL), 200);
+    assert_int_equal(visit("foreign", NULL), 0);
+    open_to(&old, "client", "server");
+    expect_status(&old, "/whoami", 200);
+    scratch_copy("other-ca.crt", "now-ca.crt");
+    assert_int_equal(visit("client", NULL), 0);
+    assert_int_equal(visit("foreign", NULL), 200);
+    expect_status(&old, "/slow", 200);
+    expect_status(&old, "/slow", 0);
     tls_client_close(&old);
     fixture_stop(&fix);
 }
@@ -269,37 +267,29 @@ static void note_files(void *ctx, const char *why)
     atomic_fetch_add(why ? &told.bad : &told.good, 1);
 }
 
-static void start_telling(struct fixture *fix, const struct tls_kit *kit, const char *folder)
+static void start_telling(const char *cert, const char *key, const char *client_ca)
 {
-    char name[64];
     atomic_store(&told.good, 0);
     atomic_store(&told.bad, 0);
-    fixture_init(fix);
-    fix->config.routes = routes;
-    fix->config.route_count = GS_COUNT_OF(routes);
-    const char **const files[] = {&fix->config.tls_cert, &fix->config.tls_key,
-                                  &fix->config.tls_client_ca};
-    static const char *const names[] = {"now.pem", "now.key", "now-ca.pem"};
-    for (int i = 0; i < 3; i++) {
-        snprintf(name, sizeof(name), "%s%s", folder, names[i]);
-        *files[i] = tls_kit_path(kit, 2 + i, name);
-    }
-    fix->config.on_tls_files = note_files;
-    fixture_start(fix);
+    fixture_init(&fix);
+    fix.config.routes = routes;
+    fix.config.route_count = GS_COUNT_OF(routes);
+    fix.config.tls_cert = cert;
+    fix.config.tls_key = key;
+    fix.config.tls_client_ca = client_ca;
+    fix.config.on_tls_files = note_files;
+    fix.config.request_timeout_ns = GS_NS_PER_S / 4; /* it looks 32 times a second */
+    fixture_start(&fix);
 }
 
 /* In place, as `cp` does. */
-static void overwrite(const struct tls_kit *kit, const char *file, const char *from, int pct)
+static void overwrite(const char *file, const char *from, int pct)
 {
-    char text[8192];
-    FILE *in = fopen(tls_kit_path(kit, 0, from), "re");
-    assert_non_null(in);
-    size_t len = fread(text, 1, sizeof(text), in);
-    fclose(in);
-    FILE *out = fopen(tls_kit_path(kit, 0, file), "we");
-    assert_non_null(out);
-    fwrite(text, 1, len * (size_t)pct / 100, out);
-    fclose(out);
+    _cleanup_free_ char *text = scratch_read(from);
+    FILE *to = fopen(file, "we");
+    assert_non_null(to);
+    fwrite(text, 1, strlen(text) * (size_t)pct / 100, to);
+    fclose(to);
 }
 
 /* The old ones are used, it is told once and shown; the whole files are used without anybody having
@@ -312,51 +302,48 @@ static void files_that_cannot_be_used_change_nothing(void **state)
         int pct; /* of it; -1: removed */
         const char *why;
     } rows[] = {
-        {"half a certificate", "now.pem", "server-2.pem", 50, "now.pem"},
-        {"no certificate yet", "now.pem", "server-2.pem", 0, "now.pem"},
-        {"a certificate without its key", "now.pem", "server-2.pem", 100, "not match"},
-        {"half a key", "now.key", "server.key", 50, "now.pem"},
+        {"half a certificate", "now.crt", "server-2.crt", 50, "now.crt"},
+        {"no certificate yet", "now.crt", "server-2.crt", 0, "now.crt"},
+        {"a certificate without its key", "now.crt", "server-2.crt", 100, "not match"},
+        {"half a key", "now.key", "server.key", 50, "now.crt"},
         {"the key of another", "now.key", "server-2.key", 100, "not match"},
-        {"half a CA", "now-ca.pem", "other-ca.pem", 50, "now-ca.pem"},
-        {"no CA yet", "now-ca.pem", "other-ca.pem", 0, "now-ca.pem"},
-        {"a CA removed", "now-ca.pem", NULL, -1, "now-ca.pem"},
+        {"half a CA", "now-ca.crt", "other-ca.crt", 50, "now-ca.crt"},
+        {"no CA yet", "now-ca.crt", "other-ca.crt", 0, "now-ca.crt"},
+        {"a CA removed", "now-ca.crt", NULL, -1, "now-ca.crt"},
         {"a key removed", "now.key", NULL, -1, "now.key"},
     };
-    const struct tls_kit *kit = kit_of(state);
     GS_FOR_EACH_ROW (r, rows) {
-        struct fixture fix;
-        char out[OUT];
         print_message("  %s\n", r->row);
-        tls_kit_copy(kit, "server.pem", "now.pem");
-        tls_kit_copy(kit, "server.key", "now.key");
-        tls_kit_copy(kit, "ca.pem", "now-ca.pem");
-        start_telling(&fix, kit, "");
+        scratch_copy("server.crt", "now.crt");
+        scratch_copy("server.key", "now.key");
+        scratch_copy("ca.crt", "now-ca.crt");
+        start_telling("now.crt", "now.key", "now-ca.crt");
         int64_t expires_s = fixture_stats(&fix).tls_expires_s;
         assert_in_range(expires_s, time(NULL) + DAY_S - 60, time(NULL) + DAY_S);
 
         if (r->pct < 0)
-            assert_int_equal(unlink(tls_kit_path(kit, 0, r->file)), 0);
+            assert_int_equal(unlink(r->file), 0);
         else
-            overwrite(kit, r->file, r->from, r->pct);
+            overwrite(r->file, r->from, r->pct);
         wait_for(&told.bad, 1);
         for (int visits = 0; visits < 3; visits++) {
-            assert_int_equal(visit(&fix, kit, "client", NULL, out), 200);
-            assert_int_equal(visit(&fix, kit, "foreign", NULL, out), 0);
+            assert_int_equal(visit("client", NULL), 200);
+            assert_int_equal(visit("foreign", NULL), 0);
         }
         assert_non_null(strstr(told.why, r->why));
         assert_true(fixture_stats(&fix).tls_stale);
         assert_int_equal(fixture_stats(&fix).tls_expires_s, expires_s);
 
         /* Between the two writes it may look once more. */
-        tls_kit_copy(kit, "server-2.pem", "now.pem");
-        tls_kit_copy(kit, "server-2.key", "now.key");
-        tls_kit_copy(kit, "other-ca.pem", "now-ca.pem");
+        scratch_copy("server-2.crt", "now.crt");
+        scratch_copy("server-2.key", "now.key");
+        scratch_copy("other-ca.crt", "now-ca.crt");
         wait_for(&told.good, 1);
         for (int ms = 0; fixture_stats(&fix).tls_stale && ms < 10000; ms += 10)
             sleep_ms(10);
         assert_false(fixture_stats(&fix).tls_stale);
-        assert_int_equal(visit(&fix, kit, "client", NULL, out), 0);
-        assert_int_equal(visit(&fix, kit, "foreign", NULL, out), 200);
+        assert_int_equal(visit("client", NULL), 0);
+        assert_int_equal(visit("foreign", NULL), 200);
         assert_in_range(atomic_load(&told.bad), 1, 4);
         assert_in_range(fixture_stats(&fix).tls_reload_failures, 1, 4);
         fixture_stop(&fix);
@@ -366,56 +353,38 @@ static void files_that_cannot_be_used_change_nothing(void **state)
 /* A Secret's folder: the names point into ..data, which is renamed to another folder. */
 static void a_mounted_secret_is_replaced_in_one_step(void **state)
 {
-    static const char *const names[] = {"now.pem", "now.key", "now-ca.pem"};
-    static const char *const versions[][3] = {{"server.pem", "server.key", "ca.pem"},
-                                              {"server-2.pem", "server-2.key", "other-ca.pem"}};
-    const struct tls_kit *kit = kit_of(state);
-    struct fixture fix;
-    struct tls_client old, fresh;
-    char out[OUT], file[64], target[64];
-    assert_int_equal(mkdir(tls_kit_path(kit, 0, "mount"), 0700), 0);
-    for (int version = 0; version < 2; version++) {
-        snprintf(file, sizeof(file), "mount/..%d", version);
-        assert_int_equal(mkdir(tls_kit_path(kit, 0, file), 0700), 0);
-        for (int i = 0; i < 3; i++) {
-            snprintf(file, sizeof(file), "mount/..%d/%s", version, names[i]);
-            tls_kit_copy(kit, versions[version][i], file);
-        }
+    static const char *const folders[] = {"mount", "mount/..0", "mount/..1"};
+    static const char *const files[][4] = {
+        {"server.crt", "mount/..0/now.crt", "server-2.crt", "mount/..1/now.crt"},
+        {"server.key", "mount/..0/now.key", "server-2.key", "mount/..1/now.key"},
+        {"ca.crt", "mount/..0/now-ca.crt", "other-ca.crt", "mount/..1/now-ca.crt"},
+    };
+    static const char *const links[][2] = {{"..0", "mount/..data"},
+                                           {"..1", "mount/..tmp"},
+                                           {"..data/now.crt", "mount/now.crt"},
+                                           {"..data/now.key", "mount/now.key"},
+                                           {"..data/now-ca.crt", "mount/now-ca.crt"}};
+    struct tls_client old;
+    GS_FOR_EACH_ROW (r, folders)
+        assert_int_equal(mkdir(*r, 0700), 0);
+    GS_FOR_EACH_ROW (r, files) {
+        scratch_copy((*r)[0], (*r)[1]);
+        scratch_copy((*r)[2], (*r)[3]);
     }
-    assert_int_equal(symlink("..0", tls_kit_path(kit, 0, "mount/..data")), 0);
-    for (int i = 0; i < 3; i++) {
-        snprintf(file, sizeof(file), "mount/%s", names[i]);
-        snprintf(target, sizeof(target), "..data/%s", names[i]);
-        assert_int_equal(symlink(target, tls_kit_path(kit, 0, file)), 0);
-    }
-    start_telling(&fix, kit, "mount/");
-    assert_true(tls_client_open(&old, fix.port, kit, "client", NULL));
-    assert_string_equal(old.server_name, "server");
-    assert_int_equal(tls_client_get(&old, "/whoami", out, OUT), 200);
+    GS_FOR_EACH_ROW (r, links)
+        assert_int_equal(symlink((*r)[0], (*r)[1]), 0);
+    start_telling("mount/now.crt", "mount/now.key", "mount/now-ca.crt");
+    open_to(&old, "client", "server");
+    expect_status(&old, "/whoami", 200);
 
-    assert_int_equal(symlink("..1", tls_kit_path(kit, 0, "mount/..tmp")), 0);
-    assert_int_equal(
-        rename(tls_kit_path(kit, 0, "mount/..tmp"), tls_kit_path(kit, 1, "mount/..data")), 0);
+    assert_int_equal(rename("mount/..tmp", "mount/..data"), 0);
     wait_for(&told.good, 1); /* nobody connected */
-    assert_true(tls_client_open(&fresh, fix.port, kit, "foreign", NULL));
-    assert_string_equal(fresh.server_name, "server-2");
-    assert_int_equal(tls_client_get(&fresh, "/whoami", out, OUT), 200);
-    assert_int_equal(tls_client_get(&old, "/slow", out, OUT), 200);
-    assert_int_equal(visit(&fix, kit, "client", NULL, out), 0);
+    expect_server("foreign", "server-2");
+    expect_status(&old, "/slow", 200);
+    assert_int_equal(visit("client", NULL), 0);
     assert_int_equal(atomic_load(&told.bad), 0);
-    tls_client_close(&fresh);
     tls_client_close(&old);
     fixture_stop(&fix);
-
-    unlink(tls_kit_path(kit, 0, "mount/..data"));
-    static const char *const folders[] = {"mount/", "mount/..0/", "mount/..1/"};
-    for (int i = 0; i < 9; i++) {
-        snprintf(file, sizeof(file), "%s%s", folders[i / 3], names[i % 3]);
-        assert_int_equal(unlink(tls_kit_path(kit, 0, file)), 0);
-    }
-    assert_int_equal(rmdir(tls_kit_path(kit, 0, "mount/..0")), 0);
-    assert_int_equal(rmdir(tls_kit_path(kit, 0, "mount/..1")), 0);
-    assert_int_equal(rmdir(tls_kit_path(kit, 0, "mount")), 0);
 }
 
 static void what_is_not_tls_is_cut_at_the_deadline(void **state)
@@ -424,23 +393,18 @@ static void what_is_not_tls_is_cut_at_the_deadline(void **state)
         "", "GET /whoami HTTP/1.1\r\nHost: x\r\n\r\n",
         "\x16\x03\x01", /* the begin of a handshake, and nothing more */
     };
-    struct fixture fix;
-    const struct tls_kit *kit = kit_of(state);
     fixture_init(&fix);
-    fix.config.tls_cert = tls_kit_path(kit, 2, "server.pem");
-    fix.config.tls_key = tls_kit_path(kit, 3, "server.key");
-    fix.config.request_timeout_ns = fix.config.idle_timeout_ns = GS_NS_PER_S / 2;
+    fix.config.tls_cert = "server.crt";
+    fix.config.tls_key = "server.key";
+    fix.config.request_timeout_ns = fix.config.idle_timeout_ns = GS_NS_PER_S / 4;
     fixture_start(&fix);
     GS_FOR_EACH_ROW (r, rows) {
-        struct http_probe probe;
-        assert_true(http_probe_open(&probe, fix.port));
-        http_probe_text(&probe, "%s", *r);
+        struct http_probe *probe = open_and_send(&fix, "%s", *r);
         char rest[64];
         ssize_t got;
         do /* an alert may come first */
-            got = recv(probe.fd, rest, sizeof(rest), 0);
+            got = recv(probe->fd, rest, sizeof(rest), 0);
         while (got > 0);
-        http_probe_close(&probe);
     }
     wait_open(&fix, 0);
     assert_int_equal(fixture_stats(&fix).tls_refused, 3);
@@ -453,27 +417,25 @@ static void wrong_files_are_told_at_start(void **state)
         const char *cert, *key, *ca;
         enum gs_code code;
     } rows[] = {
-        {"server.pem", NULL, NULL, GS_EINVAL},
+        {"server.crt", NULL, NULL, GS_EINVAL},
         {NULL, "server.key", NULL, GS_EINVAL},
-        {NULL, NULL, "ca.pem", GS_EINVAL},
-        {"nowhere.pem", "server.key", NULL, GS_ENOENT},
-        {"server.pem", "nowhere.key", NULL, GS_ENOENT},
-        {"server.pem", "server.key", "nowhere.pem", GS_ENOENT},
-        {"server.pem", "server-2.key", NULL, GS_EINVAL},
-        {"server.key", "server.pem", NULL, GS_EINVAL},
-        {"server.pem", "server.key", "server.key", GS_EINVAL},
+        {NULL, NULL, "ca.crt", GS_EINVAL},
+        {"nowhere.crt", "server.key", NULL, GS_ENOENT},
+        {"server.crt", "nowhere.key", NULL, GS_ENOENT},
+        {"server.crt", "server.key", "nowhere.crt", GS_ENOENT},
+        {"server.crt", "server-2.key", NULL, GS_EINVAL},
+        {"server.key", "server.crt", NULL, GS_EINVAL},
+        {"server.crt", "server.key", "server.key", GS_EINVAL},
         {"empty", "server.key", NULL, GS_EINVAL},
-        {"server.pem", "server.key", "empty", GS_EINVAL},
+        {"server.crt", "server.key", "empty", GS_EINVAL},
     };
-    const struct tls_kit *kit = kit_of(state);
-    tls_kit_write(kit, "empty", "");
+    scratch_text("empty", "");
     GS_FOR_EACH_ROW (r, rows) {
-        struct fixture fix;
         struct gs_error err = {0};
         fixture_init(&fix);
-        fix.config.tls_cert = r->cert ? tls_kit_path(kit, 2, r->cert) : NULL;
-        fix.config.tls_key = r->key ? tls_kit_path(kit, 3, r->key) : NULL;
-        fix.config.tls_client_ca = r->ca ? tls_kit_path(kit, 4, r->ca) : NULL;
+        fix.config.tls_cert = r->cert;
+        fix.config.tls_key = r->key;
+        fix.config.tls_client_ca = r->ca;
         assert_int_equal(gs_http_server_start(&fix.config, &fix.server, &err), -1);
         print_message("  %s\n", err.msg);
         assert_int_equal(err.code, r->code);
