@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The program between a kubelet and an API server. What limits a container beside the kernel: MIG instances and
-their words, a hook that the operator brings and one that was changed, MPS on nodes with the label. How it leaves,
-follows a kubelet, gives another vendor's GPUs, and that it does not grow.
+"""The program between a kubelet and an API server. What limits a container beside the kernel: a hook that the
+operator brings and one that was changed, MPS on nodes with the label. How it leaves, follows a kubelet, gives
+another vendor's GPUs, and that it does not grow.
 
   node_limits.py BUILD"""
 
@@ -115,28 +115,6 @@ class World:
 
 def envs(answer):
     return {env.key: env.value for env in answer.envs}
-
-
-def instances_have_the_word_of_who_is_in_them(build):
-    cards = [("GPU-card", 40), ("MIG-whole", 20), ("MIG-shared", 10)]
-    with World(build, cards, "--enforce", "off") as world:
-        world.start()
-        world.word_is("GPU-card", "none", "not-enabled")
-        world.word_is("MIG-whole", "mig")
-        for name, units, idx in (("whole", 20, 1), ("one", 5, 2), ("card", 8, 0)):
-            equal(envs(world.admit(name, units, idx))["NVIDIA_VISIBLE_DEVICES"], cards[idx][0], name)
-            equal(world.start_container(name), None, f"the start of {name}")
-        world.word_is("MIG-shared", "mig")
-        equal(envs(world.admit("two", 5, 2))["NVIDIA_VISIBLE_DEVICES"], "MIG-shared", "two")
-        world.word_is("MIG-shared", "none", "instance")
-        world.word_is("MIG-whole", "mig")
-        world.end("one")
-        world.word_is("MIG-shared", "mig")
-        world.plugin.set_cards([("GPU-card", 40), ("MIG-later", 20), ("MIG-shared", 10)])
-        wait_for("the instance is gone", lambda: not world.gpu("MIG-whole")["healthy"])
-        wait_for("another is there", lambda: world.gpu("MIG-later"))
-        if world.gpu("MIG-later")["idx"] == world.gpu("MIG-whole")["idx"]:
-            raise AssertionError("the new instance has the old one's index")
 
 
 def only_the_pinned_library_is_preloaded(build):
@@ -299,8 +277,7 @@ def pods_leave_nothing_behind(build):
 
 
 def main():
-    for case in (instances_have_the_word_of_who_is_in_them, only_the_pinned_library_is_preloaded,
-                 mps_is_where_the_label_says, it_leaves_without_losing_a_pod, it_ends_in_time_while_the_api_is_silent,
+    for case in (only_the_pinned_library_is_preloaded, mps_is_where_the_label_says, it_leaves_without_losing_a_pod, it_ends_in_time_while_the_api_is_silent,
                  it_follows_the_kubelet_into_another_folder, another_vendors_gpus_are_given_as_it_wants,
                  pods_leave_nothing_behind):
         case(os.path.abspath(sys.argv[1]))

@@ -112,6 +112,11 @@ static void describe_pod(const struct node_pod *pod, struct gs_container contain
     ret->containers = containers;
     ret->container_count = pod->beside ? 2 : 1;
     ret->enforce_required = pod->required;
+    if (pod->owned) {
+        ret->owner_api = "apps/v1";
+        ret->owner_kind = "ReplicaSet";
+        ret->owner_name = ret->owner_uid = "web";
+    }
     ret->recorded = pod->record ? GS_RECORDED_VALID : GS_RECORDED_NONE;
     ret->recorded_gpus = pod->record;
     ret->count_kind = pod->count ? GS_COUNT_VALID : GS_COUNT_ABSENT;

@@ -23,6 +23,7 @@ struct node_pod {
     uint32_t units, count; /* count: gpu-count, 0: none */
     uint32_t beside;       /* of a second container, which the kubelet does not begin */
     bool required;         /* it is to be limited */
+    bool owned;            /* by a ReplicaSet */
     gs_gpu_mask record;
     bool bound; /* the API has it */
     bool late;  /* its cgroup is not made with it */

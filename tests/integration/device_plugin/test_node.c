@@ -3,6 +3,8 @@
  * What the words of node.scenarios mean: the device plugin on a node (node_rig.h) with the cards a
  * and b of 16 GiB: GPU-a is GPU 0, GPU-b is GPU 1. Limits are in MiB; "-" is none.
  */
+#include <poll.h>
+
 #include "node_rig.h"
 #include "scenario.h"
 
@@ -110,6 +112,10 @@ static void verb_set(struct scenario *s)
     if (scenario_has(s, "unit")) {
         const char *unit = scenario_word(s);
         gs_unit_parse(unit, strlen(unit), &settings->unit);
+    }
+    if (scenario_has(s, "hook")) { /* a library that is not there */
+        settings->hook_library = "/none";
+        settings->hook_root = node.dir;
     }
     if (scenario_has(s, "enforce"))
         settings->enforce = index_of(s, "off observe preferred required");
@@ -265,7 +271,7 @@ static void verb_checkpoint(struct scenario *s)
 
 /* --- pods --- */
 
-/* NAME UNITS on GPUS count N beside UNITS late required */
+/* NAME UNITS on GPUS count N beside UNITS late required owned */
 static struct node_pod *bind_pod(struct scenario *s)
 {
     const char *name = scenario_word(s);
@@ -279,6 +285,7 @@ static struct node_pod *bind_pod(struct scenario *s)
     pod->beside = scenario_has(s, "beside") ? (uint32_t)scenario_number(s) : 0;
     pod->late = scenario_has(s, "late");
     pod->required = scenario_has(s, "required");
+    pod->owned = scenario_has(s, "owned");
     node_list_pods(&node);
     return pod;
 }
@@ -456,6 +463,13 @@ static void verb_event(struct scenario *s)
     scenario_is(s, "the number of events", found);
 }
 
+/* Folders that appeared, which nobody has read: the loop would turn at full speed. */
+static long appeared_unread(void)
+{
+    struct pollfd fd = {.fd = gs_cgroup_watch_fd(plugin.enforce.watch), .events = POLLIN};
+    return poll(&fd, 1, 0);
+}
+
 static long inventory_has(const char *text)
 {
     return strstr(node.inventory, text) != NULL;
@@ -465,6 +479,8 @@ static void verb_expect(struct scenario *s)
 {
     struct gs_allocator_stats stats;
     char unit[32];
+    const struct round *round = &plugin.round;
+    const int64_t wake_ns = round->wake_ns < round->wake.at_ns ? round->wake_ns : round->wake.at_ns;
     gs_allocator_stats(plugin.alloc, &stats);
     const struct {
         const char *word;
@@ -481,7 +497,10 @@ static void verb_expect(struct scenario *s)
                    {"patches", node.node_patches},
                    {"slice-requests", node.slice_requests},
                    {"enablings", node.tree.enablings},
-                   {"readings", node.readings}};
+                   {"readings", node.readings},
+                   {"sets", node.driver.sets},
+                   {"unread", plugin.enforce.watch ? appeared_unread() : 0},
+                   {"wakes-soon", wake_ns - node.now_ns <= 100 * GS_NS_PER_MS}};
     GS_FOR_EACH_ROW (number, numbers) {
         if (scenario_has(s, number->word)) {
             scenario_is(s, number->word, number->found);
@@ -509,6 +528,7 @@ static void verb_count(struct scenario *s)
 {
     node.node_patches = node.slice_requests = node.tree.enablings = 0;
     node.readings = 0;
+    node.driver.sets = 0;
 }
 
 static const struct scenario_verb verbs[] = {
