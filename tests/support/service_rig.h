@@ -247,8 +247,9 @@ static inline void rig_node_moved(struct rig *rig, const char *name, const char 
     }
     snprintf(json + len, sizeof(json) - (size_t)len,
              "]}\"}},\"status\":{\"capacity\":{\"aliyun.com/gpu-mem\":\"%u\","
-             "\"aliyun.com/gpu-count\":\"%u\"},\"allocatable\":{\"cpu\":\"64\"}}}",
-             total, idx);
+             "\"aliyun.com/gpu-count\":\"%u\"},\"allocatable\":{\"cpu\":\"64\",\"aliyun.com/"
+             "gpu-mem\":\"%u\"},\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
+             total, idx, total);
     struct gs_node node = {0};
     struct gs_error err = {0};
     if (gs_codec_node(&rig->names, gs_slice_of(json), &node, &err) < 0)

@@ -14,7 +14,7 @@
 
 struct pod {
     char name[32], uid[32], node[32], idx[24], phase[16], nominated[32];
-    char labels[256], notes[512], spec[512];
+    char labels[256], notes[512], spec[512], created[64];
     long units, cores, priority, cpu;
     unsigned count;
     enum gs_code shown; /* what asking the API for it answers */

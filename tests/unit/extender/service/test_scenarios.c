@@ -43,6 +43,8 @@ static bool read_plainly(struct scenario *s, struct pod *pod)
         {"notes", pod->notes, sizeof(pod->notes), "", ""},
         {"spec", pod->spec, sizeof(pod->spec), "", ""},
         {"group", pod->labels, sizeof(pod->labels), "'scheduling.x-k8s.io/pod-group':'", "'"},
+        {"created", pod->created, sizeof(pod->created), ",'creationTimestamp':'1970-01-01T00:00:0",
+         "Z'"},
         {"mark", pod->notes, sizeof(pod->notes), "'aliyun.com/gpu-nominated':'", "'"},
     };
     const struct {
@@ -131,15 +133,15 @@ static const char *pod_json(const struct pod *pod)
     if (pod->cpu)
         snprintf(cpu, sizeof(cpu), "'requests':{'cpu':'%ld'},", pod->cpu);
     snprintf(json, sizeof(json),
-             "{'metadata':{'name':'%s','namespace':'%.*s','uid':'%s','resourceVersion':'%llu'%s,"
+             "{'metadata':{'name':'%s','namespace':'%.*s','uid':'%s','resourceVersion':'%llu'%s%s,"
              "'labels':{%s},'annotations':{%s%s}},'spec':{'nodeName':'%s','priority':%ld,%s%s"
              "'containers':[{'name':'c','resources':{%s'limits':{%s%s}}}]},"
              "'status':{'phase':'%s','nominatedNodeName':'%s'}}",
              slash ? slash + 1 : pod->name, slash ? (int)(slash - pod->name) : 7,
              slash ? pod->name : "default", pod->uid, (unsigned long long)pod->revision,
-             pod->deleting ? ",'deletionTimestamp':'2026-01-01T00:00:00Z'" : "", pod->labels, idx,
-             pod->notes, pod->node, pod->priority, pod->spec, pod->spec[0] ? "," : "", cpu, mem,
-             cores, pod->phase, pod->nominated);
+             pod->created, pod->deleting ? ",'deletionTimestamp':'2026-01-01T00:00:00Z'" : "",
+             pod->labels, idx, pod->notes, pod->node, pod->priority, pod->spec,
+             pod->spec[0] ? "," : "", cpu, mem, cores, pod->phase, pod->nominated);
     rig_quote(json);
     return json;
 }
@@ -234,7 +236,7 @@ static void read_node(struct scenario *s, uint32_t number, char *json, size_t si
 {
     struct m_node node = {0};
     const char *sizes = scenario_word(s);
-    char gpus[2048] = "", moved[256] = "", extra[3][512] = {"", "", ""}, list[300] = "";
+    char gpus[2048] = "", moved[256] = "", extra[4][512] = {"", "", "", ""}, list[300] = "";
     long cpu = 64, total = 0;
     if (scenario_has(s, "moved")) {
         node.tells_moved = true;
@@ -253,8 +255,8 @@ static void read_node(struct scenario *s, uint32_t number, char *json, size_t si
         }
         snprintf(list, sizeof(list), "'aliyun.com/gpu-reassigned':'{%s}',", moved);
     }
-    for (int i = 0; i < 3; i++) {
-        static const char *const words[] = {"labels", "spec", "gpu"};
+    for (int i = 0; i < 4; i++) {
+        static const char *const words[] = {"labels", "spec", "gpu", "status"};
         if (scenario_has(s, words[i]))
             snprintf(extra[i], sizeof(extra[i]), "%s", scenario_word(s));
     }
@@ -279,10 +281,11 @@ static void read_node(struct scenario *s, uint32_t number, char *json, size_t si
              "{'metadata':{'name':'%s','labels':{%s},'annotations':{%s'aliyun.com/%s':"
              "'{\\'v\\':1,%s\\'unit\\':\\'GiB\\',\\'gpus\\':[%s]}'}},'spec':{%s},'status':{"
              "'capacity':{'aliyun.com/gpu-mem':'%ld','aliyun.com/gpu-count':'%u'},"
-             "'allocatable':{'cpu':'%ld'}}}",
+             "'allocatable':{'cpu':'%ld','aliyun.com/gpu-mem':'%ld'},"
+             "'conditions':[{'type':'Ready','status':'True'}]%s%s}}",
              nodes[number], extra[0], list, bare ? "x" : "gpu-inventory",
-             list[0] ? "\\'reassignments\\':true," : "", gpus, extra[1], total, node.gpu_count,
-             cpu);
+             list[0] ? "\\'reassignments\\':true," : "", gpus, extra[1], total, node.gpu_count, cpu,
+             total, extra[3][0] ? "," : "", extra[3]);
     m_set_node(&model, number, &node);
 }
 
@@ -863,6 +866,7 @@ int main(void)
     static const char *const files[] = {"tests/unit/extender/service/binds.scenarios",
                                         "tests/unit/extender/service/filter.scenarios",
                                         "tests/unit/extender/service/ledger.scenarios",
+                                        "tests/unit/extender/service/metrics.scenarios",
                                         "tests/unit/extender/service/offers.scenarios",
                                         "tests/unit/extender/service/promises.scenarios",
                                         "tests/unit/extender/service/terms.scenarios",
