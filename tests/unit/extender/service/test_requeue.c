@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is woken first, and who is not. */
+/* Who is woken and offered a node first, and who is not. */
 #include "extender/service/service_internal.h"
 #include "rows.h"
 #include "service_rig.h"
@@ -211,6 +211,60 @@ static void whose_memory_came_free_is_woken_beside_ten_thousand_others(void **st
     }
 }
 
+/* n1 is full; n2 and n3 are not, and are offered. */
+static void start_nominating(void)
+{
+    rig_stop(&rig);
+    rig_start_as(&rig,
+                 (struct gs_service_config){.nominates = true, .reconcile_ns = INT64_MAX / 2});
+    rig_lists(&rig);
+    rig_node(&rig, "n1", "16");
+    rig_node(&rig, "n2", "16");
+    rig_node(&rig, "n3", "16");
+    rig_pod(&rig, "old", "u0", 16, "n1", "0", "Running");
+    service_tick(rig.service);
+}
+
+enum { VAIN = 8 }; /* nominations.h */
+
+/* A new one of these pods is refused; whether n2 is offered to it within a second. */
+static bool n2_is_offered_to(const char *name)
+{
+    refuse(&(struct waiting){"default", name, 0, NULL, 12});
+    snprintf(rig.nominated, sizeof(rig.nominated), "-");
+    for (int i = 0; i < 10 && strcmp(rig.nominated, "n2") != 0; i++)
+        tick(1);
+    return strcmp(rig.nominated, "n2") == 0;
+}
+
+/* Other filters than ours refuse them there. A bind of one of them shows that it can be used. */
+static void a_node_that_led_many_nowhere_is_not_offered_for_a_while(void **state)
+{
+    static const struct {
+        const char *row;
+        unsigned count, bound; /* each so-manieth is bound */
+        bool offered;          /* the next */
+    } rows[] = {{"none is bound", VAIN, 100, false}, {"some are bound", 3 * VAIN, 4, true}};
+    GS_FOR_EACH_ROW (r, rows) {
+        char name[16], uid[32];
+        start_nominating();
+        rig_pod(&rig, "full", "ufull", 16, "n3", "0", "Running");
+        for (unsigned i = 0; i < r->count; i++) {
+            snprintf(name, sizeof(name), "q%u", i);
+            snprintf(uid, sizeof(uid), "default/%s", name);
+            row_true(r->row, n2_is_offered_to(name));
+            if (i % r->bound == r->bound - 1)
+                rig_expect(rig_try_bind(&rig, name, uid, "n2"), "\"Error\":\"\"");
+            tick(40);
+            rig_pod_gone(&rig, name, uid);
+        }
+        row_equal(r->row, n2_is_offered_to("next"), r->offered);
+        rig_pod_gone(&rig, "next", "default/next");
+        rig_tick(&rig, 60 * GS_NS_PER_S);
+        row_true(r->row, n2_is_offered_to("last"));
+    }
+}
+
 /* The crowd is offered what came free as well, and nothing comes of it: each offer of a small place
  * is in the way of who wants all of it. */
 static void what_came_free_is_not_kept_by_offers_to_a_crowd(void **state)
@@ -221,15 +275,7 @@ static void what_came_free_is_not_kept_by_offers_to_a_crowd(void **state)
     } rows[] = {{"its first offers stand", 20}, {"it was offered much", 100}};
     GS_FOR_EACH_ROW (r, rows) {
         char name[16];
-        rig_stop(&rig);
-        rig_start_as(&rig,
-                     (struct gs_service_config){.nominates = true, .reconcile_ns = INT64_MAX / 2});
-        rig_lists(&rig);
-        rig_node(&rig, "n1", "16");
-        rig_node(&rig, "n2", "16");
-        rig_node(&rig, "n3", "16");
-        rig_pod(&rig, "old", "u0", 16, "n1", "0", "Running");
-        service_tick(rig.service);
+        start_nominating();
         for (unsigned i = 0; i < CROWD; i++) {
             snprintf(name, sizeof(name), "c%u", i);
             refuse(&(struct waiting){"b", name, 0});
@@ -357,6 +403,7 @@ int main(void)
         T(who_was_woken_least_goes_first),
         T(whose_memory_came_free_is_woken_beside_ten_thousand_others),
         T(what_came_free_is_not_kept_by_offers_to_a_crowd),
+        T(a_node_that_led_many_nowhere_is_not_offered_for_a_while),
         T(a_crowd_with_rules_is_searched_for_in_turns),
         T(a_search_that_was_put_off_is_made_in_the_next_pass),
         T(a_crowd_with_rules_holds_up_only_itself),
