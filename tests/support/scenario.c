@@ -161,8 +161,6 @@ static void run_step(struct scenario *s, const char *step)
     verb->run(s);
     if (s->words[s->at])
         scenario_fail(s, "%s has no meaning here", s->words[s->at]);
-    if (s->layer->after)
-        s->layer->after(s);
 }
 
 void scenario_put_off(struct scenario *s, const char *until)

@@ -37,8 +37,7 @@ struct scenario_verb {
 struct scenario_layer {
     const struct scenario_verb *verbs; /* up to one without a word */
     void (*begin)(struct scenario *scenario);
-    void (*after)(struct scenario *scenario); /* each step: what always holds */
-    void (*end)(void);                        /* also when it failed */
+    void (*end)(void); /* also when it failed */
 };
 
 struct scenario {

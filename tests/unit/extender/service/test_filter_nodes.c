@@ -195,12 +195,22 @@ static void no_refusal_by_a_hypothetical_node_is_remembered(void **state)
     assert_int_equal(rig.patches, 0);
 }
 
+/* With --filter-names=one, as for a member of a group. */
+static void no_gpu_is_reserved_for_a_pod_by_whole_nodes(void **state)
+{
+    rig.service->config.names_one = true;
+    rig_pod(&rig, "p", "up", 8, NULL, NULL, "Pending");
+    free(filter(8, "", SIZED("n1", "20", "1")));
+    assert_int_equal(gs_ledger_promises(rig.service->ledger), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(nodes_are_judged_as_given_and_echoed),
         T(nothing_is_left_of_a_simulation),
         T(a_simulation_is_no_scheduler_that_asked),
+        T(no_gpu_is_reserved_for_a_pod_by_whole_nodes),
         T(no_refusal_by_a_hypothetical_node_is_remembered),
     };
     return GS_RUN(tests);

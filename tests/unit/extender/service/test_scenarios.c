@@ -2,10 +2,43 @@
 /*
  * What the words of this folder's scenarios mean. A service stands on a scripted cluster port
  * (service_rig.h); pods are remembered by their names, and a word changes what was said of one
- * before. After each step, what is charged on every GPU is compared with the slow model
- * (scenario_model.h).
+ * before.
  */
-#include "scenario_model.h"
+#include "service_rig.h"
+
+#include "rows.h"
+#include "scenario.h"
+
+struct pod {
+    char name[32], uid[32], node[32], idx[24], phase[16], nominated[32];
+    char labels[256], notes[512], spec[512], created[64];
+    long units, cores, priority, cpu;
+    enum gs_code shown; /* what asking the API for it answers */
+    bool deleting, gone;
+    uint64_t revision;
+};
+
+static struct rig rig;
+static struct gs_election *election; /* of a replica, else NULL */
+static char *answer;
+static struct pod pods[64];      /* by name, up to one without */
+static struct scenario *running; /* for the port's hooks */
+
+/* A pod that was spoken of, or a new one. */
+static struct pod *pod_named(struct scenario *s, const char *name)
+{
+    struct pod *pod = pods;
+    while (pod->name[0] && strcmp(pod->name, name) != 0)
+        pod++;
+    if (pod == &pods[GS_COUNT_OF(pods) - 1])
+        scenario_fail(s, "too many pods");
+    if (!pod->name[0]) {
+        *pod = (struct pod){.phase = "Pending"};
+        snprintf(pod->name, sizeof(pod->name), "%s", name);
+        snprintf(pod->uid, sizeof(pod->uid), "u-%s", name);
+    }
+    return pod;
+}
 
 /* What the API answers: the next word, if it is one of these. */
 static enum gs_code code_named(struct scenario *s)
@@ -42,6 +75,7 @@ static bool read_plainly(struct scenario *s, struct pod *pod)
         {"labels", pod->labels, sizeof(pod->labels), "", ""},
         {"notes", pod->notes, sizeof(pod->notes), "", ""},
         {"spec", pod->spec, sizeof(pod->spec), "", ""},
+        {"count", pod->labels, sizeof(pod->labels), "'aliyun.com/gpu-count':'", "'"},
         {"group", pod->labels, sizeof(pod->labels), "'scheduling.x-k8s.io/pod-group':'", "'"},
         {"created", pod->created, sizeof(pod->created), ",'creationTimestamp':'1970-01-01T00:00:0",
          "Z'"},
@@ -57,8 +91,6 @@ static bool read_plainly(struct scenario *s, struct pod *pod)
         const bool none = scenario_has(s, "none");
         snprintf(text->to, text->size, "%s%s%s", text->before, none ? "" : scenario_word(s),
                  text->after);
-        if (text->to == pod->labels)
-            pod->count = 0;
         return true;
     }
     GS_FOR_EACH_ROW (number, numbers) {
@@ -101,9 +133,6 @@ static void read_pod(struct scenario *s, struct pod *pod)
                 snprintf(pod->phase, sizeof(pod->phase), "Running");
         } else if (scenario_has(s, "unnominated")) {
             pod->nominated[0] = pod->notes[0] = '\0';
-        } else if (scenario_has(s, "count")) {
-            pod->count = (unsigned)scenario_number(s);
-            snprintf(pod->labels, sizeof(pod->labels), "'aliyun.com/gpu-count':'%u'", pod->count);
         } else if (scenario_has(s, "revision")) {
             rig.revision = (uint64_t)scenario_number(s) - 1;
         } else if (scenario_has(s, "deleting")) {
@@ -112,7 +141,6 @@ static void read_pod(struct scenario *s, struct pod *pod)
             pod->units = scenario_number(s);
         }
     }
-    pod->model = uid_number(s, pod->uid);
     if (s->at > first)
         pod->revision = ++rig.revision;
 }
@@ -147,16 +175,6 @@ static const char *pod_json(const struct pod *pod)
 }
 
 /* pod NAME …: the watch shows it so. */
-static void show(struct pod *pod)
-{
-    if (ended[pod->model])
-        return;
-    pod->revision = ++rig.revision;
-    pod->shown = GS_OK;
-    rig_feed(&rig, pod_json(pod), false);
-    model_event(pod);
-}
-
 static void verb_pod(struct scenario *s)
 {
     struct pod *pod = pod_named(s, scenario_word(s));
@@ -165,9 +183,8 @@ static void verb_pod(struct scenario *s)
     if (pod->revision == newest)
         pod->revision = ++rig.revision;
     pod->shown = GS_OK;
+    pod->gone = false;
     rig_feed(&rig, pod_json(pod), false);
-    if (pod->revision > newest || listing)
-        model_event(pod);
 }
 
 static void verb_gone(struct scenario *s)
@@ -175,9 +192,7 @@ static void verb_gone(struct scenario *s)
     struct pod *pod = pod_named(s, scenario_word(s));
     pod->revision = ++rig.revision;
     rig_feed(&rig, pod_json(pod), true);
-    m_remove(&model, pod->model);
-    ended[pod->model] = true;
-    open_bind[pod->model] = false;
+    pod->gone = true;
     pod->shown = GS_ENOENT;
     pod->node[0] = pod->idx[0] = '\0';
     snprintf(pod->phase, sizeof(pod->phase), "Pending");
@@ -232,26 +247,22 @@ static void shown_now(struct rig *r)
 
 /* "16+24", then moved POD:GPUS… (or moved none, of a plugin that tells), and what is unusual; bare:
  * there is no inventory. */
-static void read_node(struct scenario *s, uint32_t number, char *json, size_t size)
+static void read_node(struct scenario *s, const char *name, char *json, size_t size)
 {
-    struct m_node node = {0};
     const char *sizes = scenario_word(s);
     char gpus[2048] = "", moved[256] = "", extra[4][512] = {"", "", "", ""}, list[300] = "";
     long cpu = 64, total = 0;
+    unsigned count = 0;
     if (scenario_has(s, "moved")) {
-        node.tells_moved = true;
         while (scenario_peek(s) && !scenario_has(s, "none")) {
             const char *word = scenario_word(s), *at = strchr(word, ':');
-            char name[32];
+            char pod[32];
             size_t len = strlen(moved);
             if (!at)
                 scenario_fail(s, "%s is not POD:GPUS", word);
-            snprintf(name, sizeof(name), "%.*s", (int)(at - word), word);
-            const struct pod *pod = pod_named(s, name);
-            snprintf(moved + len, sizeof(moved) - len, "%s\\'%s\\':[%s]", len ? "," : "", pod->uid,
-                     at + 1);
-            node.moved[pod->model] = gpus_of(at + 1);
-            node.unread |= !gpus_of(at + 1);
+            snprintf(pod, sizeof(pod), "%.*s", (int)(at - word), word);
+            snprintf(moved + len, sizeof(moved) - len, "%s\\'%s\\':[%s]", len ? "," : "",
+                     pod_named(s, pod)->uid, at + 1);
         }
         snprintf(list, sizeof(list), "'aliyun.com/gpu-reassigned':'{%s}',", moved);
     }
@@ -265,14 +276,11 @@ static void read_node(struct scenario *s, uint32_t number, char *json, size_t si
         unsigned mem = 0;
         for (; *at >= '0' && *at <= '9'; at++)
             mem = mem * 10 + (unsigned)(*at - '0');
-        node.gpus[node.gpu_count] = (struct gs_gpu){
-            .idx = node.gpu_count, .mem_units = mem, .healthy = true, .schedulable = true};
         size_t len = strlen(gpus);
         snprintf(gpus + len, sizeof(gpus) - len, "%s{\\'idx\\':%u,\\'mem\\':%u,\\'healthy\\':%s%s}",
-                 node.gpu_count ? "," : "", node.gpu_count, mem, *at == '!' ? "false" : "true",
-                 extra[2]);
+                 count ? "," : "", count, mem, *at == '!' ? "false" : "true", extra[2]);
         at += *at == '!';
-        node.gpu_count++;
+        count++;
         total += mem;
     }
     if (scenario_has(s, "cpu"))
@@ -283,24 +291,22 @@ static void read_node(struct scenario *s, uint32_t number, char *json, size_t si
              "'capacity':{'aliyun.com/gpu-mem':'%ld','aliyun.com/gpu-count':'%u'},"
              "'allocatable':{'cpu':'%ld','aliyun.com/gpu-mem':'%ld'},"
              "'conditions':[{'type':'Ready','status':'True'}]%s%s}}",
-             nodes[number], extra[0], list, bare ? "x" : "gpu-inventory",
-             list[0] ? "\\'reassignments\\':true," : "", gpus, extra[1], total, node.gpu_count, cpu,
-             total, extra[3][0] ? "," : "", extra[3]);
-    m_set_node(&model, number, &node);
+             name, extra[0], list, bare ? "x" : "gpu-inventory",
+             list[0] ? "\\'reassignments\\':true," : "", gpus, extra[1], total, count, cpu, total,
+             extra[3][0] ? "," : "", extra[3]);
 }
 
 static void verb_node(struct scenario *s)
 {
-    const uint32_t number = node_number(s, scenario_word(s));
-    struct gs_node node = {.name = nodes[number], .uid = "", .resource_version = ""};
+    const char *name = scenario_word(s);
+    struct gs_node node = {.name = name, .uid = "", .resource_version = ""};
     struct gs_error err = {0};
     char json[4096];
     if (scenario_has(s, "gone")) {
         rig.sink.node_gone(rig.sink.ctx, &node);
-        m_drop_node(&model, number);
         return;
     }
-    read_node(s, number, json, sizeof(json));
+    read_node(s, name, json, sizeof(json));
     rig_quote(json);
     if (gs_codec_node(&rig.names, gs_slice_of(json), &node, &err) < 0)
         scenario_fail(s, "%s in %s", err.msg, json);
@@ -314,18 +320,10 @@ static void verb_list(struct scenario *s)
     const bool nobody = scenario_has(s, "nobody"), begins = nobody || scenario_has(s, "begins");
     const bool ends = nobody || (!begins && scenario_has(s, "ends"));
     const enum gs_kind kind = scenario_has(s, "nodes") ? GS_KIND_NODE : GS_KIND_POD;
-    if (begins) {
+    if (begins)
         rig.sink.list_begin(rig.sink.ctx, kind);
-        listing = kind == GS_KIND_POD;
-        if (listing)
-            m_begin_pods(&model);
-    }
-    if (ends) {
+    if (ends)
         rig.sink.list_end(rig.sink.ctx, kind);
-        listing = false;
-        if (kind == GS_KIND_POD)
-            m_sweep_pods(&model);
-    }
 }
 
 static void verb_watch(struct scenario *s)
@@ -342,7 +340,6 @@ static void verb_tick(struct scenario *s)
     int64_t all_ns = scenario_time(s), each_ns = scenario_has(s, "by") ? scenario_time(s) : all_ns;
     for (int64_t ns = 0; ns < all_ns || ns == 0; ns += each_ns ? each_ns : 1)
         rig_tick(&rig, each_ns);
-    model_looks();
 }
 
 /* So long passes, and nothing happens. */
@@ -367,7 +364,6 @@ static void verb_no(struct scenario *s)
     if (patched_within(scenario_time(s)))
         scenario_fail(s, "there was a patch: %s, nominated %s", rig.patched, rig.nominated);
     s->checked++;
-    model_looks();
 }
 
 static void verb_patch(struct scenario *s)
@@ -375,7 +371,6 @@ static void verb_patch(struct scenario *s)
     if (!scenario_has(s, "within") || !patched_within(scenario_time(s)))
         scenario_fail(s, "there was no patch");
     s->checked++;
-    model_looks();
 }
 
 /* offered NAME NODE within 1s: and the API server shows it. */
@@ -430,8 +425,12 @@ static void verb_filter(struct scenario *s)
     const bool unseen = scenario_has(s, "unseen"); /* the watch is behind */
     struct pod *pod = pod_named(s, scenario_word(s));
     read_pod(s, pod);
-    if (!unseen && (strstr(pod->labels, "pod-group") || strstr(pod->spec, "schedulingGroup")))
-        show(pod);
+    if (!unseen && !pod->gone &&
+        (strstr(pod->labels, "pod-group") || strstr(pod->spec, "schedulingGroup"))) {
+        pod->revision = ++rig.revision;
+        pod->shown = GS_OK;
+        rig_feed(&rig, pod_json(pod), false);
+    }
     if (scenario_has(s, "of")) {
         while (scenario_peek(s) && strcmp(scenario_peek(s), "=") != 0)
             snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s\"%s\"",
@@ -519,11 +518,8 @@ static void verb_arrives(struct scenario *s)
     service_try(rig.service, GS_VERB_BIND, body, strlen(body), NULL);
 }
 
-static struct pod *binding;
-
 static void bind_under_way(struct rig *r)
 {
-    model_reserves(binding, r->bound_node);
     scenario_now(running, "bind");
 }
 
@@ -531,7 +527,7 @@ static void bind_under_way(struct rig *r)
  * or "part of the error" */
 static void verb_bind(struct scenario *s)
 {
-    struct pod *pod = pod_named(s, scenario_word(s)), *outer = binding;
+    const struct pod *pod = pod_named(s, scenario_word(s));
     const char *node = scenario_word(s);
     char uid[32];
     snprintf(uid, sizeof(uid), "%s", scenario_has(s, "uid") ? scenario_word(s) : pod->uid);
@@ -539,35 +535,27 @@ static void verb_bind(struct scenario *s)
     const char *ns = scenario_has(s, "in") ? scenario_word(s) : "default";
     rig.bind_answered = scenario_peek(s) && strcmp(scenario_peek(s), "failed") == 0;
     rig.bind_code = code_named(s);
-    const bool was_open = open_bind[pod->model];
-    const uint32_t number = pod->model;
-    const int binds = rig.binds, gets = rig.gets;
-    binding = pod;
     char *said = rig_ask(&rig, service_bind, binding_of(ns, name, uid, node));
-    binding = outer;
-    free(answer);
+    free(answer); /* of a bind meanwhile */
     answer = said;
-    if (strcmp(answer, "{\"Error\":\"\"}") == 0 && rig.binds > binds) {
-        const char *idx = strstr(rig.annotations, "GPU_MEM_IDX=");
-        char text[24] = "";
-        if (idx)
-            snprintf(text, sizeof(text), "%.*s", (int)strcspn(idx + 12, ";"), idx + 12);
-        if (!rig.bind_code)
-            m_place(&model, number, gpus_of(text));
-        else if (pod->node[0])
-            model_event(pod);
-        model.claims[number].reserved = open_bind[number] = false;
-    } else if (!was_open && !strstr(answer, "unresolved bind") && open_bind[number]) {
-        m_remove(&model, number);
-        open_bind[number] = false;
-        if (rig.gets > gets && !pod->shown && strcmp(pod->uid, uid) == 0)
-            model_event(pod); /* it looked */
-    }
-    model_looks();
     if (!scenario_has(s, "="))
         return;
     if (scenario_has(s, "ok"))
         scenario_is_text(s, "the answer", answer, "{\"Error\":\"\"}");
+    expect_answer(s);
+}
+
+/* inspect n1 = "part of the answer"…; inspect reservations = …: of all nodes. */
+static void verb_inspect(struct scenario *s)
+{
+    struct gs_buf page = GS_BUF(1 << 20);
+    const int result = scenario_has(s, "reservations")
+                           ? gs_service_reservations(rig.service, &page, NULL)
+                           : gs_service_inspect(rig.service, scenario_word(s), &page, NULL);
+    assert_int_equal(result, 0);
+    free(answer);
+    answer = gs_buf_steal(&page);
+    scenario_has(s, "=");
     expect_answer(s);
 }
 
@@ -669,18 +657,6 @@ static void verb_expect(struct scenario *s)
 
 /* --- a scenario --- */
 
-static void forget(void)
-{
-    memset(pods, 0, sizeof(pods));
-    memset(nodes, 0, sizeof(nodes));
-    memset(uids, 0, sizeof(uids));
-    memset(ended, 0, sizeof(ended));
-    memset(open_bind, 0, sizeof(open_bind));
-    model = (struct model){0};
-    listing = false;
-    modelled = true;
-}
-
 static void end(void)
 {
     free(answer);
@@ -692,7 +668,7 @@ static void end(void)
 
 static void start(struct gs_service_config config, bool unlisted)
 {
-    forget();
+    memset(pods, 0, sizeof(pods));
     rig_start_as(&rig, config);
     rig.during_bind = bind_under_way;
     rig.during_get = shown_now;
@@ -789,37 +765,39 @@ static void verb_withdraw(struct scenario *s)
     gs_service_withdraw(rig.service);
 }
 
-/* What the service knows better than any line: the model does not follow. */
-static void verb_unmodelled(struct scenario *s)
-{
-    modelled = false;
-}
-
-static void verb_spoil(struct scenario *s)
-{
-    model.claims[0].units++;
-}
-
 static const struct scenario_verb verbs[] = {
-    {"start", verb_start},     {"unmodelled", verb_unmodelled},
-    {"node", verb_node},       {"pod", verb_pod},
-    {"gone", verb_gone},       {"api", verb_api},
-    {"list", verb_list},       {"watch", verb_watch},
-    {"tick", verb_tick},       {"wait", verb_wait},
-    {"no", verb_no},           {"patch", verb_patch},
-    {"filter", verb_filter},   {"prioritize", verb_prioritize},
-    {"preempt", verb_preempt}, {"bind", verb_bind},
-    {"during", verb_during},   {"arrives", verb_arrives},
-    {"expect", verb_expect},   {"offered", verb_offered},
-    {"taken", verb_taken},     {"withdraw", verb_withdraw},
-    {"renew", verb_renew},     {"term", verb_term},
-    {"resign", verb_resign},   {"mark", verb_mark},
-    {"version", verb_version}, {"ordered", verb_ordered},
-    {"spoil", verb_spoil},     {NULL, NULL},
+    {"start", verb_start},
+    {"node", verb_node},
+    {"pod", verb_pod},
+    {"gone", verb_gone},
+    {"api", verb_api},
+    {"list", verb_list},
+    {"watch", verb_watch},
+    {"tick", verb_tick},
+    {"wait", verb_wait},
+    {"no", verb_no},
+    {"patch", verb_patch},
+    {"filter", verb_filter},
+    {"prioritize", verb_prioritize},
+    {"preempt", verb_preempt},
+    {"bind", verb_bind},
+    {"during", verb_during},
+    {"arrives", verb_arrives},
+    {"expect", verb_expect},
+    {"offered", verb_offered},
+    {"taken", verb_taken},
+    {"withdraw", verb_withdraw},
+    {"renew", verb_renew},
+    {"term", verb_term},
+    {"resign", verb_resign},
+    {"mark", verb_mark},
+    {"version", verb_version},
+    {"inspect", verb_inspect},
+    {"ordered", verb_ordered},
+    {NULL, NULL},
 };
 
-static const struct scenario_layer layer = {
-    .verbs = verbs, .begin = begin, .after = compare, .end = end};
+static const struct scenario_layer layer = {.verbs = verbs, .begin = begin, .end = end};
 
 /* --- the interpreter itself --- */
 
@@ -855,8 +833,6 @@ static void what_is_not_so_fails_and_is_named(void **state)
         {"the second row", "a\n expect open <n>\n | case | n\n | x | 0\n | y | 1\n",
          "open is 0 instead of 1"},
         {"the second scenario", "a\n expect open 0\nb\n expect open 1\n", "text:4: b:"},
-        {"another model", "given node n1 16\na\n pod p 8 on n1:0 · expect open 0 · spoil\n",
-         "n1 has 8 units of GPU 0 in use, the model 9"},
     };
     scenario_mistakes_are_seen(&layer, rows, GS_COUNT_OF(rows));
 }
