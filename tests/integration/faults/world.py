@@ -2,6 +2,7 @@
 """The programs, the objects and the requests of the fault test."""
 
 import contextlib
+import glob
 import http.client
 import json
 import os
@@ -25,11 +26,10 @@ class Failure(Exception):
 
 
 def last_words(folder):
-    for name in ("gpushare-extender.log", "faulty-api.log"):
-        path = os.path.join(folder, name)
-        if os.path.exists(path):
+    for path in glob.glob(f"{folder}/**/*.log", recursive=True):
+        if not path.endswith("watch.log"):
             with open(path, encoding="utf-8", errors="replace") as log:
-                print(f"--- {name}\n{log.read()[-3000:]}", file=sys.stderr)
+                print(f"--- {path}\n{log.read()[-3000:]}", file=sys.stderr)
 
 
 def exit_status(name, body, keep=None):
