@@ -91,57 +91,45 @@ void op_node_new(struct world *world, struct rng *rng)
     put_node(world, world->node, &node);
 }
 
-void op_node_gpu_added(struct world *world, struct rng *rng)
+static void drop(struct world *world, uint32_t node)
 {
-    struct m_node node = current(world, rng);
-    uint32_t last = node.gpu_count ? node.gpus[node.gpu_count - 1].idx : 0;
-    if (node.gpu_count < M_GPUS && last < GS_GPUS_MAX - 1) {
-        node.gpus[node.gpu_count] = random_gpu(rng, last + 1);
-        node.gpu_count++;
-    }
-    put_node(world, world->node, &node);
+    gs_ledger_drop_node(world->ledger, m_node_name(node));
+    m_drop_node(&world->model, node);
+    tell(world, "%s", m_node_name(node));
 }
 
-void op_node_gpu_lost(struct world *world, struct rng *rng)
+/* A GPU comes, goes, has another size or health; the list of moved pods cannot be read; or the
+ * object is made anew. */
+void op_node_changed(struct world *world, struct rng *rng)
 {
     struct m_node node = current(world, rng);
-    if (node.gpu_count) {
-        uint32_t at = rng_below(rng, node.gpu_count--);
-        memmove(&node.gpus[at], &node.gpus[at + 1], (node.gpu_count - at) * sizeof(node.gpus[0]));
-    }
-    put_node(world, world->node, &node);
-}
-
-void op_node_gpu_resized(struct world *world, struct rng *rng)
-{
-    struct m_node node = current(world, rng);
-    if (node.gpu_count)
-        node.gpus[rng_below(rng, node.gpu_count)].mem_units = rng_below(rng, 33);
-    put_node(world, world->node, &node);
-}
-
-void op_node_gpu_flips(struct world *world, struct rng *rng)
-{
-    struct m_node node = current(world, rng);
-    if (node.gpu_count) {
-        struct gs_gpu *gpu = &node.gpus[rng_below(rng, node.gpu_count)];
-        bool *of = rng_once_in(rng, 2) ? &gpu->healthy : &gpu->schedulable;
-        *of = !*of;
-    }
-    put_node(world, world->node, &node);
-}
-
-/* A node whose plugin writes no inventory, as the original's. */
-void op_node_capacity_divided(struct world *world, struct rng *rng)
-{
-    uint32_t count = rng_below(rng, M_GPUS + 1);
-    struct m_node node = {.cpu_milli = 4000, .gpu_count = count};
-    for (uint32_t i = 0; i < count; i++) {
-        node.gpus[i] = (struct gs_gpu){.idx = i,
-                                       .mem_units = 64 / count,
-                                       .numa = GS_NUMA_NONE,
-                                       .healthy = true,
-                                       .schedulable = true};
+    struct gs_gpu *end = &node.gpus[node.gpu_count];
+    struct gs_gpu *gpu = node.gpu_count ? &node.gpus[rng_below(rng, node.gpu_count)] : NULL;
+    switch (gpu ? rng_below(rng, 7) : 5) {
+    case 0:
+        if (node.gpu_count < M_GPUS && end[-1].idx < GS_GPUS_MAX - 1) {
+            *end = random_gpu(rng, end[-1].idx + 1);
+            node.gpu_count++;
+        }
+        break;
+    case 1:
+        memmove(gpu, gpu + 1, (size_t)(end - gpu - 1) * sizeof(*gpu));
+        node.gpu_count--;
+        break;
+    case 2:
+        gpu->mem_units = rng_below(rng, 33);
+        break;
+    case 3:
+        gpu->healthy = !gpu->healthy;
+        break;
+    case 4:
+        gpu->schedulable = !gpu->schedulable;
+        break;
+    case 5:
+        node.unread = true;
+        break;
+    default:
+        drop(world, world->node);
     }
     put_node(world, world->node, &node);
 }
@@ -157,30 +145,9 @@ void op_node_moves_pods(struct world *world, struct rng *rng)
     put_node(world, world->node, &node);
 }
 
-void op_node_moves_unread(struct world *world, struct rng *rng)
-{
-    struct m_node node = current(world, rng);
-    node.unread = true;
-    put_node(world, world->node, &node);
-}
-
-static void drop(struct world *world, uint32_t node)
-{
-    gs_ledger_drop_node(world->ledger, m_node_name(node));
-    m_drop_node(&world->model, node);
-    tell(world, "%s", m_node_name(node));
-}
-
 void op_node_dropped(struct world *world, struct rng *rng)
 {
     drop(world, world->node);
-}
-
-void op_node_flaps(struct world *world, struct rng *rng)
-{
-    struct m_node node = current(world, rng);
-    drop(world, world->node);
-    put_node(world, world->node, &node);
 }
 
 void op_node_list_round(struct world *world, struct rng *rng)

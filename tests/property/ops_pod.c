@@ -71,13 +71,17 @@ static uint32_t random_units(struct rng *rng)
     return units[rng_below(rng, rng_once_in(rng, 30) ? 10 : 8)];
 }
 
-/* Recorded on GPUs that the node has, if it has so many; sizes and room do not matter. */
+/* Recorded on GPUs that the node has, if it has so many, sizes and room do not matter; now and then
+ * on any. */
 struct m_claim random_claim(struct world *world, struct rng *rng)
 {
+    static const gs_gpu_mask broken[] = {
+        0, 3, 7, (gs_gpu_mask)1 << 40, (gs_gpu_mask)1 << 63, ~(gs_gpu_mask)0};
     const struct m_node *node = &world->model.nodes[world->node];
     struct m_claim claim = {.node = world->node,
                             .units = random_units(rng),
                             .gpu_count = 1,
+                            .cores = random_cores(rng),
                             .cpu_milli = 100 * rng_below(rng, 20),
                             .priority = (int32_t)rng_below(rng, 3),
                             .revision = rng_next(rng)};
@@ -87,7 +91,6 @@ struct m_claim random_claim(struct world *world, struct rng *rng)
         claim.total = 1 + rng_below(rng, 40);
     if (rng_once_in(rng, 4))
         claim.gpus_max = rng_below(rng, 5);
-    claim.cores = random_cores(rng);
     for (uint32_t tries = 0; tries < 20; tries++) {
         if ((uint32_t)__builtin_popcountll(claim.gpus) == claim.gpu_count)
             break;
@@ -95,6 +98,8 @@ struct m_claim random_claim(struct world *world, struct rng *rng)
                                        : rng_below(rng, M_GPUS);
         claim.gpus |= (gs_gpu_mask)1 << idx;
     }
+    if (rng_once_in(rng, 4))
+        claim.gpus = broken[rng_below(rng, 6)];
     return claim;
 }
 
@@ -202,62 +207,41 @@ void op_watch_bound(struct world *world, struct rng *rng)
     put_claim(world, world->uid, &claim);
 }
 
-void op_watch_broken_index(struct world *world, struct rng *rng)
+/* Of one that is known: it is on another node, leaves, has another record, may be beside its
+ * record, is as it was before, or comes again under another UID. */
+void op_watch_changed(struct world *world, struct rng *rng)
 {
-    if (world->tidy && !rng_once_in(rng, 10))
-        return;
-    struct m_claim claim = random_claim(world, rng);
-    static const gs_gpu_mask broken[] = {
-        0, 3, 7, (gs_gpu_mask)1 << 40, (gs_gpu_mask)1 << 63, ~(gs_gpu_mask)0};
-    claim.gpus = broken[rng_below(rng, 6)];
-    put_claim(world, world->uid, &claim);
-}
-
-void op_watch_moved(struct world *world, struct rng *rng)
-{
-    if ((world->tidy && !rng_once_in(rng, 10)) || !find_claim(world, &world->uid))
+    if (!find_claim(world, &world->uid))
         return;
     struct m_claim claim = world->model.claims[world->uid];
-    world->node = (claim.node + 1 + rng_below(rng, M_NODES)) % world->node_count;
-    claim.node = world->node;
-    put_claim(world, world->uid, &claim);
-}
-
-/* A deletionTimestamp appears; now and then an event from before comes again. */
-void op_watch_leaving(struct world *world, struct rng *rng)
-{
-    if (!find_claim(world, &world->uid) || world->model.claims[world->uid].reserved)
-        return;
-    struct m_claim claim = world->model.claims[world->uid];
-    claim.leaving = !claim.leaving || !rng_once_in(rng, 4);
-    put_claim(world, world->uid, &claim);
-}
-
-/* The plugin records where an unplaced pod really is. */
-void op_watch_index_repaired(struct world *world, struct rng *rng)
-{
-    for (uint32_t i = 0; i < world->uid_count; i++) {
-        uint32_t uid = (world->uid + i) % world->uid_count;
-        bool unplaced = false;
-        if (world->model.claims[uid].there)
-            m_charged(&world->model, uid, &unplaced);
-        if (!unplaced)
-            continue;
-        struct m_claim claim = world->model.claims[uid];
-        world->node = claim.node;
-        claim.gpus = random_claim(world, rng).gpus;
-        claim.gpu_count = (uint32_t)__builtin_popcountll(claim.gpus);
-        put_claim(world, uid, &claim);
-        return;
+    const uint32_t node = world->node;
+    world->node = claim.node;
+    const gs_gpu_mask gpus = random_claim(world, rng).gpus;
+    switch (rng_below(rng, 6)) {
+    case 0:
+        if (!world->tidy || rng_once_in(rng, 10))
+            claim.node = node;
+        break;
+    case 1:
+        claim.leaving = !claim.reserved && (!claim.leaving || !rng_once_in(rng, 4));
+        break;
+    case 2:
+        claim.gpus = gpus;
+        if (gpus)
+            claim.gpu_count = (uint32_t)__builtin_popcountll(gpus);
+        break;
+    case 3:
+        claim.also |= claim.gpus;
+        claim.gpus = gpus;
+        break;
+    case 4:
+        if (world->past[world->uid].there)
+            claim = world->past[world->uid];
+        break;
+    default:
+        world->uid = (world->uid + 1) % world->uid_count;
     }
-}
-
-void op_watch_out_of_order(struct world *world, struct rng *rng)
-{
-    if (world->past[world->uid].there) {
-        struct m_claim claim = world->past[world->uid];
-        put_claim(world, world->uid, &claim);
-    }
+    put_claim(world, world->uid, &claim);
 }
 
 static void remove_pod(struct world *world, uint32_t uid)
@@ -282,32 +266,6 @@ void op_pod_removed(struct world *world, struct rng *rng)
     remove_pod(world, world->uid);
 }
 
-/* Deleted and created again under its name while a bind was under way. */
-void op_pod_recreated(struct world *world, struct rng *rng)
-{
-    if (!find_claim(world, &world->uid))
-        return;
-    struct m_claim claim = world->model.claims[world->uid];
-    uint32_t next = (world->uid + 1) % world->uid_count;
-    if (rng_once_in(rng, 2))
-        remove_pod(world, world->uid);
-    put_claim(world, next, &claim);
-}
-
-/* --- where it may be beside its record, and where it surely is --- */
-
-/* Its record says something else than what was believed, where nobody can be asked. */
-void op_watch_elsewhere(struct world *world, struct rng *rng)
-{
-    if (!find_claim(world, &world->uid))
-        return;
-    struct m_claim claim = world->model.claims[world->uid];
-    world->node = claim.node;
-    claim.also |= claim.gpus;
-    claim.gpus = random_claim(world, rng).gpus;
-    put_claim(world, world->uid, &claim);
-}
-
 /* The answer to our own bind. */
 void op_bind_placed(struct world *world, struct rng *rng)
 {
@@ -330,20 +288,6 @@ void op_other_set(struct world *world, struct rng *rng)
     if (!world->model.claims[world->uid].there) /* a pod has GPU memory or it has none */
         put_other(world, world->uid, world->node,
                   cpus[rng_below(rng, rng_once_in(rng, 10) ? 10 : 5)]);
-}
-
-void op_other_moved(struct world *world, struct rng *rng)
-{
-    for (uint32_t i = 0; i < world->uid_count; i++) {
-        uint32_t uid = (world->uid + i) % world->uid_count;
-        if (world->model.others[uid].there) {
-            uint32_t old = world->model.others[uid].node;
-            put_other(world, uid, world->node, 10 * (int64_t)rng_below(rng, 100));
-            compare_touched(world);
-            world->node = old;
-            return;
-        }
-    }
 }
 
 /* --- nominated pods --- */
@@ -380,17 +324,6 @@ static bool find_hold(const struct world *world, uint32_t *uid)
         }
     }
     return false;
-}
-
-void op_hold_replaced(struct world *world, struct rng *rng)
-{
-    if (!find_hold(world, &world->uid))
-        return;
-    struct m_hold hold = random_hold(world, rng);
-    uint32_t old = world->model.holds[world->uid].node;
-    put_hold(world, world->uid, &hold);
-    compare_touched(world);
-    world->node = old;
 }
 
 /* Only its lists are others: what it may sit on changes, and its age with it. */

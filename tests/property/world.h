@@ -80,15 +80,9 @@ void put_node(struct world *world, uint32_t node, const struct m_node *as);
 
 #define NODE_OPS(X)                                                                                \
     X(node_new, 4)                                                                                 \
-    X(node_gpu_added, 2)                                                                           \
-    X(node_gpu_lost, 2)                                                                            \
-    X(node_gpu_resized, 2)                                                                         \
-    X(node_gpu_flips, 5)                                                                           \
-    X(node_capacity_divided, 1)                                                                    \
+    X(node_changed, 14)                                                                            \
     X(node_dropped, 2)                                                                             \
-    X(node_flaps, 1)                                                                               \
     X(node_moves_pods, 5)                                                                          \
-    X(node_moves_unread, 1)                                                                        \
     X(node_list_round, 1)                                                                          \
     X(restart, 1)
 
@@ -96,20 +90,12 @@ void put_node(struct world *world, uint32_t node, const struct m_node *as);
     X(bind_reserves, 10)                                                                           \
     X(bind_confirmed, 6)                                                                           \
     X(bind_undone, 3)                                                                              \
-    X(watch_bound, 6)                                                                              \
-    X(watch_broken_index, 3)                                                                       \
-    X(watch_moved, 2)                                                                              \
-    X(watch_leaving, 4)                                                                            \
-    X(watch_index_repaired, 3)                                                                     \
-    X(watch_out_of_order, 2)                                                                       \
-    X(pod_removed, 10)                                                                             \
-    X(pod_recreated, 2)                                                                            \
-    X(watch_elsewhere, 3)                                                                          \
     X(bind_placed, 3)                                                                              \
-    X(other_set, 4)                                                                                \
-    X(other_moved, 2)                                                                              \
-    X(hold_set, 4)                                                                                 \
-    X(hold_replaced, 2)                                                                            \
+    X(watch_bound, 9)                                                                              \
+    X(watch_changed, 16)                                                                           \
+    X(pod_removed, 10)                                                                             \
+    X(other_set, 6)                                                                                \
+    X(hold_set, 6)                                                                                 \
     X(hold_lists_changed, 2)                                                                       \
     X(hold_for_leaving, 2)                                                                         \
     X(hold_released, 2)                                                                            \
