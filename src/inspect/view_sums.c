@@ -173,7 +173,7 @@ static bool node_is_meant(const struct view *view, const struct view_node *node)
     const struct view_filter *filter = view->filter;
     if (!has_model(node, filter->model))
         return false;
-    if (!filter->ns[0] && !filter->owner[0] && has_text(node->node->name, filter->text))
+    if (!filter->ns[0] && has_text(node->node->name, filter->text))
         return true;
     EACH_CLAIM (claim, node) {
         if (view_means(view, node, claim))

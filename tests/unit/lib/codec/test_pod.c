@@ -203,7 +203,8 @@ static const struct {
     {"an empty label", LABEL("'scheduling.x-k8s.io/pod-group':''"), ""},
     {"another label", LABEL("'pod-group':'g'"), ""},
     /* whose it is */
-    {"a Job", OWNER("'kind':'Job','name':'train','controller':true"),
+    {"the first controls it",
+     OWNER("'kind':'Job','name':'train','controller':true},{'kind':'DaemonSet','name':'n'"),
      "owner=Job/train by=/Job/train"},
     {"it controls nothing",
      OWNER("'apiVersion':'batch/v1','kind':'DaemonSet','name':'j','uid':'a'"), ""},

@@ -62,6 +62,7 @@ static void broken_annotations_end_in_a_reason(void **state)
     }
 }
 
+#define SEVEN "x,x,x,x,x,x,x,"
 enum { A100 = 0x49, T4 = 0x92, NAMELESS = 0x24 };
 
 /* A ledger's node n whose eight GPUs have these models by turns, and UUIDs "GPU-n-0" and on. */
@@ -100,6 +101,8 @@ static void selectors_choose_gpus(void **state)
         {"UUIDs, one denied", "", "", "GPU-n-1 , GPU-n-2", "GPU-n-2", 0x02},
         {"a UUID of another node", "", "", "GPU-m-1", "", 0},
         {"denied UUID", "", "", "", "GPU-n-0", 0xfe},
+        {"the last of the most UUIDs", "", "", SEVEN SEVEN SEVEN SEVEN "x,x,x,GPU-n-1", "", 0x02},
+        {"denied", "", "", "", SEVEN SEVEN SEVEN SEVEN "x,x,x,GPU-n-1", 0xfd},
         {"all four", "T4,A100", "SXM", "GPU-n-0,GPU-n-1,GPU-n-4", "GPU-n-4", 0x02},
     };
     _cleanup_(gs_ledger_freep) struct gs_ledger *ledger = gs_ledger_new();
