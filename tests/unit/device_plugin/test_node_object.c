@@ -89,6 +89,8 @@ enum change {
     MOVED,
     FIRST_WRITE,
     OTHER_LABEL,
+    OTHER_COUNT,
+    OTHER_CORES,
     BY_DRIVER
 };
 
@@ -111,6 +113,8 @@ static void change(enum change what, struct gs_gpu_set *set, struct node_object 
     desired->written = what != FIRST_WRITE;
     desired->moved = what == MOVED ? "{\"u\":[1]}" : desired->moved;
     api.node.enforced = what == OTHER_LABEL ? "mps" : "dmem";
+    api.node.capacity_count += what == OTHER_COUNT;
+    api.node.capacity_cores_pct += what == OTHER_CORES;
 }
 
 static void only_what_differs_is_written(void **state)
@@ -137,6 +141,8 @@ static void only_what_differs_is_written(void **state)
         {"the plugin leaves", LEAVING, INVENTORY | LABEL, true, "", ""},
         {"the driver is replaced", UPGRADING, INVENTORY | LABEL, true, "", ""},
         {"somebody changed the label", OTHER_LABEL, LABEL, true, "dmem", ""},
+        {"the node's number of GPUs is another", OTHER_COUNT, COUNTS, true, "", "2"},
+        {"its compute is", OTHER_CORES, COUNTS, true, "", "2"},
     };
     static const struct gs_kube kube = {.ops = &ops};
     struct gs_names names;

@@ -38,6 +38,7 @@ static void gpus_that_others_give_out_are_left_out(void **state)
         bool share;
         const char *left, *said;
         bool ready;
+        uint32_t once; /* that many of them in the record; 0: all */
     } rows[] = {
         {"nobody else", 0, {NULL}, false, "ab", "", true},
         {"NVIDIA's device plugin", 2, {NULL}, false, "", "GpuManagedByOtherDriver", false},
@@ -50,7 +51,14 @@ static void gpus_that_others_give_out_are_left_out(void **state)
          "",
          "GpuManagedByOtherDriver",
          true},
-        {"a DRA driver has the card", 0, {"GPU-card"}, false, "b", "GpuManagedByOtherDriver", true},
+        {"a DRA driver has the card, with each instance",
+         0,
+         {"GPU-card", "GPU-card"},
+         false,
+         "b",
+         "GpuManagedByOtherDriver",
+         true,
+         1},
         {"a DRA driver has some that are not ours",
          0,
          {"GPU-0000x"},
@@ -81,6 +89,7 @@ static void gpus_that_others_give_out_are_left_out(void **state)
         row_text(r->row, said, r->said);
         row_equal(r->row, events, r->said[0] ? 1 : 0);
         row_equal(r->row, plugin.devices.due, count > 0);
+        row_equal(r->row, plugin.devices.record.now.other_count, r->once ? r->once : count);
         row_equal(r->row, plugin.node.due, r->said[0] != '\0');
         row_equal(r->row, on_page[0] == '\0', r->ready);
         ownership_leave_out(&plugin, &set);

@@ -79,6 +79,27 @@ static void the_newer_of_host_and_node_counts(void **state)
     }
 }
 
+static void what_the_host_did_not_take_is_written_later(void **state)
+{
+    char folder[] = "/tmp/gpushare-record.XXXXXX";
+    const struct gs_inventory gib = in(GS_UNIT_GIB);
+    static struct record record, again;
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(remove(folder), 0);
+    record_open(&record, folder, "d", "n1");
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(record_keep(&record, &gib), 1);
+        assert_int_equal(record.on_host, i > 0);
+        if (!i)
+            assert_int_equal(mkdir(folder, 0700), 0);
+    }
+    record_open(&again, folder, "d", "n1");
+    assert_true(again.on_host);
+    record_release(&again);
+    record_release(&record);
+    nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
 /* The file had no GPUs: that text is nothing to write again. */
 static void without_memory_nothing_is_written(void **state)
 {
@@ -107,6 +128,7 @@ static void without_memory_nothing_is_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_the_host_did_not_take_is_written_later),
         cmocka_unit_test(without_memory_nothing_is_written),
         cmocka_unit_test(the_newer_of_host_and_node_counts),
     };
