@@ -15,7 +15,7 @@ kernel_tests=$root/tests/kernel
 . "$root/scripts/lib/stock_kernel.sh"
 
 # One boot each: the chapter, and what the kernel is told.
-boots=(all cost "none cgroup_disable=dmem" hybrid)
+boots=(all "none cgroup_disable=dmem" hybrid)
 accel=${KERNEL_ACCEL:-tcg}
 boot_limit_s=600
 kernel=""

@@ -67,6 +67,5 @@ void check_limits(void);
 void check_first_container(void);
 void check_losses(void);
 void check_rights(void);
-void check_cost(void);
 void check_watch(void);
 void check_host_without(enum gs_enforced expected);
