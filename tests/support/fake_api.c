@@ -53,12 +53,6 @@ static void must(bool holds, const char *what)
     abort();
 }
 
-static void sleep_ms(int ms)
-{
-    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000},
-              NULL);
-}
-
 static bool send_all(int fd, const char *bytes, size_t len)
 {
     while (len > 0) {
@@ -152,10 +146,10 @@ static bool send_stream(int fd, const struct fake_rule *rule)
         part += len;
         if (*part == '|') {
             part++;
-            sleep_ms(20);
+            nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
         }
     }
-    if (rule->end == FAKE_KEEP || rule->end == FAKE_CLOSE)
+    if (rule->end == FAKE_KEEP)
         return send_text(fd, "0\r\n\r\n");
     return true;
 }
@@ -171,18 +165,9 @@ static bool send_answer(int fd, const struct fake_rule *rule)
                send_stream(fd, rule);
     const char *body = rule->body ? rule->body : "";
     size_t len = strlen(body);
-    if (!send_text(fd, "HTTP/1.1 %d X\r\n%s%sContent-Length: %zu\r\n\r\n", status, type, headers,
-                   len + rule->filler) ||
-        !send_all(fd, body, len))
-        return false;
-    static const char filler[1024] = {[0 ... 1023] = 'x'};
-    for (size_t left = rule->filler; left > 0;) {
-        size_t part = left < sizeof(filler) ? left : sizeof(filler);
-        if (!send_all(fd, filler, part))
-            return false;
-        left -= part;
-    }
-    return true;
+    return send_text(fd, "HTTP/1.1 %d X\r\n%s%sContent-Length: %zu\r\n\r\n", status, type, headers,
+                     len) &&
+           send_all(fd, body, len);
 }
 
 /* True: the connection serves another request. */
@@ -190,8 +175,6 @@ static bool answer(int fd, const struct fake_rule *rule)
 {
     static const struct fake_rule nothing = {.status = 404, .body = "{}"};
     rule = rule ? rule : &nothing;
-    if (rule->delay_ms > 0)
-        sleep_ms(rule->delay_ms);
     if (rule->status >= 0 && !send_answer(fd, rule))
         return false;
     if (rule->end == FAKE_STALL) {

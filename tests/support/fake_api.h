@@ -20,7 +20,6 @@
  */
 enum fake_end {
     FAKE_KEEP,  /* the answer ends properly, the connection stays */
-    FAKE_CLOSE, /* it ends properly, then the connection is closed */
     FAKE_CUT,   /* the connection breaks without the answer's end */
     FAKE_STALL, /* nothing more comes, until the client goes away */
 };
@@ -33,8 +32,6 @@ struct fake_rule {
     const char *headers;  /* "Name: value\r\n"…; NULL: none */
     const char *body;     /* sent with Content-Length … */
     const char *stream;   /* … or as a chunked body, each '|' begins a new chunk after 20 ms */
-    size_t filler;        /* so many bytes of 'x' after the body */
-    int delay_ms;         /* before the answer */
     enum fake_end end;
 };
 

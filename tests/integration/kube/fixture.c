@@ -1,13 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fixture.h"
 
-#include <dirent.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <time.h>
 
-#include "gpushare/base/cleanup.h"
+_Atomic int64_t slept_ns;
 
-struct gs_kube_options fixture_options(const struct fixture *f)
+static int64_t now_and_slept(void *ctx)
+{
+    return gs_clock_now_ns(gs_clock_system()) + slept_ns;
+}
+
+static void add_sleep(void *ctx, int64_t ns)
+{
+    slept_ns += ns;
+}
+
+const struct gs_clock sleepless = {
+    .monotonic_ns = now_and_slept, .wall_ns = now_and_slept, .sleep = add_sleep};
+
+void sleep_ms(int ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * GS_NS_PER_MS}, NULL);
+}
+
+/* Quick ones. */
+static struct gs_kube_options options_of(const struct fixture *f)
 {
     int64_t patience_ns = f->patience_ns ? f->patience_ns : 2 * GS_NS_PER_S;
     return (struct gs_kube_options){
@@ -34,11 +51,13 @@ void fixture_start_with(struct fixture *f, const struct fake_rule *rules, size_t
     struct gs_error err = {0};
     assert_int_equal(gs_names_init(&f->names, "aliyun.com", &err), 0);
     f->api = fake_api_start(rules, count);
+    f->body = GS_BUF(64 << 10);
+    slept_ns = 0;
     if (!config->server)
         config->server = strdup(fake_api_url(f->api));
     if (!config->source)
         config->source = strdup("test");
-    struct gs_kube_options options = fixture_options(f);
+    struct gs_kube_options options = options_of(f);
     if (gs_kube_client_new(config, &options, &f->client, &err) < 0)
         fail_msg("%s", err.msg);
     f->kube = gs_kube_client_port(f->client);
@@ -49,63 +68,58 @@ void fixture_start(struct fixture *f, const struct fake_rule *rules, size_t coun
     fixture_start_with(f, rules, count, &(struct gs_kube_config){0});
 }
 
+void fixture_refuses(struct gs_kube_config *config, enum gs_code code, const char *why)
+{
+    struct gs_kube_client *client = NULL;
+    struct gs_error err = {0};
+    struct fixture f = {0};
+    assert_int_equal(gs_names_init(&f.names, "aliyun.com", &err), 0);
+    config->source = strdup("test");
+    const struct gs_kube_options options = options_of(&f);
+    assert_int_equal(gs_kube_client_new(config, &options, &client, &err), -1);
+    assert_int_equal(err.code, code);
+    assert_non_null(strstr(err.msg, why));
+    assert_null(client);
+    assert_null(config->server); /* taken */
+}
+
 void fixture_stop(struct fixture *f)
 {
     gs_kube_client_free(f->client);
     fake_api_stop(f->api);
+    gs_buf_release(&f->body);
 }
 
-void fixture_bind_runs_out(struct fixture *f)
+int fixture_send(struct fixture *f, const struct gs_kube_request *request)
 {
-    struct gs_error err = {0};
-    const struct gs_binding binding = {.ns = "d",
-                                       .name = "p",
-                                       .uid = "u",
-                                       .node = "n",
-                                       .deadline_ns =
-                                           gs_clock_now_ns(gs_clock_system()) + 200 * GS_NS_PER_MS};
-    assert_int_equal(f->kube.ops->bind(f->kube.ctx, &binding, &err), -1);
-    assert_int_equal(err.code, GS_EBUSY);
-}
-
-int fixture_get(struct fixture *f, const char *path, struct gs_buf *body, struct gs_error *err)
-{
-    struct gs_kube_request request = {.method = "GET", .path = path};
-    _cleanup_(gs_buf_release) struct gs_buf own = GS_BUF(64 << 10);
     int status = 0;
-    gs_error_clear(err);
-    return gs_kube_request(f->client, &request, &status, body ? body : &own, err) < 0 ? 0 : status;
+    gs_error_clear(&f->err);
+    int result = gs_kube_request(f->client, request, &status, &f->body, &f->err);
+    assert_int_equal(result, status ? 0 : -1);
+    return status;
 }
 
-void folder_make(struct folder *folder)
+int fixture_get(struct fixture *f, const char *path)
 {
-    snprintf(folder->path, sizeof(folder->path), "/tmp/gpushare-kube-XXXXXX");
-    assert_non_null(mkdtemp(folder->path));
+    return fixture_send(f, &(struct gs_kube_request){.method = "GET", .path = path});
 }
 
-void folder_remove(struct folder *folder)
+int fixture_bind(struct fixture *f, int64_t within_ns, bool *ret_answered)
 {
-    DIR *dir = opendir(folder->path);
-    struct dirent *entry;
-    while (dir && (entry = readdir(dir)) != NULL)
-        if (entry->d_name[0] != '.')
-            unlinkat(dirfd(dir), entry->d_name, 0);
-    if (dir)
-        closedir(dir);
-    rmdir(folder->path);
+    const struct gs_binding binding = {
+        .ns = "d",
+        .name = "p",
+        .uid = "u",
+        .node = "n",
+        .deadline_ns = within_ns ? gs_clock_now_ns(gs_clock_system()) + within_ns : 0,
+        .ret_answered = ret_answered};
+    gs_error_clear(&f->err);
+    return f->kube.ops->bind(f->kube.ctx, &binding, &f->err);
 }
 
-char *folder_write(const struct folder *folder, const char *name, const char *text, int mode)
+struct gs_kube_stats fixture_stats(const struct fixture *f)
 {
-    char *path, *fresh;
-    assert_true(asprintf(&path, "%s/%s", folder->path, name) > 0);
-    assert_true(asprintf(&fresh, "%s.new", path) > 0);
-    FILE *file = fopen(fresh, "we");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-    assert_int_equal(chmod(fresh, (mode_t)mode), 0);
-    assert_int_equal(rename(fresh, path), 0);
-    free(fresh);
-    return path;
+    struct gs_kube_stats stats;
+    gs_kube_client_stats(f->client, &stats);
+    return stats;
 }

@@ -15,6 +15,8 @@ struct fixture {
     struct fake_api *api;
     struct gs_kube_client *client;
     struct gs_kube kube;
+    struct gs_buf body;  /* of the last answer */
+    struct gs_error err; /* of the last request */
     int64_t patience_ns; /* for a connection, a request, a page; 0: 2 s, 2 s, 3 s */
     int64_t stall_ns;    /* set before the start; 0: never in a test */
     uint32_t qps, burst;
@@ -23,6 +25,10 @@ struct fixture {
     const struct gs_clock *clock; /* NULL: the machine's */
 };
 
+/* A clock whose sleeps take no time, and are added up. */
+extern const struct gs_clock sleepless;
+extern _Atomic int64_t slept_ns;
+
 /* Starts the server, then a client without credentials. */
 void fixture_start(struct fixture *f, const struct fake_rule *rules, size_t count);
 
@@ -30,25 +36,16 @@ void fixture_start(struct fixture *f, const struct fake_rule *rules, size_t coun
  * *config is released. */
 void fixture_start_with(struct fixture *f, const struct fake_rule *rules, size_t count,
                         struct gs_kube_config *config);
-
-/* Quick options; names set. */
-struct gs_kube_options fixture_options(const struct fixture *f);
+/* Without a server. Its client is refused, for that reason. */
+void fixture_refuses(struct gs_kube_config *config, enum gs_code code, const char *why);
 
 void fixture_stop(struct fixture *f);
 
-/* A bind whose deadline is 0.2 s away is refused as GS_EBUSY. */
-void fixture_bind_runs_out(struct fixture *f);
+/* The status, or 0 and f->err. */
+int fixture_send(struct fixture *f, const struct gs_kube_request *request);
+int fixture_get(struct fixture *f, const char *path);
+/* Binds within that time, 0: for ever. */
+int fixture_bind(struct fixture *f, int64_t within_ns, bool *ret_answered);
+struct gs_kube_stats fixture_stats(const struct fixture *f);
 
-/* GET path; returns the status, or 0 and *err. body may be NULL. */
-int fixture_get(struct fixture *f, const char *path, struct gs_buf *body, struct gs_error *err);
-
-/* A folder for one test's files, removed by folder_remove(). */
-struct folder {
-    char path[64];
-};
-void folder_make(struct folder *folder);
-void folder_remove(struct folder *folder);
-
-/* Writes FOLDER/name and returns its path (caller frees). mode as for chmod. A file that exists is
- * replaced by another inode. */
-char *folder_write(const struct folder *folder, const char *name, const char *text, int mode);
+void sleep_ms(int ms);

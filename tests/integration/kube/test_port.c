@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fixture.h"
 
-#include "gpushare/base/cleanup.h"
-
 /* What each operation of the port sends, and what its errors become. */
 
 #define POD_JSON                                                                                   \
@@ -157,7 +155,7 @@ static void every_operation_has_the_same_errors(void **state)
 {
     GS_FOR_EACH_ROW (r, errors) {
         struct fake_rule rules[] = {r->rule};
-        struct fixture f = {0};
+        struct fixture f = {.clock = &sleepless};
         rules[0].match = "";
         fixture_start(&f, rules, 1);
         for (int op = 0; op < OPS; op++) {

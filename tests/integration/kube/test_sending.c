@@ -6,7 +6,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 /* What the API server itself says is final; what a proxy says, or nobody, is not. */
@@ -26,13 +25,10 @@ static void the_servers_own_failure_is_told_from_a_lost_answer(void **state)
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct fixture f = {0};
-        struct gs_error err = {0};
         bool answered = false;
-        const struct gs_binding binding = {
-            .ns = "d", .name = "p", .uid = "u", .node = "n", .ret_answered = &answered};
         fixture_start(&f, &r->rule, 1);
-        assert_int_equal(f.kube.ops->bind(f.kube.ctx, &binding, &err), -1);
-        row_text(r->row, gs_code_name(err.code), gs_code_name(GS_EIO));
+        assert_int_equal(fixture_bind(&f, 0, &answered), -1);
+        row_text(r->row, gs_code_name(f.err.code), gs_code_name(GS_EIO));
         row_equal(r->row, answered, r->answered);
         fixture_stop(&f);
     }
@@ -59,49 +55,54 @@ static void nothing_is_sent_by_a_machine_that_slept_before(void **state)
     enum gs_code code = GS_EBUSY;
     for (int sleeps_at = 2; code == GS_EBUSY; sleeps_at++) {
         struct fixture f = {.clock = &clock, .patience_ns = 15 * GS_NS_PER_S};
-        struct gs_error err = {0};
         machine.sleeps_at = 1000;
         fixture_start(&f, rules, 1);
-        const struct gs_binding binding = {.ns = "d",
-                                           .name = "p",
-                                           .uid = "u",
-                                           .node = "n",
-                                           .deadline_ns =
-                                               gs_clock_now_ns(gs_clock_system()) + GS_NS_PER_S};
         machine.reads = 0;
         machine.sleeps_at = sleeps_at;
-        assert_int_equal(f.kube.ops->bind(f.kube.ctx, &binding, &err), -1);
-        nanosleep(&(const struct timespec){.tv_nsec = 20 * GS_NS_PER_MS}, NULL);
-        code = err.code;
+        assert_int_equal(fixture_bind(&f, GS_NS_PER_S, NULL), -1);
+        sleep_ms(20);
+        code = f.err.code;
         if (code == GS_EBUSY && fake_api_count(f.api, "") > 0)
-            fail_msg("asleep at reading %d: %s, but it was sent", sleeps_at, err.msg);
+            fail_msg("asleep at reading %d: %s, but it was sent", sleeps_at, f.err.msg);
         assert_in_range(sleeps_at, 2, 50);
         fixture_stop(&f);
     }
     assert_int_equal(code, GS_ETIMEOUT);
 }
 
+/* A socket that listens, with room for so many and that much; fixture_start() for it. */
+static int listen_for(struct fixture *f, int room_bytes, int backlog, struct sockaddr_in *ret_at)
+{
+    socklen_t len = sizeof(*ret_at);
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct gs_kube_config config = {0};
+    *ret_at =
+        (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &room_bytes, sizeof(room_bytes));
+    assert_int_equal(bind(listener, (struct sockaddr *)ret_at, len), 0);
+    assert_int_equal(listen(listener, backlog), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)ret_at, &len), 0);
+    assert_true(asprintf(&config.server, "http://127.0.0.1:%d", ntohs(ret_at->sin_port)) > 0);
+    fixture_start_with(f, NULL, 0, &config);
+    return listener;
+}
+
 /* Its queue of connections is full: none is made, and nothing was sent. */
 static void a_server_that_is_not_reached_in_time_has_done_nothing(void **state)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(at);
-    int fds[4];
-    for (size_t i = 0; i < GS_COUNT_OF(fds); i++)
-        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    assert_int_equal(bind(fds[0], (struct sockaddr *)&at, len), 0);
-    assert_int_equal(listen(fds[0], 0), 0);
-    assert_int_equal(getsockname(fds[0], (struct sockaddr *)&at, &len), 0);
-    for (size_t i = 1; i < GS_COUNT_OF(fds); i++)
-        (void)connect(fds[i], (struct sockaddr *)&at, len);
-    struct gs_kube_config config = {0};
     struct fixture f = {0};
-    assert_true(asprintf(&config.server, "http://127.0.0.1:%d", ntohs(at.sin_port)) > 0);
-    fixture_start_with(&f, NULL, 0, &config);
-    fixture_bind_runs_out(&f);
+    struct sockaddr_in at;
+    int listener = listen_for(&f, 1 << 16, 0, &at), fds[3];
+    GS_FOR_EACH_ROW (fd, fds) {
+        *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        (void)connect(*fd, (struct sockaddr *)&at, sizeof(at));
+    }
+    assert_int_equal(fixture_bind(&f, 200 * GS_NS_PER_MS, NULL), -1);
+    assert_int_equal(f.err.code, GS_EBUSY);
     fixture_stop(&f);
-    for (size_t i = 0; i < GS_COUNT_OF(fds); i++)
-        close(fds[i]);
+    GS_FOR_EACH_ROW (fd, fds)
+        close(*fd);
+    close(listener);
 }
 
 /* What the kernel has not sent when a request is given up must not arrive when the network is back:
@@ -109,27 +110,16 @@ static void a_server_that_is_not_reached_in_time_has_done_nothing(void **state)
 static void what_is_given_up_is_not_sent_later(void **state)
 {
     enum { BODY_BYTES = 8 << 20 };
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(at);
-    int small = 4096, listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
-    assert_int_equal(bind(listener, (struct sockaddr *)&at, len), 0);
-    assert_int_equal(listen(listener, 1), 0);
-    assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
-    struct gs_kube_config config = {0};
+    static const char bytes[BODY_BYTES];
     struct fixture f = {0};
-    struct gs_error err = {0};
-    assert_true(asprintf(&config.server, "http://127.0.0.1:%d", ntohs(at.sin_port)) > 0);
-    fixture_start_with(&f, NULL, 0, &config);
-    _cleanup_free_ char *bytes = calloc(1, BODY_BYTES);
-    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(100);
+    struct sockaddr_in at;
+    int listener = listen_for(&f, 4096, 1, &at);
     const struct gs_kube_request request = {.method = "POST",
                                             .path = "/x",
                                             .body = bytes,
                                             .body_len = BODY_BYTES,
                                             .timeout_ns = 300 * GS_NS_PER_MS};
-    int status;
-    assert_int_equal(gs_kube_request(f.client, &request, &status, &body, &err), -1);
+    assert_int_equal(fixture_send(&f, &request), 0);
     int peer = accept(listener, NULL, NULL);
     char part[4096];
     size_t got = 0;
@@ -168,9 +158,8 @@ static void a_dead_peer_is_found_in_ten_seconds(void **state)
 {
     static const struct fake_rule rules[] = {{.match = "", .body = "{}"}};
     struct fixture f = {0};
-    struct gs_error err = {0};
     fixture_start(&f, rules, 1);
-    assert_int_equal(fixture_get(&f, "/x", NULL, &err), 200);
+    assert_int_equal(fixture_get(&f, "/x"), 200);
     int fd = find_socket(fake_api_port(f.api));
     assert_true(fd >= 0);
     assert_int_equal(option(fd, SOL_SOCKET, SO_KEEPALIVE), 1);

@@ -2,7 +2,6 @@
 #include "fixture.h"
 
 #include <stdatomic.h>
-#include <time.h>
 
 #include "watch_texts.h"
 
@@ -24,11 +23,18 @@ static struct watch_recorder *start(struct fixture *f, const struct fake_rule *r
 
 static struct gs_kube_stats stop(struct fixture *f, struct watch_recorder *recorder)
 {
-    struct gs_kube_stats stats;
     assert_int_equal(recorder_stop(recorder), 0);
-    gs_kube_client_stats(f->client, &stats);
+    struct gs_kube_stats stats = fixture_stats(f);
     fixture_stop(f);
     return stats;
+}
+
+/* In this order, whatever comes between. */
+static void expect_lines(struct watch_recorder *recorder, const char *const *lines)
+{
+    size_t at = 0;
+    for (; *lines; lines++)
+        row_true(*lines, recorder_wait(recorder, &at, *lines));
 }
 
 static void the_requests_are_what_api_servers_expect(void **state)
@@ -86,14 +92,9 @@ static void pages_make_one_list(void **state)
         {.match = IS_LIST, .contains = "continue=t%2B1%3D", .body = LIST("9", "", POD("c", "3"))},
         {.match = IS_LIST, .body = LIST("9", "t+1=", POD("a", "1") "," POD("b", "2"))}};
     struct fixture f = {0};
-    size_t at = 0;
     struct watch_recorder *recorder = start(&f, rules, 2);
-    assert_true(recorder_wait(recorder, &at, "begin"));
-    assert_true(recorder_wait(recorder, &at, "pod d/a"));
-    assert_true(recorder_wait(recorder, &at, "pod d/b"));
-    assert_true(recorder_wait(recorder, &at, "pod d/c"));
-    assert_true(recorder_wait(recorder, &at, "end"));
-    assert_true(recorder_wait(recorder, &at, "live"));
+    expect_lines(recorder,
+                 (const char *[]){"begin", "pod d/a", "pod d/b", "pod d/c", "end", "live", NULL});
     assert_int_equal(recorder_count(recorder, "begin"), 1);
     assert_non_null(strstr(fake_api_request(f.api, IS_WATCH, 0), "resourceVersion=9&"));
     struct gs_kube_stats stats = stop(&f, recorder);
@@ -181,15 +182,10 @@ static void a_sink_without_memory_ends_the_list_with_a_page_on_its_way(void **st
         {.match = IS_LIST, .contains = "continue=2", .body = LIST("9", "", POD("b", "2"))},
         {.match = IS_LIST, .body = LIST("9", "2", POD("a", "1"))}};
     struct fixture f = {0};
-    size_t at = 0;
     fixture_start(&f, rules, 2);
     struct watch_recorder *recorder = recorder_start_refusing(f.kube, &pods, 1);
-    assert_true(recorder_wait(recorder, &at, "begin"));
-    assert_true(recorder_wait(recorder, &at, "lost: "));
-    assert_true(recorder_wait(recorder, &at, "begin"));
-    assert_true(recorder_wait(recorder, &at, "pod d/a"));
-    assert_true(recorder_wait(recorder, &at, "pod d/b"));
-    assert_true(recorder_wait(recorder, &at, "end"));
+    expect_lines(recorder,
+                 (const char *[]){"begin", "lost: ", "begin", "pod d/a", "pod d/b", "end", NULL});
     assert_int_equal(fake_api_count(f.api, IS_LIST), 4);
     stop(&f, recorder);
 }
@@ -201,14 +197,9 @@ static void a_token_lost_between_pages_begins_the_list_anew(void **state)
         {.match = IS_LIST, .contains = "continue=", .body = LIST("9", "", POD("c", "3"))},
         {.match = IS_LIST, .body = LIST("9", "tok", POD("a", "1"))}};
     struct fixture f = {0};
-    size_t at = 0;
     struct watch_recorder *recorder = start(&f, rules, 3);
-    assert_true(recorder_wait(recorder, &at, "begin"));
-    assert_true(recorder_wait(recorder, &at, "pod d/a"));
-    assert_true(recorder_wait(recorder, &at, "begin"));
-    assert_true(recorder_wait(recorder, &at, "pod d/a"));
-    assert_true(recorder_wait(recorder, &at, "pod d/c"));
-    assert_true(recorder_wait(recorder, &at, "end"));
+    expect_lines(recorder,
+                 (const char *[]){"begin", "pod d/a", "begin", "pod d/a", "pod d/c", "end", NULL});
     assert_int_equal(recorder_count(recorder, "end"), 1);
     assert_int_equal(recorder_count(recorder, "lost"), 0); /* it is no failure */
     stop(&f, recorder);
@@ -225,15 +216,10 @@ static void a_list_that_fails_is_tried_again_and_told(void **state)
         {.match = IS_LIST, .times = 1, .body = "{\"metadata\":{},\"items\":[]}"},
         {.match = IS_LIST, .body = LIST("9", "", POD("a", "1"))}};
     struct fixture f = {0};
-    size_t at = 0;
     struct watch_recorder *recorder = start(&f, rules, 4);
-    assert_true(recorder_wait(recorder, &at, "lost: pods is forbidden"));
-    assert_true(recorder_wait(recorder, &at, "lost: pods is forbidden"));
-    assert_true(recorder_wait(recorder, &at, "lost: "));
-    assert_true(recorder_wait(recorder, &at, "lost: the list has no resourceVersion"));
-    assert_true(recorder_wait(recorder, &at, "begin"));
-    assert_true(recorder_wait(recorder, &at, "end"));
-    assert_true(recorder_wait(recorder, &at, "live"));
+    expect_lines(recorder, (const char *[]){"lost: pods is forbidden", "lost: pods is forbidden",
+                                            "lost: ", "lost: the list has no resourceVersion",
+                                            "begin", "end", "live", NULL});
     assert_int_equal(recorder_count(recorder, "end"), 1);
     stop(&f, recorder);
 }
@@ -247,11 +233,8 @@ static void events_and_bookmarks_move_on(void **state)
          .stream = ADDED("b", "6") DELETED("a", "7") "|" BOOKMARK("42")},
     };
     struct fixture f = {0};
-    size_t at = 0;
     struct watch_recorder *recorder = start(&f, rules, 2);
-    assert_true(recorder_wait(recorder, &at, "live"));
-    assert_true(recorder_wait(recorder, &at, "pod d/b"));
-    assert_true(recorder_wait(recorder, &at, "pod gone d/a"));
+    expect_lines(recorder, (const char *[]){"live", "pod d/b", "pod gone d/a", NULL});
     assert_true(fake_api_wait(f.api, IS_WATCH, 2));
     assert_non_null(strstr(fake_api_request(f.api, IS_WATCH, 1), "resourceVersion=42&"));
     assert_int_equal(recorder_count(recorder, "lost"), 0); /* it ended at its time */
@@ -298,31 +281,23 @@ static void attempts_are_spread_out_while_nothing_works(void **state)
     fixture_start(&f, rules, 2);
     struct watch_recorder *recorder = recorder_start(f.kube, &pods);
     assert_true(fake_api_wait(f.api, IS_WATCH, 1));
-    nanosleep(&(struct timespec){.tv_sec = 2}, NULL);
+    sleep_ms(2000);
     /* 50..100 ms, then 20, 40, 80, 160, each up to doubled, then 200 ms: a dozen in two seconds,
      * and twice that if the waits did not grow */
     assert_in_range(fake_api_count(f.api, IS_WATCH), 4, 16);
     stop(&f, recorder);
 }
 
-static atomic_llong ahead_ns;
-
-static int64_t clock_ahead(void *ctx)
-{
-    return gs_clock_now_ns(gs_clock_system()) + atomic_load(&ahead_ns);
-}
-
 /* Nothing happens in the cluster, and something on the way cuts connections that say nothing. */
 static void a_quiet_watch_that_is_cut_again_and_again_comes_back_at_once(void **state)
 {
-    static const struct gs_clock clock = {clock_ahead, clock_ahead, NULL};
     static const struct fake_rule rules[] = {{.match = IS_LIST, .body = LIST("5", "", "")}};
-    struct fixture f = {.clock = &clock, .backoff_ns = 30 * GS_NS_PER_S};
+    struct fixture f = {.clock = &sleepless, .backoff_ns = 30 * GS_NS_PER_S};
     struct watch_recorder *recorder = start(&f, rules, 1);
     size_t at = 0;
     assert_true(recorder_wait(recorder, &at, "live"));
     for (int i = 0; i < 3; i++) {
-        atomic_fetch_add(&ahead_ns, 61 * GS_NS_PER_S);
+        slept_ns += 61 * GS_NS_PER_S;
         assert_true(recorder_wait(recorder, &at, "lost: nothing received"));
         assert_true(recorder_wait(recorder, &at, "live"));
     }
@@ -377,7 +352,7 @@ static void a_watch_that_is_told_to_lists_again(void **state)
         assert_true(fake_api_wait(f.api, IS_WATCH, lists));
         assert_false(atomic_load(&list_wanted));
         f.kube.ops->wake(f.kube.ctx);
-        nanosleep(&(const struct timespec){.tv_nsec = 50 * GS_NS_PER_MS}, NULL);
+        sleep_ms(50);
         assert_int_equal(fake_api_count(f.api, IS_LIST), lists);
         assert_int_equal(fake_api_count(f.api, IS_WATCH), lists);
         atomic_store(&list_wanted, true);
@@ -394,7 +369,7 @@ static void a_promise_to_answer_is_no_answer(void **state)
     static const struct fake_rule rules[] = {
         {.match = IS_LIST, .body = LIST("5", "", "")},
         {.match = IS_WATCH, .times = 1, .status = 100, .stream = "", .end = FAKE_STALL}};
-    struct fixture f = {.patience_ns = GS_NS_PER_S};
+    struct fixture f = {.patience_ns = GS_NS_PER_S / 4};
     struct watch_recorder *recorder = start(&f, rules, 2);
     assert_true(recorder_wait(recorder, NULL, "lost: nothing received"));
     stop(&f, recorder);
@@ -445,7 +420,7 @@ static void a_stop_interrupts_whatever_is_going_on(void **state)
         row_true(r->row, fake_api_wait(f.api, IS_LIST, r->lists));
         row_true(r->row, fake_api_wait(f.api, IS_WATCH, r->watches));
         if (r->watch.status == 429) /* longer than it waits by itself, at first */
-            nanosleep(&(const struct timespec){.tv_nsec = 200 * GS_NS_PER_MS}, NULL);
+            sleep_ms(200);
         row_equal(r->row, recorder_stop(recorder), 0);
         row_equal(r->row, fake_api_count(f.api, IS_WATCH), r->watches);
         fixture_stop(&f);
