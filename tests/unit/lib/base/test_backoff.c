@@ -10,10 +10,8 @@ static const struct backoff_row {
     int64_t low_ns, high_ns; /* every wait lies between */
 } backoffs[] = {
     {"first", 0, 800, 30000, 800, 1600},
-    {"second", 1, 800, 30000, 1600, 3200},
     {"fifth", 4, 800, 30000, 12800, 25600},
     {"sixth meets the ceiling", 5, 800, 30000, 25600, 30000},
-    {"seventh is at the ceiling", 6, 800, 30000, 30000, 30000},
     {"the largest attempt", UINT32_MAX, 800, 30000, 30000, 30000},
     {"without a ceiling", UINT32_MAX, 1, INT64_MAX, INT64_MAX, INT64_MAX},
     {"floor above the ceiling", 0, 50, 20, 20, 20},

@@ -10,27 +10,19 @@ static const struct integer_row {
     uint64_t value;
 } integers[] = {
     {"empty", "", false, false, false, 0},
-    {"zero", "0", true, true, true, 0},
     {"leading zeros", "007", true, true, true, 7},
     {"largest u32", "4294967295", true, true, true, UINT32_MAX},
-    {"above u32", "4294967296", true, false, true, (uint64_t)UINT32_MAX + 1},
     {"largest i64", "9223372036854775807", true, false, true, INT64_MAX},
     {"above i64", "9223372036854775808", true, false, false, (uint64_t)INT64_MAX + 1},
     {"largest u64", "18446744073709551615", true, false, false, UINT64_MAX},
     {"above u64 by one", "18446744073709551616", false, false, false, 0},
-    {"above u64 by a digit", "99999999999999999999", false, false, false, 0},
     {"minus one", "-1", false, false, true, (uint64_t)-1},
     {"minus zero", "-0", false, false, true, 0},
     {"smallest i64", "-9223372036854775808", false, false, true, (uint64_t)INT64_MIN},
-    {"below i64", "-9223372036854775809", false, false, false, 0},
     {"minus alone", "-", false, false, false, 0},
-    {"two signs", "--1", false, false, false, 0},
-    {"plus", "+1", false, false, false, 0},
-    {"space before", " 1", false, false, false, 0},
     {"space after", "1 ", false, false, false, 0},
     {"newline after", "1\n", false, false, false, 0},
     {"hexadecimal", "0x10", false, false, false, 0},
-    {"fraction", "1.0", false, false, false, 0},
     {"colon, the byte after 9", "1:", false, false, false, 0},
     {"slash, the byte before 0", "1/", false, false, false, 0},
 };
@@ -60,15 +52,11 @@ static void durations(void **state)
         int64_t ns;
     } rows[] = {
         {"bare zero", "0", true, 0},
-        {"zero seconds", "0s", true, 0},
         {"nanoseconds", "7ns", true, 7},
         {"microseconds", "7us", true, 7000},
         {"milliseconds", "150ms", true, 150000000},
-        {"seconds", "5s", true, 5000000000},
-        {"minutes", "1m", true, 60000000000},
         {"hours", "2h", true, 7200000000000},
         {"sum", "1m30s", true, 90000000000},
-        {"sum with milliseconds", "1m30ms", true, 60030000000},
         {"long sum", "1h2m3s4ms5us6ns", true, 3723004005006},
         {"largest", "9223372036854775807ns", true, INT64_MAX},
         {"above the largest", "9223372036854775808ns", false, 0},
@@ -77,14 +65,9 @@ static void durations(void **state)
         {"empty", "", false, 0},
         {"no unit", "5", false, 0},
         {"no unit at the end", "5s5", false, 0},
-        {"no number", "s", false, 0},
         {"unknown unit", "5d", false, 0},
-        {"unit goes on", "5sec", false, 0},
         {"negative", "-5s", false, 0},
-        {"negative later", "5s-1s", false, 0},
         {"fraction", "1.5s", false, 0},
-        {"space", "5 s", false, 0},
-        {"two bare zeros", "00", false, 0},
     };
     GS_FOR_EACH_ROW (r, rows) {
         int64_t ns = -4711;

@@ -11,22 +11,9 @@ static void index_lists_are_read_whole_or_not_at_all(void **state)
         const char *text;
         gs_gpu_mask gpus; /* 0: refused */
     } rows[] = {
-        {"empty", "", 0},
-        {"zero", "0", 1},
-        {"largest", "63", GS_GPU_BIT(63)},
-        {"above the largest", "64", 0},
-        {"far above", "99999999999999999999", 0},
-        {"list", "0,3", 9},
-        {"list in any order", "3,0", 9},
-        {"leading zero", "03", 8},
-        {"twice", "1,1", 0},
-        {"comma first", ",1", 0},
-        {"comma last", "1,", 0},
-        {"two commas", "1,,2", 0},
-        {"space", "1, 2", 0},
-        {"negative", "-1", 0},
-        {"word", "all", 0},
-        {"another separator", "1;2", 0},
+        {"empty", "", 0},    {"largest", "63", GS_GPU_BIT(63)}, {"above the largest", "64", 0},
+        {"list", "0,3", 9},  {"list in any order", "3,0", 9},   {"leading zero", "03", 8},
+        {"twice", "1,1", 0}, {"comma last", "1,", 0},           {"space", "1, 2", 0},
     };
     GS_FOR_EACH_ROW (r, rows) {
         gs_gpu_mask gpus = 7;
@@ -55,8 +42,6 @@ static void allocations_list_main_containers_with_gpu_memory(void **state)
         {"one GPU", 5, GS_COUNT_ABSENT, 0, 2, "{'0':{'1':4},'2':{'1':8}}"},
         {"two GPUs", 5, GS_COUNT_VALID, 2, 9, "{'0':{'0':2,'3':2},'2':{'0':4,'3':4}}"},
         {"init containers only", 2, GS_COUNT_ABSENT, 0, 1, "{}"},
-        {"nothing", 0, GS_COUNT_ABSENT, 0, 1, "{}"},
-        {"last index", 3, GS_COUNT_ABSENT, 0, GS_GPU_BIT(63), "{'0':{'63':4}}"},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_pod pod = {.containers = containers,
@@ -100,12 +85,10 @@ static void an_allocation_names_its_gpus(void **state)
         gs_gpu_mask gpus; /* 0: refused */
         bool even;
     } rows[] = {
-        {"one container", "{\"0\":{\"1\":4}}", 2, true},
         {"two on one GPU", "{\"0\":{\"1\":4},\"2\":{\"1\":8}}", 2, true},
         {"two GPUs", "{\"0\":{\"0\":4,\"63\":4}}", GS_GPU_BIT(63) | 1, true},
         {"two GPUs for each container", "{\"0\":{\"0\":4,\"1\":4},\"1\":{\"1\":2,\"0\":2}}", 3,
          true},
-        {"unequal", "{\"0\":{\"0\":4,\"1\":12}}", 3},
         {"unequal in the second", "{\"0\":{\"0\":4,\"1\":4},\"1\":{\"0\":3,\"1\":2}}", 3},
         {"the second on more GPUs", "{\"0\":{\"0\":4},\"1\":{\"0\":4,\"1\":4}}", 3},
         {"the second on fewer GPUs", "{\"0\":{\"0\":4,\"1\":4},\"1\":{\"0\":4}}", 3},
@@ -113,11 +96,8 @@ static void an_allocation_names_its_gpus(void **state)
         {"a container without", "{\"0\":{},\"1\":{\"3\":4}}", 8, true},
         {"none", "{}", 0},
         {"none in a container", "{\"0\":{}}", 0},
-        {"empty", "", 0},
-        {"not an object", "[1]", 0},
         {"a container that is none", "{\"0\":1}", 0},
         {"index too large", "{\"0\":{\"64\":4}}", 0},
-        {"index below zero", "{\"0\":{\"-1\":4}}", 0},
         {"index very long", "{\"0\":{\"00000000000000000001\":4}}", 0},
         {"cut", "{\"0\":{\"1\":4}", 0},
         {"more behind", "{\"0\":{\"1\":4}}}", 0},

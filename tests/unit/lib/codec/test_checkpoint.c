@@ -53,8 +53,6 @@ static void entries_of_the_resource_are_read(void **state)
         {"null everywhere", ENTRY("'PodUID':null,'DeviceIDs':{'0':null},'AllocResp':null"), ": = "},
         {"the last one counts", ENTRY("'DeviceIDs':['a'],'DeviceIDs':{'0':['b']}"), ": b = "},
         {"no pods", "{'Data':{'PodDeviceEntries':null,'RegisteredDevices':{'gpu':['a']}}}", ""},
-        {"no data", "{'Data':null}", ""},
-        {"nothing", "{}", ""},
         {"an id that is none", ENTRY("'DeviceIDs':['a',null]"), NULL},
         {"ids of another type", ENTRY("'DeviceIDs':'a'"), NULL},
         {"an answer of another type", ENTRY("'AllocResp':{}"), NULL},

@@ -21,8 +21,6 @@ static void gpus_of_the_driver_are_read(void **state)
         const char *row, *json, *expected; /* "node=uuid " */
         enum gs_code code;
     } rows[] = {
-        {"none", LIST(""), "", GS_OK},
-        {"no list", "{'kind':'x'}", "", GS_OK},
         {"v1", LIST(SPEC(OURS, "n", NEW("GPU-a"))), "n=GPU-a ", GS_OK},
         {"v1beta1", LIST(SPEC(OURS, "n", OLD("GPU-a"))), "n=GPU-a ", GS_OK},
         {"several",

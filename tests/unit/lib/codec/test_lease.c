@@ -29,7 +29,6 @@ static void leases_are_read_and_written(void **state)
                "'leaseTransitions':2")},
         {"free", "{'metadata':{'resourceVersion':'1'},'spec':{'holderIdentity':''}}",
          LEASE(",'resourceVersion':'1'", "'leaseTransitions':0")},
-        {"nothing", "{}", LEASE("", "'leaseTransitions':0")},
         {"nulls",
          "{'metadata':null,'spec':{'holderIdentity':null,'leaseDurationSeconds':null,"
          "'leaseTransitions':null,'acquireTime':null,'renewTime':null}}",
@@ -54,8 +53,6 @@ static void what_is_no_lease_is_refused_and_changes_nothing(void **state)
         const char *json;
         enum gs_code code;
     } rows[] = {
-        {"empty", "", GS_EPROTO},
-        {"no object", "[]", GS_EPROTO},
         {"holder is a number", "{'spec':{'holderIdentity':1}}", GS_EPROTO},
         {"duration does not fit", "{'spec':{'leaseDurationSeconds':2147483648}}", GS_EPROTO},
         {"time is none", "{'spec':{'renewTime':'now'}}", GS_EPROTO},

@@ -16,7 +16,6 @@ static void pods_are_read_sorted_and_written(void **state)
     static const struct {
         const char *row, *json, *again;
     } rows[] = {
-        {"nobody", "{}", "{}"},
         {"several", " { 'u2' : [ 3 , 1 ] , 'u10':[63],'u1':[0],'\\'':[1] } ",
          "{'\\'':[1],'u1':[0],'u10':[63],'u2':[1,3]}"},
     };
@@ -40,18 +39,15 @@ static void what_is_no_list_of_moved_pods_is_refused_with_a_reason(void **state)
         const char *why; /* up to the byte number */
     } rows[] = {
         {"empty", "", "JSON: unexpected end of input"},
-        {"an array", "[]", "list of reassigned pods is not an object"},
         {"null", "null", "list of reassigned pods is not an object"},
         {"an index instead of a list", "{'u':1}", "GPUs of a pod is not an array"},
         {"no GPU", "{'u':[]}", "GPUs of a pod are missing"},
-        {"an index as text", "{'u':['1']}", "GPU index is not a number"},
         {"half an index", "{'u':[0.5]}", "GPU index is not an integer in range"},
         {"a negative index", "{'u':[-1]}", "GPU index is not between 0 and 63"},
         {"an index too large", "{'u':[64]}", "GPU index is not between 0 and 63"},
         {"an index twice", "{'u':[1,1]}", "GPU index is duplicated"},
         {"a pod twice", "{'u':[1],'v':[0],'u':[2]}", "UID of a pod is duplicated"},
         {"a pod without UID", "{'':[1]}", "UID of a pod is empty"},
-        {"cut", "{'u':[1]", "JSON: unexpected end of input"},
         {"more", "{} {}", "JSON: unexpected data after the value"},
     };
     GS_FOR_EACH_ROW (r, rows) {

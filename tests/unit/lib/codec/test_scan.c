@@ -22,15 +22,9 @@ static void what_is_no_json_is_told_with_its_place(void **state)
         const char *why; /* NULL: accepted */
     } rows[] = {
         {"only spaces", " \t\r\n", "JSON: unexpected end of input at byte 4"},
-        {"nested", "{\"a\":[1,{\"b\":null}],\"c\":\"d\"}", NULL},
-        {"word cut", "[tru]", "JSON: invalid literal at byte 1"},
-        {"two values", "1 2", "JSON: unexpected data after the value at byte 2"},
-        {"open object", "{\"a\":1", "JSON: unexpected end of input at byte 6"},
-        {"wrong bracket", "[1}", "JSON: invalid syntax at byte 2"},
         {"leading zero", "01", "JSON: invalid number at byte 0"},
         {"longer than any type", "123456789012345678901234567890", NULL},
         {"open string", "\"abc", "JSON: unexpected end of input at byte 4"},
-        {"unknown escape", "\"\\x\"", "JSON: invalid character in a string at byte 1"},
         {"newline in a string", "\"a\n\"", "JSON: invalid character in a string at byte 2"},
     };
     GS_FOR_EACH_ROW (r, rows) {
@@ -107,17 +101,14 @@ static void what_is_skipped_on_trust_ends_where_it_ends(void **state)
         const char *rest;           /* NULL: the text ends too early */
     } rows[] = {
         {"object", "{\"a\":\"", "\"},1", ",1"},
-        {"array", "[[\"", "\"],{}]]", "]"},
         {"brackets in a string", "[\"]}", "[{\"]]", "]"},
         {"escaped quote", "[\"", "\\\"]\"]]", "]"},
         {"escaped backslash", "[\"", "\\\\\"]]", "]"},
         {"three backslashes", "[\"", "\\\\\\\"]\"]]", "]"},
-        {"four backslashes", "[\"", "\\\\\\\\\"]]", "]"},
         {"escape at the start", "[\"\\\"", "\"]]", "]"},
         {"nested", "{\"a\":[{\"b\":[\"", "\"]},{}],\"c\":{}}}", "}"},
         {"open string", "[\"", "]", NULL},
         {"open string after an escape", "[\"", "\\\"]", NULL},
-        {"open array", "[[\"", "\"]", NULL},
         {"backslash at the end", "[\"", "\\", NULL},
     };
     GS_FOR_EACH_ROW (r, rows) {

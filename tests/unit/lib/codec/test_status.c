@@ -10,10 +10,8 @@ static void what_is_no_status_is_refused(void **state)
         const char *row;
         const char *json;
     } rows[] = {
-        {"empty", ""},
         {"text", "not found"},
         {"another kind", "{'kind':'Pod'}"},
-        {"code is no number", "{'code':'404'}"},
         {"code does not fit", "{'code':2147483648}"},
     };
     GS_FOR_EACH_ROW (r, rows) {

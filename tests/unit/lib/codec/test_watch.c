@@ -13,12 +13,10 @@ static void every_type_of_event_is_read(void **state)
         const char *object;
     } rows[] = {
         {"added", "{'type':'ADDED','object':{'a':1}}\n", GS_WATCH_ADDED, "{'a':1}"},
-        {"modified", "{'type':'MODIFIED','object':{}}", GS_WATCH_MODIFIED, "{}"},
         {"deleted, other order", " {'object': {'b':[]} ,'type':'DELETED'}\r\n", GS_WATCH_DELETED,
          "{'b':[]}"},
         {"bookmark", "{'type':'BOOKMARK','object':{'metadata':{'resourceVersion':'5'}}}",
          GS_WATCH_BOOKMARK, "{'metadata':{'resourceVersion':'5'}}"},
-        {"unknown key", "{'type':'ADDED','more':[{}],'object':{}}", GS_WATCH_ADDED, "{}"},
         {"twice: the last one counts",
          "{'type':'ADDED','object':{},'type':'DELETED','object':{'c':2}}", GS_WATCH_DELETED,
          "{'c':2}"},
@@ -54,13 +52,9 @@ static void the_version_of_an_object_is_found(void **state)
         const char *json;
         const char *version; /* NULL: refused */
     } rows[] = {
-        {"pod", "{'kind':'Pod','metadata':{'name':'a','resourceVersion':'12'},'spec':{}}", "12"},
         {"escaped", "{'metadata':{'resourceVersion':'\\u0031'}}", "1"},
-        {"none", "{'metadata':{}}", NULL},
         {"empty", "{'metadata':{'resourceVersion':''}}", NULL},
-        {"null", "{'metadata':{'resourceVersion':null}}", NULL},
         {"elsewhere", "{'spec':{'resourceVersion':'1'}}", NULL},
-        {"number", "{'metadata':{'resourceVersion':1}}", NULL},
         {"no object", "'12'", NULL},
         {"cut", "{'metadata':{'resourceVersion':'12'}", NULL},
     };
