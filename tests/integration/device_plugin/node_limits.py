@@ -277,9 +277,9 @@ def pods_leave_nothing_behind(build):
 
 
 def main():
-    for case in (only_the_pinned_library_is_preloaded, mps_is_where_the_label_says, it_leaves_without_losing_a_pod, it_ends_in_time_while_the_api_is_silent,
-                 it_follows_the_kubelet_into_another_folder, another_vendors_gpus_are_given_as_it_wants,
-                 pods_leave_nothing_behind):
+    for case in (only_the_pinned_library_is_preloaded, mps_is_where_the_label_says, it_leaves_without_losing_a_pod,
+                 it_ends_in_time_while_the_api_is_silent, it_follows_the_kubelet_into_another_folder,
+                 another_vendors_gpus_are_given_as_it_wants, pods_leave_nothing_behind):
         case(os.path.abspath(sys.argv[1]))
         print(f"ok    {case.__name__}", flush=True)
 

@@ -427,13 +427,13 @@ static void verb_shown(struct scenario *s)
         scenario_is(s, "the limit", mib);
 }
 
-/* word 0 dmem: what limits pods on a GPU, or why nothing does */
+/* word 0 dmem: what limits pods on a GPU, or why nothing does; the node says so */
 static void verb_word(struct scenario *s)
 {
     const enum gs_enforced word = plugin.devices.set.gpus[scenario_number(s)].enforced;
-    scenario_is_text(s, "its word",
-                     gs_enforced_holds(word) ? gs_enforced_by(word) : gs_enforced_why(word),
-                     scenario_word(s));
+    const char *text = gs_enforced_holds(word) ? gs_enforced_by(word) : gs_enforced_why(word);
+    scenario_is_text(s, "its word", text, scenario_word(s));
+    scenario_has_text(s, node.inventory, text);
 }
 
 /* page NAME{labels} VALUE: of gpushare_device_plugin_NAME */
