@@ -41,44 +41,6 @@ static void free_memory_that_nobody_can_use_is_stranded(void **state)
     }
 }
 
-static void add_all(struct gs_policies *policies, const struct gs_ledger *ledger,
-                    struct gs_fragmentation *ret)
-{
-    struct gs_fragmentation part;
-    *ret = (struct gs_fragmentation){0};
-    for (uint32_t slot = 0; slot < gs_ledger_slots(ledger); slot++) {
-        const struct gs_node_view *view = gs_ledger_view_at(ledger, slot);
-        if (!view)
-            continue;
-        gs_fragmentation_of_node(policies, view, &part);
-        gs_fragmentation_add(ret, &part);
-    }
-}
-
-static void a_cluster_is_the_sum_of_its_nodes(void **state)
-{
-    _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
-    _cleanup_(gs_ledger_freep) struct gs_ledger *ledger = gs_ledger_new();
-    struct gs_fragmentation all;
-    add_all(policies, ledger, &all);
-    assert_int_equal(all.free_units, 0);
-    test_learn(policies, pods);
-    test_refresh(policies);
-    test_set_node(ledger, "n1", "16 16");
-    test_set_node(ledger, "gone", "80");
-    test_set_node(ledger, "n2", "16 24");
-    test_set_node(ledger, "cpu", "");
-    test_claim(ledger, "a", "n1", 1, 9);
-    test_claim(ledger, "b", "n2", 1, 16);
-    test_claim(ledger, "c", "n2", 2, 5);
-    gs_ledger_drop_node(ledger, "gone");
-    add_all(policies, ledger, &all);
-    assert_int_equal(all.free_units, 7 + 16 + 19);
-    assert_int_equal(all.largest_units, 19);
-    assert_int_equal(all.stranded_units, 7 + 3);
-    assert_true(all.known);
-}
-
 /* Two nodes that differ in nothing but the model, and pods that want one of them. */
 static void what_is_stranded_depends_on_the_model(void **state)
 {
@@ -131,7 +93,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(free_memory_that_nobody_can_use_is_stranded),
-        cmocka_unit_test(a_cluster_is_the_sum_of_its_nodes),
         cmocka_unit_test(what_is_stranded_depends_on_the_model),
         cmocka_unit_test(what_is_stranded_is_rounded),
     };

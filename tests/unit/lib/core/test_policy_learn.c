@@ -183,42 +183,6 @@ static void while_pods_leave_the_fuller_node_is_better(void **state)
     }
 }
 
-/* Asks that differ in anything have results of their own, also on a node that did not change. */
-static void results_are_remembered_by_all_of_the_ask(void **state)
-{
-    static struct test_node t;
-    _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
-    static const struct test_pods pods[] = {{50, 6, 1, 1000, NULL}, {50, 16, 1, 1000, NULL}, {0}};
-    test_learn(policies, pods);
-    test_refresh(policies);
-    struct gs_node_view *view = test_cpu_view(&t, "16:6 16 16:12 16", 3000, 7);
-    snprintf(t.gpus[0].model, sizeof(t.gpus[0].model), "T4");
-    for (int i = 0; i < 4; i++)
-        snprintf(t.gpus[i].uuid, sizeof(t.gpus[i].uuid), "GPU-%d", i);
-    struct gs_ask asks[] = {
-        test_ask(4, 1, 1000, NULL), test_ask(10, 1, 1000, NULL), test_ask(4, 2, 1000, NULL),
-        test_ask(4, 1, 2000, NULL), test_ask(4, 1, 1000, "T4"),  test_ask(0, 1, 1000, NULL),
-        test_ask(4, 1, 1000, NULL), test_ask(4, 1, 1000, NULL),  test_ask(4, 1, 1000, NULL),
-        test_ask(4, 1, 1000, NULL), test_ask(4, 1, 1000, NULL)};
-    for (size_t i = 6; i < 10; i++)
-        asks[i].selects = true;
-    asks[10].cores_pct = 50;
-    asks[6].uuid = GS_SLICE("GPU-1");
-    asks[7].model_deny = GS_SLICE("T4");
-    asks[8].uuid = GS_SLICE("gpu-0,GPU-2");
-    asks[9].uuid_deny = GS_SLICE("GPU-2");
-    for (int pass = 0; pass < 2; pass++) {
-        GS_FOR_EACH_ROW (r, asks) {
-            view->version = 7;
-            struct gs_choice kept = test_choose(policies, GS_PLACEMENT_ROLLOUT, view, r);
-            view->version = 0;
-            struct gs_choice made = test_choose(policies, GS_PLACEMENT_ROLLOUT, view, r);
-            assert_int_equal(kept.loss, made.loss);
-            assert_int_equal(kept.gpus, made.gpus);
-        }
-    }
-}
-
 /* Kinds that push each other out of their rows, and nodes beyond a row's end that write into the
  * next kind's: forgotten at worst, never taken for another's. */
 static void more_kinds_than_rows_get_their_own_results(void **state)
@@ -347,7 +311,6 @@ int main(void)
         cmocka_unit_test(the_number_of_kinds_is_bounded),
         cmocka_unit_test(who_is_hurried_only_remembers),
         cmocka_unit_test(while_pods_leave_the_fuller_node_is_better),
-        cmocka_unit_test(results_are_remembered_by_all_of_the_ask),
         cmocka_unit_test(more_kinds_than_rows_get_their_own_results),
         cmocka_unit_test(new_models_make_a_refresh_due),
         cmocka_unit_test(choosing_goes_on_while_tables_change),

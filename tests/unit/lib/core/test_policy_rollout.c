@@ -4,55 +4,6 @@
 
 #include "core/policy_internal.h"
 
-static uint64_t next_random(uint64_t *seed)
-{
-    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-    return *seed >> 33;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-    return (left > right) - (left < right);
-}
-
-static struct gs_state random_state(uint64_t *seed)
-{
-    /* Whole cores: often exactly what a pod needs. */
-    struct gs_state state = {.cpu_milli = (int32_t)(next_random(seed) % 40) * 1000,
-                             .gpus = (uint32_t)(next_random(seed) % 9)};
-    for (uint32_t i = 0; i < state.gpus; i++) {
-        state.free_units[i] =
-            next_random(seed) % 3 ? 1 + (uint32_t)(next_random(seed) % 1000) : 1000;
-        state.left_units += state.free_units[i];
-    }
-    qsort(state.free_units, state.gpus, sizeof(state.free_units[0]), by_size);
-    return state;
-}
-
-static void taking_keeps_the_order(void **state)
-{
-    uint64_t seed = 5;
-    for (int round = 0; round < 2000; round++) {
-        struct gs_state node = random_state(&seed);
-        if (!node.gpus)
-            continue;
-        uint32_t from = node.free_units[next_random(&seed) % node.gpus];
-        uint32_t units = 1 + (uint32_t)(next_random(&seed) % from);
-        struct gs_state after = node;
-        gs_state_take(&after, from, units);
-        assert_int_equal(after.left_units, node.left_units - units);
-        assert_int_equal(after.gpus, node.gpus - (from == units));
-        uint64_t sum = 0;
-        for (uint32_t i = 0; i < after.gpus; i++) {
-            assert_true(after.free_units[i] > 0);
-            assert_true(i == 0 || after.free_units[i - 1] <= after.free_units[i]);
-            sum += after.free_units[i];
-        }
-        assert_int_equal(sum, after.left_units);
-    }
-}
-
 /* Pods much smaller than the node: one sequence would not fill it, several do. */
 static void a_large_node_is_offered_enough_to_fill_it(void **state)
 {
@@ -164,7 +115,6 @@ static void compute_counts_for_those_who_ask_for_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(taking_keeps_the_order),
         cmocka_unit_test(compute_counts_for_those_who_ask_for_it),
         cmocka_unit_test(a_large_node_is_offered_enough_to_fill_it),
         cmocka_unit_test(rollout_prefers_the_node_that_strands_least),
