@@ -263,25 +263,6 @@ static inline void rig_node(struct rig *rig, const char *name, const char *sizes
     rig_node_moved(rig, name, sizes, NULL);
 }
 
-/* A pod with one container of `units`; node and idx may be NULL. extra: more metadata and status
- * as `"labels":{…}` or "". The text is the caller's buffer. */
-static inline const char *rig_pod_json(struct rig *rig, char *out, size_t size, const char *name,
-                                       const char *uid, unsigned units, const char *node,
-                                       const char *idx, const char *phase)
-{
-    char annotations[128] = "";
-    if (idx)
-        snprintf(annotations, sizeof(annotations), "\"ALIYUN_COM_GPU_MEM_IDX\":\"%s\"", idx);
-    snprintf(out, size,
-             "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"default\",\"uid\":\"%s\","
-             "\"resourceVersion\":\"%llu\",\"annotations\":{%s}},\"spec\":{\"nodeName\":\"%s\","
-             "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":"
-             "\"%u\"}}}]},\"status\":{\"phase\":\"%s\"}}",
-             name, uid, (unsigned long long)++rig->revision, annotations, node ? node : "", units,
-             phase);
-    return out;
-}
-
 static inline void rig_feed(struct rig *rig, const char *json, bool gone)
 {
     struct gs_pod pod = {0};
@@ -295,17 +276,57 @@ static inline void rig_feed(struct rig *rig, const char *json, bool gone)
     gs_pod_release(&pod);
 }
 
-static inline void rig_pod(struct rig *rig, const char *name, const char *uid, unsigned units,
-                           const char *node, const char *idx, const char *phase)
+/* JSON is easier to read with single quotes: each becomes a double one. */
+static inline void rig_quote(char *text)
 {
-    char json[2048];
-    rig_feed(rig, rig_pod_json(rig, json, sizeof(json), name, uid, units, node, idx, phase), false);
+    for (; *text; text++)
+        *text = *text == '\'' ? '"' : *text;
 }
 
-static inline void rig_pod_gone(struct rig *rig, const char *name, const char *uid)
+/* What is not said: namespace "default", UID "uNAME" ("NS/NAME" where a namespace is), one unit,
+ * not bound. Other texts are parts of its JSON with ' for ". */
+struct rig_pod {
+    const char *ns, *name;
+    int priority;
+    const char *spec; /* "'key':value," */
+    unsigned units;
+    const char *uid, *node, *idx;
+    const char *labels; /* "{…}" */
+    bool deleting;
+};
+
+/* Good until the thread's next. */
+static inline const char *rig_json(struct rig *rig, struct rig_pod pod)
 {
-    char json[2048];
-    rig_feed(rig, rig_pod_json(rig, json, sizeof(json), name, uid, 1, NULL, NULL, "Running"), true);
+    static _Thread_local char json[1 << 13];
+    char uid[64];
+    snprintf(uid, sizeof(uid), "%.20s%s%.40s", pod.ns ? pod.ns : "", pod.ns ? "/" : "u", pod.name);
+    snprintf(json, sizeof(json),
+             "{'metadata':{'name':'%.63s','namespace':'%s','uid':'%s','resourceVersion':'%llu'%s,"
+             "'labels':%s,'annotations':{%s%s%s}},'spec':{%s'priority':%d,'nodeName':'%s',"
+             "'containers':[{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':'%u'}}}]},"
+             "'status':{'phase':'%s'}}",
+             pod.name, pod.ns ? pod.ns : "default", pod.uid ? pod.uid : uid,
+             (unsigned long long)++rig->revision,
+             pod.deleting ? ",'deletionTimestamp':'2026-01-01T00:00:00Z'" : "",
+             pod.labels ? pod.labels : "{}", pod.idx ? "'ALIYUN_COM_GPU_MEM_IDX':'" : "",
+             pod.idx ? pod.idx : "", pod.idx ? "'" : "", pod.spec ? pod.spec : "", pod.priority,
+             pod.node ? pod.node : "", pod.units ? pod.units : 1, pod.node ? "Running" : "Pending");
+    rig_quote(json);
+    return json;
+}
+
+/* The watch shows it; node and idx may be NULL. */
+static inline void rig_pod(struct rig *rig, const char *name, unsigned units, const char *node,
+                           const char *idx)
+{
+    const struct rig_pod pod = {.name = name, .units = units, .node = node, .idx = idx};
+    rig_feed(rig, rig_json(rig, pod), false);
+}
+
+static inline void rig_pod_gone(struct rig *rig, const char *name)
+{
+    rig_feed(rig, rig_json(rig, (struct rig_pod){.name = name}), true);
 }
 
 static inline void rig_lists(struct rig *rig)
@@ -327,13 +348,6 @@ static inline void rig_lead(struct rig *rig, struct gs_election *election)
     gs_service_tick_part(rig->service, GS_TICK_TERM);
 }
 
-/* JSON is easier to read with single quotes: each becomes a double one. */
-static inline void rig_quote(char *text)
-{
-    for (; *text; text++)
-        *text = *text == '\'' ? '"' : *text;
-}
-
 typedef int rig_verb(struct gs_service *service, const char *body, size_t len,
                      struct gs_buf *answer, struct gs_error *err);
 
@@ -349,9 +363,12 @@ static inline char *rig_ask(struct rig *rig, rig_verb *verb, const char *body)
 
 static inline char *rig_filter(struct rig *rig, const char *pod_json, const char *names)
 {
-    char body[8192];
-    snprintf(body, sizeof(body), "{\"Pod\":%s,\"Nodes\":null,\"NodeNames\":[%s]}", pod_json, names);
-    return rig_ask(rig, gs_service_filter, body);
+    char *body;
+    if (asprintf(&body, "{\"Pod\":%s,\"Nodes\":null,\"NodeNames\":[%s]}", pod_json, names) < 0)
+        fail();
+    char *answer = rig_ask(rig, gs_service_filter, body);
+    free(body);
+    return answer;
 }
 
 static inline char *rig_try_bind(struct rig *rig, const char *name, const char *uid,

@@ -12,7 +12,7 @@
 enum { N_MAX = 2000 };
 
 static struct rig rig;
-static char pending[2048];
+static char pending[1 << 13];
 
 static void begin(void)
 {
@@ -20,7 +20,8 @@ static void begin(void)
     rig_lists(&rig);
     rig_node(&rig, "n1", "8,8");
     rig_node(&rig, "n2", "16");
-    rig_pod_json(&rig, pending, sizeof(pending), "p", "u1", 6, NULL, NULL, "Pending");
+    snprintf(pending, sizeof(pending), "%s",
+             rig_json(&rig, (struct rig_pod){.name = "p", .units = 6}));
     rig_feed(&rig, pending, false);
 }
 
@@ -47,13 +48,13 @@ static void a_verb_answers_or_says_that_memory_is_out(void **state)
         {"filter", gs_service_filter, "{\"Pod\":%s,\"NodeNames\":[\"n1\",\"n2\",\"n3\"]}", false},
         {"prioritize", gs_service_prioritize, "{\"Pod\":%s,\"NodeNames\":[\"n1\",\"n2\"]}", false},
         {"bind", service_bind,
-         "{\"PodName\":\"p\",\"PodNamespace\":\"default\",\"PodUID\":\"u1\",\"Node\":\"n2\"}",
+         "{\"PodName\":\"p\",\"PodNamespace\":\"default\",\"PodUID\":\"up\",\"Node\":\"n2\"}",
          true},
     };
     GS_FOR_EACH_ROW (r, rows) {
         unsigned n = 1, failures = 0;
         for (bool failed = true; failed && n < N_MAX; n++) {
-            char body[4096];
+            char body[1 << 14];
             begin();
             rig.get_json = pending;
             const char *pod = strstr(r->body, "%s");
@@ -82,9 +83,8 @@ static void a_verb_answers_or_says_that_memory_is_out(void **state)
 static int feed_bound(unsigned n, bool gone, bool *ret_failed)
 {
     struct gs_pod pod = {0};
-    char json[2048];
-    rig_pod_json(&rig, json, sizeof(json), "p", "u1", 6, "n2", "0", "Running");
-    assert_int_equal(gs_codec_pod(&rig.names, gs_slice_of(json), &pod, NULL), 0);
+    const struct rig_pod bound = {.name = "p", .units = 6, .node = "n2", .idx = "0"};
+    assert_int_equal(gs_codec_pod(&rig.names, gs_slice_of(rig_json(&rig, bound)), &pod, NULL), 0);
     alloc_fail_begin(n);
     int rc = gone ? rig.sink.pod_gone(rig.sink.ctx, &pod) : rig.sink.pod(rig.sink.ctx, &pod);
     *ret_failed = alloc_fail_end();

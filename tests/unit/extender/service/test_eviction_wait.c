@@ -15,8 +15,8 @@ static int setup(void **state)
     rig_lists(&rig);
     rig_node(&rig, "n1", "16");
     rig_node(&rig, "n2", "16");
-    rig_pod(&rig, "a", "ua", 16, "n1", "0", "Running");
-    rig_pod(&rig, "b", "ub", 16, "n2", "0", "Running");
+    rig_pod(&rig, "a", 16, "n1", "0");
+    rig_pod(&rig, "b", 16, "n2", "0");
     *state = &rig;
     return 0;
 }
@@ -34,9 +34,8 @@ static void approve(void)
 
 static char *filter(const char *uid, const char *names)
 {
-    char json[2048];
-    rig_pod_json(&rig, json, sizeof(json), "p", uid, 8, NULL, NULL, "Pending");
-    return rig_filter(&rig, json, names);
+    const struct rig_pod pod = {.name = "p", .uid = uid, .units = 8};
+    return rig_filter(&rig, rig_json(&rig, pod), names);
 }
 
 static uint64_t waits_begun(void)
@@ -55,24 +54,21 @@ static void let_wait(int64_t each_ns, int64_t budget_ns)
 }
 
 /* The watch shows that a ended while filter waits. */
-static void *show_the_end(void *json)
+static void *show_the_end(void *unused)
 {
     for (int i = 0; i < 10000 && waits_begun() < 1; i++)
         nanosleep(&(const struct timespec){.tv_nsec = GS_NS_PER_MS}, NULL);
-    rig_feed(&rig, json, true);
+    rig_pod_gone(&rig, "a");
     return NULL;
 }
 
 static void filter_waits_for_the_end_of_a_victim(void **state)
 {
-    char pod[2048], victim[2048];
     pthread_t thread;
     let_wait(3600 * GS_NS_PER_S, 3600 * GS_NS_PER_S);
     approve();
-    rig_pod_json(&rig, pod, sizeof(pod), "p", "up", 8, NULL, NULL, "Pending");
-    rig_pod_json(&rig, victim, sizeof(victim), "a", "ua", 1, NULL, NULL, "Running");
-    assert_int_equal(pthread_create(&thread, NULL, show_the_end, victim), 0);
-    rig_expect(rig_filter(&rig, pod, "\"n1\",\"n2\""), "\"NodeNames\":[\"n1\"]");
+    assert_int_equal(pthread_create(&thread, NULL, show_the_end, NULL), 0);
+    rig_expect(filter("up", "\"n1\",\"n2\""), "\"NodeNames\":[\"n1\"]");
     pthread_join(thread, NULL);
 }
 
@@ -142,9 +138,8 @@ static void start(void)
     void *unused;
     rig_stop(&rig);
     setup(&unused);
-    rig_pod(&rig, "p", "p", 1, NULL, NULL, "Pending");
-    rig_pod(&rig, "q", "q", 1, NULL, NULL, "Pending");
-    rig_pod(&rig, "r", "r", 1, NULL, NULL, "Pending");
+    for (const char *uid = "p\0q\0r\0"; *uid; uid += 2)
+        rig_feed(&rig, rig_json(&rig, (struct rig_pod){.name = uid, .uid = uid}), false);
 }
 
 /* By pod, "p" is the first: the digit of the node where its victim went. */

@@ -14,7 +14,7 @@ static int setup(void **state)
     rig_start(&rig);
     rig_lists(&rig);
     rig_node(&rig, "n1", "16");
-    rig_pod(&rig, "q", "uq", 10, "n1", "0", "Running");
+    rig_pod(&rig, "q", 10, "n1", "0");
     service_tick(rig.service);
     *state = &rig;
     return 0;
@@ -129,7 +129,7 @@ static void nodes_are_judged_as_given_and_echoed_and_nothing_is_left(void **stat
         free(before);
         free(after);
     }
-    rig_pod_gone(&rig, "q", "uq"); /* memory comes free: nobody is told */
+    rig_pod_gone(&rig, "q"); /* memory comes free: nobody is told */
     for (int i = 0; i < 20; i++)
         rig_tick(&rig, GS_NS_PER_S);
     assert_int_equal(rig.binds + rig.gets + rig.patches + rig.events, 0);
@@ -147,9 +147,9 @@ static void a_simulation_is_no_scheduler_that_asked(void **state)
 
 static void no_refusal_by_a_hypothetical_node_is_remembered(void **state)
 {
-    rig_pod(&rig, "p", "up", 8, NULL, NULL, "Pending");
+    rig_pod(&rig, "p", 8, NULL, NULL);
     free(filter(8, SIZED("new", "4", "1") "," SIZED("n1", "16", "1")));
-    rig_pod_gone(&rig, "q", "uq");
+    rig_pod_gone(&rig, "q");
     rig_tick(&rig, GS_NS_PER_S);
     assert_int_equal(rig.patches, 0);
 }
@@ -158,7 +158,7 @@ static void no_refusal_by_a_hypothetical_node_is_remembered(void **state)
 static void no_gpu_is_reserved_for_a_pod_by_whole_nodes(void **state)
 {
     rig.service->config.names_one = true;
-    rig_pod(&rig, "p", "up", 8, NULL, NULL, "Pending");
+    rig_pod(&rig, "p", 8, NULL, NULL);
     free(filter(8, SIZED("n1", "20", "1")));
     assert_int_equal(gs_ledger_promises(rig.service->ledger), 0);
 }

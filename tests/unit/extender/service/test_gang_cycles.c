@@ -45,16 +45,10 @@ static unsigned any(unsigned below)
 
 static const char *json_of(const struct unit *pod)
 {
-    static char json[1024];
-    snprintf(json, sizeof(json),
-             "{'metadata':{'name':'%s','namespace':'default','uid':'u-%s','resourceVersion':'%llu'}"
-             ",'spec':{%s%s%s'nodeName':'%.0s','containers':[{'name':'c','resources':{'limits':{"
-             "'aliyun.com/gpu-mem':'%u'}}}]},'status':{'phase':'Pending'}}",
-             pod->name, pod->name, (unsigned long long)++rig.revision,
-             pod->group[0] ? "'schedulingGroup':{'podGroupName':'" : "", pod->group,
-             pod->group[0] ? "'}," : "", "", pod->units);
-    rig_quote(json);
-    return json;
+    char spec[64] = "";
+    if (pod->group[0])
+        snprintf(spec, sizeof(spec), "'schedulingGroup':{'podGroupName':'%s'},", pod->group);
+    return rig_json(&rig, (struct rig_pod){.name = pod->name, .units = pod->units, .spec = spec});
 }
 
 static unsigned sum_of(int node)
@@ -115,7 +109,7 @@ static bool try_group(unsigned first, unsigned count, unsigned mask, int *ret_no
 static bool bind_one(struct unit *pod)
 {
     char uid[32], node[16];
-    snprintf(uid, sizeof(uid), "u-%.20s", pod->name);
+    snprintf(uid, sizeof(uid), "u%.20s", pod->name);
     snprintf(node, sizeof(node), "n%d", pod->node);
     char *answer = rig_try_bind(&rig, pod->name, uid, node);
     const bool done = strstr(answer, "\"Error\":\"\"") != NULL;
@@ -168,9 +162,7 @@ static void end_some(void)
     for (unsigned i = 0; i < pod_count; i++) {
         if (!pods[i].bound || any(12))
             continue;
-        char uid[32];
-        snprintf(uid, sizeof(uid), "u-%.20s", pods[i].name);
-        rig_pod_gone(&rig, pods[i].name, uid);
+        rig_pod_gone(&rig, pods[i].name);
         pods[i].bound = false;
         pods[i].node = -1;
     }

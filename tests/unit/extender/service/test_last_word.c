@@ -26,16 +26,9 @@ static int setup(void **state)
     return start_with(GS_PLACEMENT_BINPACK);
 }
 
-/* A waiting pod with these words in its metadata. */
-static const char *waiting(char *json, size_t size, const char *labels, const char *annotations)
+static const char *waiting(void)
 {
-    snprintf(json, size,
-             "{'metadata':{'name':'p','namespace':'default','uid':'u1','resourceVersion':'%llu',"
-             "'labels':{%s},'annotations':{%s}},'spec':{'containers':[{'name':'c','resources':{"
-             "'limits':{'aliyun.com/gpu-mem':'16'}}}]},'status':{'phase':'Pending'}}",
-             (unsigned long long)++rig.revision, labels, annotations);
-    rig_quote(json);
-    return json;
+    return rig_json(&rig, (struct rig_pod){.name = "p", .units = 16});
 }
 
 /* --- what is remembered --- */
@@ -57,7 +50,7 @@ static void learn(void)
     for (int i = 0; i < GS_LEARN_MIN; i++) { /* until the policy remembers */
         char uid[16];
         snprintf(uid, sizeof(uid), "seen-%d", i);
-        rig_pod(&rig, uid, uid, 4, NULL, NULL, "Pending");
+        rig_pod(&rig, uid, 4, NULL, NULL);
     }
     assert_int_equal(gs_policies_refresh(rig.service->cluster.policies, NULL), 0);
 }
@@ -73,17 +66,16 @@ static void a_spoiled_memory_reserves_nothing_that_does_not_fit(void **state)
         {"none", 0, "IDX=1;"},       {"one that is not there", 8, "IDX=1;"},
     };
     GS_FOR_EACH_ROW (r, rows) {
-        char json[2048];
         rig_stop(&rig);
         start_with(GS_PLACEMENT_ROLLOUT);
         learn();
-        rig_pod(&rig, "full", "full", 16, "n1", "0", "Running");
-        rig_feed(&rig, waiting(json, sizeof(json), "", ""), false);
-        char body[4096];
-        snprintf(body, sizeof(body), "{\"Pod\":%s,\"NodeNames\":[\"n1\"]}", json);
+        rig_pod(&rig, "full", 16, "n1", "0");
+        rig_feed(&rig, waiting(), false);
+        char body[1 << 14];
+        snprintf(body, sizeof(body), "{\"Pod\":%s,\"NodeNames\":[\"n1\"]}", waiting());
         free(rig_ask(&rig, gs_service_prioritize, body));
         spoil(&rig.service->cluster.policies->choices, r->remembered);
-        rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "{\"Error\":\"\"}");
+        rig_expect(rig_try_bind(&rig, "p", "up", "n1"), "{\"Error\":\"\"}");
         row_true(r->row, strstr(rig.annotations, r->idx) != NULL);
         for (unsigned gpu = 0; gpu < 3; gpu++)
             row_true(r->row, rig_used(&rig, "n1", gpu) <= 16);
@@ -94,13 +86,12 @@ static void a_spoiled_memory_reserves_nothing_that_does_not_fit(void **state)
 static void a_rest_ends_when_it_was_to_end(void **state)
 {
     const int64_t ends_ns = rig.now_ns + GS_NS_PER_S;
-    char json[2048], body[4096];
+    char body[1 << 14];
     rig_stop(&rig);
     start_with(GS_PLACEMENT_ROLLOUT);
     learn();
     atomic_store(&rig.service->rest_until_ns, ends_ns);
-    snprintf(body, sizeof(body), "{\"Pod\":%s,\"NodeNames\":[\"n1\"]}",
-             waiting(json, sizeof(json), "", ""));
+    snprintf(body, sizeof(body), "{\"Pod\":%s,\"NodeNames\":[\"n1\"]}", waiting());
     free(rig_ask(&rig, gs_service_prioritize, body));
     assert_true(atomic_load(&rig.service->rest_until_ns) == ends_ns);
 }
@@ -115,15 +106,15 @@ static void a_reservation_that_breaks_an_invariant_is_refused_and_counted(void *
     const uint64_t before = gs_invariants_broken();
     unsetenv("GPUSHARE_INVARIANTS");
     gs_invariants_survive();
-    rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
+    rig_pod(&rig, "p", 8, NULL, NULL);
     const struct gs_node_view *view = gs_ledger_view(rig.service->ledger, "n1");
     view->gpus[2].used_units++; /* by a bug, say */
-    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "invariant violated");
+    rig_expect(rig_try_bind(&rig, "p", "up", "n1"), "invariant violated");
     assert_int_equal(gs_invariants_broken(), before + 1);
     assert_int_equal(rig.binds, 0);
     assert_int_equal(rig_used(&rig, "n1", 0), 0);
     view->gpus[2].used_units--;
-    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "{\"Error\":\"\"}");
+    rig_expect(rig_try_bind(&rig, "p", "up", "n1"), "{\"Error\":\"\"}");
     assert_int_equal(rig_used(&rig, "n1", 0), 8);
 #endif
 }

@@ -129,7 +129,7 @@ static void a_tick_matches_few_of_the_longest_lists(void **state)
     rig_start(&rig);
     rig_lists(&rig);
     rig_node(&rig, "n1", "16");
-    rig_pod(&rig, "old", "u0", 16, "n1", "0", "Running");
+    rig_pod(&rig, "old", 16, "n1", "0");
     give_models(&rig, "m");
     compared = 0;
     for (int i = 0; i < PODS; i++)
@@ -137,7 +137,7 @@ static void a_tick_matches_few_of_the_longest_lists(void **state)
     unsigned long each = compared / PODS;
     for (int i = 0; i < 10; i++)
         rig_tick(&rig, GS_NS_PER_S / 10);
-    rig_pod_gone(&rig, "old", "u0");
+    rig_pod_gone(&rig, "old");
     compared = 0;
     rig_tick(&rig, GS_NS_PER_S / 10);
     assert_in_range(compared, 1, PODS / 4 * each);

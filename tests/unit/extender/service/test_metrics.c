@@ -12,7 +12,7 @@ static int setup(void **state)
     rig_lists(&rig);
     rig_node(&rig, "n1", "16");
     rig_node(&rig, "n2", "16");
-    rig_pod(&rig, "old", "u0", 10, "n1", "0", "Running");
+    rig_pod(&rig, "old", 10, "n1", "0");
     service_tick(rig.service);
     *state = &rig;
     return 0;
@@ -39,29 +39,16 @@ static void stranded_memory_is_not_told_before_it_is_known(void **state)
 static void what_no_known_pod_can_use_is_stranded(void **state)
 {
     for (int i = 0; i < 32; i++) {
-        char name[16], uid[16];
+        char name[16];
         snprintf(name, sizeof(name), "p%d", i);
-        snprintf(uid, sizeof(uid), "v%d", i);
-        rig_pod(&rig, name, uid, 10, NULL, NULL, "Pending");
+        rig_pod(&rig, name, 10, NULL, NULL);
     }
     rig_tick(&rig, 2 * GS_NS_PER_S);
     expect("gpushare_memory_stranded_bytes", "\ngpushare_memory_stranded_bytes 12884901888\n");
     expect(NULL, "\ngpushare_node_memory_stranded_bytes{node=\"n1\"} 6442450944\n");
-    rig_pod_gone(&rig, "old", "u0");
+    rig_pod_gone(&rig, "old");
     expect("gpushare_memory_free_bytes", "\ngpushare_memory_free_bytes 34359738368\n");
     expect("gpushare_memory_stranded_bytes", "\ngpushare_memory_stranded_bytes 12884901888\n");
-}
-
-static void bound_pod(const char *ns, const char *uid)
-{
-    char json[512];
-    snprintf(json, sizeof(json),
-             "{\"metadata\":{\"name\":\"p\",\"namespace\":\"%s\",\"uid\":\"%s\",\"annotations\":{"
-             "\"ALIYUN_COM_GPU_MEM_IDX\":\"0\"}},\"spec\":{\"nodeName\":\"n2\",\"containers\":["
-             "{\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"1\"}}}]},"
-             "\"status\":{\"phase\":\"Running\"}}",
-             ns, uid);
-    rig_feed(&rig, json, false);
 }
 
 /* Whoever may make namespaces makes 1000 series and no more. */
@@ -70,10 +57,9 @@ static void namespaces_beyond_a_thousand_are_told_together(void **state)
     struct gs_buf text = GS_BUF(1 << 20);
     int series = 0;
     for (int i = 0; i < 1002; i++) {
-        char ns[16], uid[16];
+        char ns[16];
         snprintf(ns, sizeof(ns), "team-%d", i);
-        snprintf(uid, sizeof(uid), "t%d", i);
-        bound_pod(ns, uid);
+        rig_feed(&rig, rig_json(&rig, (struct rig_pod){ns, "p", .node = "n2", .idx = "0"}), false);
     }
     gs_service_metrics(rig.service, &text);
     for (const char *at = text.data; (at = strstr(at, "\ngpushare_namespace_pods{")); at++)

@@ -33,7 +33,7 @@ static int setup(void **state)
 /* "a@n1:0:8!5" */
 static void feed(const char *text)
 {
-    char uid[8] = "", node[8] = "", json[1024];
+    char uid[8] = "", node[8] = "", idx[8];
     unsigned numbers[3] = {0};
     size_t len = strcspn(text, "@");
     memcpy(uid, text, len);
@@ -45,16 +45,15 @@ static void feed(const char *text)
         for (text++; *text >= '0' && *text <= '9'; text++)
             numbers[i] = numbers[i] * 10 + (unsigned)(*text - '0');
     }
-    snprintf(json, sizeof(json),
-             "{'metadata':{'name':'%s','namespace':'default','uid':'%s','resourceVersion':'%llu'%s,"
-             "'annotations':{'ALIYUN_COM_GPU_MEM_IDX':'%u'}},'spec':{'nodeName':'%s','priority':%u,"
-             "'containers':[{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':'%u'}}}]},"
-             "'status':{'phase':'Running'}}",
-             uid, uid, (unsigned long long)++rig.revision,
-             *text == '~' ? ",'deletionTimestamp':'2026-01-01T00:00:00Z'" : "", numbers[0], node,
-             numbers[2], numbers[1]);
-    rig_quote(json);
-    rig_feed(&rig, json, false);
+    snprintf(idx, sizeof(idx), "%u", numbers[0] & 63);
+    const struct rig_pod pod = {.name = uid,
+                                .uid = uid,
+                                .units = numbers[1],
+                                .priority = (int)numbers[2],
+                                .node = node,
+                                .idx = idx,
+                                .deleting = *text == '~'};
+    rig_feed(&rig, rig_json(&rig, pod), false);
 }
 
 static void feed_all(const char *text)
@@ -152,17 +151,16 @@ static void repeat_budget(const char *budget, int times, const char *last)
     put_budgets(strcat(all, last));
 }
 
-static void label(const char *uid, unsigned idx, const char *labels)
+static void label(const char *uid, const char *idx, const char *labels)
 {
-    char json[8192];
-    snprintf(json, sizeof(json),
-             "{'metadata':{'name':'%s','namespace':'default','uid':'%s','resourceVersion':'%llu',"
-             "'labels':%s,'annotations':{'ALIYUN_COM_GPU_MEM_IDX':'%u'}},'spec':{'nodeName':'n1',"
-             "'priority':1,'containers':[{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':"
-             "'16'}}}]},'status':{'phase':'Running'}}",
-             uid, uid, (unsigned long long)++rig.revision, labels, idx);
-    rig_quote(json);
-    rig_feed(&rig, json, false);
+    const struct rig_pod pod = {.name = uid,
+                                .uid = uid,
+                                .units = 16,
+                                .priority = 1,
+                                .node = "n1",
+                                .idx = idx,
+                                .labels = labels};
+    rig_feed(&rig, rig_json(&rig, pod), false);
 }
 
 #define BUDGET(ns, app, allowed)                                                                   \
@@ -182,8 +180,8 @@ static void expect_victim(const char *row, const char *uid, int violations)
 static void budgets_are_counted_for_added_victims(void **state)
 {
     char many[32 * GS_POD_LABELS_MAX];
-    label("a", 0, "{'app':'a'}");
-    label("b", 1, "{'app':'b'}");
+    label("a", "0", "{'app':'a'}");
+    label("b", "1", "{'app':'b'}");
     expect_victim("no budgets are known", "a", 1);
     put_budgets(BUDGET("default", "a", "0"));
     expect_victim("the other one goes", "b", 1);
@@ -197,17 +195,17 @@ static void budgets_are_counted_for_added_victims(void **state)
     put_budgets(BUDGET("default", "a", "0"));
     put_budgets(BUDGET("default", "a", "-2147483648"));
     expect_victim("less than nobody may go", "b", 1);
-    label("a", 0, "{'app':'c'}");
+    label("a", "0", "{'app':'c'}");
     expect_victim("its labels have changed", "a", 1);
-    label("a", 0, "{'app':'a'}");
+    label("a", "0", "{'app':'a'}");
     expect_victim("and back", "b", 1);
-    label("a", 0, "null");
+    label("a", "0", "null");
     expect_victim("it has none", "a", 1);
     for (int i = 0, at = sprintf(many, "{"); i <= GS_POD_LABELS_MAX; i++)
         at += sprintf(many + at, i < GS_POD_LABELS_MAX ? "'x%d':''," : "'app':'a'}", i);
-    label("a", 0, many);
+    label("a", "0", many);
     expect_victim("it has more than are kept", "a", 1);
-    label("a", 0, "{'app':'a'}");
+    label("a", "0", "{'app':'a'}");
     repeat_budget(BUDGET("default", "a", "9"), 80, BUDGET("x", "a", "0"));
     expect_victim("eighty with room, more than are told apart: nobody may go", "b", 1);
     repeat_budget(BUDGET("default", "a", "9"), 60, BUDGET("default", "b", "0"));
@@ -226,8 +224,8 @@ static void budgets_of_a_namespace_are_asked_so_often_for_an_answer(void **state
     static char nodes[1 << 15] = "'n1':{'Pods':[]}";
     for (int i = 0; i < 1200; i++)
         strcat(nodes, ",'n1':{'Pods':[]}");
-    label("a", 0, "{'app':'a'}");
-    label("b", 1, "{'app':'b'}");
+    label("a", "0", "{'app':'a'}");
+    label("b", "1", "{'app':'b'}");
     repeat_budget(BUDGET("default", "c", "9"), 200, BUDGET("x", "a", "0"));
     char *answer = preempt(12, "", "NodeNameToMetaVictims", nodes);
     assert_non_null(strstr(answer, "\"NumPDBViolations\":0},\"n1\""));

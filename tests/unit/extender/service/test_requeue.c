@@ -20,7 +20,7 @@ static int setup(void **state)
     rig_start_as(&rig, (struct gs_service_config){.reconcile_ns = INT64_MAX / 2});
     rig_lists(&rig);
     rig_node(&rig, "n1", "16");
-    rig_pod(&rig, "old", "u0", 16, "n1", "0", "Running");
+    rig_pod(&rig, "old", 16, "n1", "0");
     service_tick(rig.service);
     rig.during_patch = note_wake;
     woken[0] = '\0';
@@ -28,31 +28,16 @@ static int setup(void **state)
     return 0;
 }
 
-struct waiting {
-    const char *ns, *name;
-    int priority;
-    const char *spec;
-    unsigned units;
-};
-
-static const char *pod_json(const struct waiting *pod)
+static void show(struct rig_pod pod)
 {
-    static char json[1024];
-    snprintf(json, sizeof(json),
-             "{'metadata':{'name':'%s','namespace':'%s','uid':'%s/%s','resourceVersion':'%llu'},"
-             "'spec':{'priority':%d,%s'containers':[{'name':'c','resources':{'limits':{"
-             "'aliyun.com/gpu-mem':'%u'}}}]},'status':{'phase':'Pending'}}",
-             pod->name, pod->ns, pod->ns, pod->name, (unsigned long long)++rig.revision,
-             pod->priority, pod->spec ? pod->spec : "", pod->units ? pod->units : 1);
-    rig_quote(json);
-    return json;
+    rig_feed(&rig, rig_json(&rig, pod), false);
 }
 
 /* It is shown, and refused on n1. */
-static void refuse(const struct waiting *pod)
+static void refuse(struct rig_pod pod)
 {
-    rig_feed(&rig, pod_json(pod), false);
-    rig_expect(rig_filter(&rig, pod_json(pod), "\"n1\""), "\"NodeNames\":[]");
+    show(pod);
+    rig_expect(rig_filter(&rig, rig_json(&rig, pod), "\"n1\""), "\"NodeNames\":[]");
 }
 
 static void tick(int times)
@@ -67,12 +52,12 @@ static void the_highest_priority_and_every_namespace_have_their_turn(void **stat
     for (int i = 0; i < 16; i++) {
         const char ns[] = {(char)('a' + i / 4), '\0'};
         snprintf(name, sizeof(name), "p%d", i % 4);
-        refuse(&(struct waiting){ns, name, 0});
+        refuse((struct rig_pod){ns, name, 0});
     }
-    refuse(&(struct waiting){"z", "p0", 9});
-    refuse(&(struct waiting){"z", "p1", 9});
+    refuse((struct rig_pod){"z", "p0", 9});
+    refuse((struct rig_pod){"z", "p1", 9});
     tick(4);
-    rig_pod_gone(&rig, "old", "u0");
+    rig_pod_gone(&rig, "old");
     tick(1);
     assert_int_equal(rig.patches, 5);
     tick(1);
@@ -110,11 +95,11 @@ static void a_namespace_whose_patches_hang_holds_up_only_itself(void **state)
     rig.during_patch = hang;
     for (int i = 0; i < 40; i++) {
         snprintf(name, sizeof(name), "p%d", i);
-        refuse(&(struct waiting){"slow", name, 9});
+        refuse((struct rig_pod){"slow", name, 9});
     }
-    refuse(&(struct waiting){"a", "p0", 0});
+    refuse((struct rig_pod){"a", "p0", 0});
     tick(4);
-    rig_pod_gone(&rig, "old", "u0");
+    rig_pod_gone(&rig, "old");
     tick(1);
     assert_non_null(strstr(woken, "a/p0 "));
 }
@@ -151,14 +136,14 @@ static void who_was_woken_least_goes_first(void **state)
     char name[8];
     for (int i = 0; i < 20; i++) {
         snprintf(name, sizeof(name), "p%d", i);
-        refuse(&(struct waiting){"a", name, 0});
+        refuse((struct rig_pod){"a", name, 0});
     }
-    rig_pod_gone(&rig, "old", "u0");
+    rig_pod_gone(&rig, "old");
     tick(100); /* all were, some three times */
-    rig_pod(&rig, "again", "u9", 16, "n1", "0", "Running");
-    refuse(&(struct waiting){"a", "late", 0});
+    rig_pod(&rig, "again", 16, "n1", "0");
+    refuse((struct rig_pod){"a", "late", 0});
     tick(10);
-    rig_pod_gone(&rig, "again", "u9");
+    rig_pod_gone(&rig, "again");
     woken[0] = '\0';
     tick(1);
     assert_memory_equal(woken, "a/late", 6);
@@ -171,10 +156,10 @@ static void crowd(unsigned count, int priority, const char *ns)
     rig_node(&rig, "n2", "4");
     for (unsigned i = 0; i < count; i++) {
         snprintf(name, sizeof(name), "c%u", i);
-        refuse(&(struct waiting){ns, name, priority});
+        refuse((struct rig_pod){ns, name, priority});
     }
-    rig_pod(&rig, "x", "ux", 4, "n2", "0", "Running");
-    rig_pod_gone(&rig, "x", "ux");
+    rig_pod(&rig, "x", 4, "n2", "0");
+    rig_pod_gone(&rig, "x");
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -202,9 +187,9 @@ static void whose_memory_came_free_is_woken_beside_ten_thousand_others(void **st
         setup(state);
         crowd(CROWD, r->priority, r->ns);
         tick(r->warm_ticks);
-        refuse(&(struct waiting){"a", "honest", 0, NULL, 16});
+        refuse((struct rig_pod){"a", "honest", 0, NULL, 16});
         tick(10);
-        rig_pod_gone(&rig, "old", "u0");
+        rig_pod_gone(&rig, "old");
         woken[0] = '\0';
         tick(20);
         row_true(r->row, strstr(woken, "a/honest ") != NULL);
@@ -221,7 +206,7 @@ static void start_nominating(void)
     rig_node(&rig, "n1", "16");
     rig_node(&rig, "n2", "16");
     rig_node(&rig, "n3", "16");
-    rig_pod(&rig, "old", "u0", 16, "n1", "0", "Running");
+    rig_pod(&rig, "old", 16, "n1", "0");
     service_tick(rig.service);
 }
 
@@ -230,7 +215,7 @@ enum { VAIN = 8 }; /* nominations.h */
 /* A new one of these pods is refused; whether n2 is offered to it within a second. */
 static bool n2_is_offered_to(const char *name)
 {
-    refuse(&(struct waiting){"default", name, 0, NULL, 12});
+    refuse((struct rig_pod){.name = name, .units = 12});
     snprintf(rig.nominated, sizeof(rig.nominated), "-");
     for (int i = 0; i < 10 && strcmp(rig.nominated, "n2") != 0; i++)
         tick(1);
@@ -248,18 +233,18 @@ static void a_node_that_led_many_nowhere_is_not_offered_for_a_while(void **state
     GS_FOR_EACH_ROW (r, rows) {
         char name[16], uid[32];
         start_nominating();
-        rig_pod(&rig, "full", "ufull", 16, "n3", "0", "Running");
+        rig_pod(&rig, "full", 16, "n3", "0");
         for (unsigned i = 0; i < r->count; i++) {
             snprintf(name, sizeof(name), "q%u", i);
-            snprintf(uid, sizeof(uid), "default/%s", name);
+            snprintf(uid, sizeof(uid), "u%s", name);
             row_true(r->row, n2_is_offered_to(name));
             if (i % r->bound == r->bound - 1)
                 rig_expect(rig_try_bind(&rig, name, uid, "n2"), "\"Error\":\"\"");
             tick(40);
-            rig_pod_gone(&rig, name, uid);
+            rig_pod_gone(&rig, name);
         }
         row_equal(r->row, n2_is_offered_to("next"), r->offered);
-        rig_pod_gone(&rig, "next", "default/next");
+        rig_pod_gone(&rig, "next");
         rig_tick(&rig, 60 * GS_NS_PER_S);
         row_true(r->row, n2_is_offered_to("last"));
     }
@@ -278,14 +263,14 @@ static void what_came_free_is_not_kept_by_offers_to_a_crowd(void **state)
         start_nominating();
         for (unsigned i = 0; i < CROWD; i++) {
             snprintf(name, sizeof(name), "c%u", i);
-            refuse(&(struct waiting){"b", name, 0});
+            refuse((struct rig_pod){"b", name, 0});
         }
         tick(r->warm_ticks);
-        rig_pod(&rig, "all", "u1", 16, "n2", "0", "Running");
-        rig_pod(&rig, "half", "u2", 8, "n3", "0", "Running");
-        refuse(&(struct waiting){"a", "honest", 0, NULL, 16});
+        rig_pod(&rig, "all", 16, "n2", "0");
+        rig_pod(&rig, "half", 8, "n3", "0");
+        refuse((struct rig_pod){"a", "honest", 0, NULL, 16});
         tick(50);
-        rig_pod_gone(&rig, "all", "u1");
+        rig_pod_gone(&rig, "all");
         rig.during_patch = note_wake;
         woken[0] = '\0';
         tick(20);
@@ -294,7 +279,7 @@ static void what_came_free_is_not_kept_by_offers_to_a_crowd(void **state)
 }
 
 /* A thousand pods of "a" with 60 rules each, which no node fulfils. */
-static void crowd_with_rules(void (*bring)(const struct waiting *pod))
+static void crowd_with_rules(void (*bring)(struct rig_pod pod))
 {
     static const char spec[] =
         "'nodeSelector':{'k':''},'tolerations':[{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'"
@@ -309,19 +294,14 @@ static void crowd_with_rules(void (*bring)(const struct waiting *pod))
     char name[16];
     for (unsigned i = 0; i < 1000; i++) {
         snprintf(name, sizeof(name), "c%u", i);
-        bring(&(struct waiting){"a", name, 0, spec, 1});
+        bring((struct rig_pod){"a", name, 0, spec, 1});
     }
-    bring(&(struct waiting){"a", "end", 0});
-    bring(&(struct waiting){"b", "p", 0, NULL, 16});
+    bring((struct rig_pod){"a", "end", 0});
+    bring((struct rig_pod){"b", "p", 0, NULL, 16});
     for (unsigned i = 0; i < 20; i++) {
         snprintf(name, sizeof(name), "g%u", i);
         rig_node(&rig, name, "4");
     }
-}
-
-static void show(const struct waiting *pod)
-{
-    rig_feed(&rig, pod_json(pod), false);
 }
 
 static void a_crowd_with_rules_is_searched_for_in_turns(void **state)
@@ -347,9 +327,9 @@ static void a_search_that_was_put_off_is_made_in_the_next_pass(void **state)
         rig_node(&rig, "n2", "4");
         for (unsigned i = 0; i < before; i++) {
             snprintf(name, sizeof(name), "c%u", i);
-            show(&(struct waiting){"a", name, 0, NULL, 16});
+            show((struct rig_pod){"a", name, 0, NULL, 16});
         }
-        show(&(struct waiting){"b", "end", 0});
+        show((struct rig_pod){"b", "end", 0});
         rig.during_patch = note_wake;
         woken[0] = '\0';
         tick(20);
@@ -363,14 +343,14 @@ static void a_crowd_with_rules_holds_up_only_itself(void **state)
 {
     char name[16], uid[16];
     crowd_with_rules(refuse);
-    rig_pod_gone(&rig, "old", "u0");
+    rig_pod_gone(&rig, "old");
     tick(4); /* refused just now, it is not woken in the first ones */
     assert_string_equal(woken, "b/p ");
     for (unsigned i = 0; i < 600; i++) {
         snprintf(name, sizeof(name), "g%u", i % 20);
         snprintf(uid, sizeof(uid), "x%u", i);
-        rig_pod(&rig, uid, uid, 4, name, "0", "Running");
-        rig_pod_gone(&rig, uid, uid);
+        rig_pod(&rig, uid, 4, name, "0");
+        rig_pod_gone(&rig, uid);
         if (i % 20 == 0)
             tick(1);
     }
@@ -383,11 +363,11 @@ static void a_tick_looks_at_some_thousands(void **state)
     char name[16];
     for (unsigned i = 0; i < 9000; i++) {
         snprintf(name, sizeof(name), "c%u", i);
-        refuse(&(struct waiting){"a", name, 0});
+        refuse((struct rig_pod){"a", name, 0});
     }
-    refuse(&(struct waiting){"z", "last", 9});
+    refuse((struct rig_pod){"z", "last", 9});
     tick(10); /* the pass that was under way is over */
-    rig_pod_gone(&rig, "old", "u0");
+    rig_pod_gone(&rig, "old");
     tick(1);
     assert_null(strstr(woken, "z/last"));
     tick(3);

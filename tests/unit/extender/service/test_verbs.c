@@ -20,8 +20,7 @@ static int setup(void **state)
 
 static const char *pod(unsigned units)
 {
-    static char json[2048];
-    return rig_pod_json(&rig, json, sizeof(json), "p", "u1", units, NULL, NULL, "Pending");
+    return rig_json(&rig, (struct rig_pod){.name = "p", .units = units});
 }
 
 /* The lines on stderr that hold `words`, while the pod is asked about so often. */
@@ -46,12 +45,12 @@ static int lines_of(const char *words, unsigned units, int times)
 static void the_same_refusal_is_told_once(void **state)
 {
     assert_int_equal(lines_of("no node fits", 17, 5), 1);
-    rig_pod(&rig, "q", "u2", 4, "n1", "0", "Running");
-    rig_pod(&rig, "r", "u3", 4, "n1", "1", "Running");
+    rig_pod(&rig, "q", 4, "n1", "0");
+    rig_pod(&rig, "r", 4, "n1", "1");
     assert_int_equal(lines_of("no node fits", 6, 5), 1); /* another reason */
-    rig_pod_gone(&rig, "q", "u2");
+    rig_pod_gone(&rig, "q");
     assert_int_equal(lines_of("no node fits", 6, 1), 0); /* it fits, and is not bound */
-    rig_pod(&rig, "q", "u4", 4, "n1", "0", "Running");
+    rig_pod(&rig, "s", 4, "n1", "0");
     assert_int_equal(lines_of("no node fits", 6, 5), 0); /* nothing new */
 }
 
@@ -64,9 +63,9 @@ static void the_first_bind_waits_when_it_is_told_to(void **state)
                  (struct gs_service_config){.first_bind_ns = 1000000000000 + 50 * GS_NS_PER_MS});
     rig_lists(&rig);
     rig_node(&rig, "n1", "16");
-    rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
+    rig_pod(&rig, "p", 8, NULL, NULL);
     clock_gettime(CLOCK_MONOTONIC, &before);
-    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "{\"Error\":\"\"}");
+    rig_expect(rig_try_bind(&rig, "p", "up", "n1"), "{\"Error\":\"\"}");
     clock_gettime(CLOCK_MONOTONIC, &after);
     int64_t took_ns = (after.tv_sec - before.tv_sec) * GS_NS_PER_S + after.tv_nsec - before.tv_nsec;
     assert_true(took_ns >= 50 * GS_NS_PER_MS);
