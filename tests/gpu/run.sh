@@ -57,7 +57,7 @@ GS_FAKE_CUDA=no-limit,no-threads look "nothing limits a client, and the kernel k
     "FAIL  limit      3 GiB of 2: given" "FAIL  container" "FAIL  threads" \
     "FAIL  inventory  the kernel knows 0000:3b:00.0"
 mkdir "$folder/sys/bus/pci/devices/0000:3b:00.0"
-options=(--silent 12)
+options=(--silent 3)
 look "a daemon with a client is silent" 0 "ok    silence    150 silent" "seen  silence    server [0-9]" \
     "ok    silence    the daemon was not ended" "ok    silence    and goes on" "ok    silence    without them" \
     "ok    silence    the next client: 3 GiB"
