@@ -105,6 +105,9 @@ def body():
         print(f"note: refused: {', '.join(rows)}, plain HTTP")
         # inspect needs a certificate too; the metrics' port does not
         check(cluster.extender.metrics()["gpushare_allocated_pods"] == 2, "two pods are charged")
+        for verb in ("filter", "prioritize", "preempt", "bind", "inspect"):
+            status = cluster.extender.ask("POST", f"{PREFIX}/{verb}", "{}", port=cluster.extender.health_port)[0]
+            check(status == 404, f"the health port answers {verb} with {status}")
 
 
 run(body)
