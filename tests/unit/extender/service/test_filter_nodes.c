@@ -14,7 +14,14 @@ static int setup(void **state)
     rig_start(&rig);
     rig_lists(&rig);
     rig_node(&rig, "n1", "16");
+    rig_node(&rig, "n2", "16");
     rig_pod(&rig, "q", 10, "n1", "0");
+    char urgent[] =
+        "{'metadata':{'name':'v','namespace':'default','uid':'uv','resourceVersion':'9'},"
+        "'spec':{'priority':9,'containers':[{'resources':{'limits':{'aliyun.com/gpu-mem':"
+        "'10'}}}]},'status':{'phase':'Pending','nominatedNodeName':'n2'}}";
+    rig_quote(urgent);
+    rig_feed(&rig, urgent, false);
     service_tick(rig.service);
     *state = &rig;
     return 0;
@@ -62,6 +69,8 @@ static const struct {
      SIZED("n1", "16", "1") "," SIZED("new", "4", "1"), "", "insufficient free GPU memory"},
     {"and has the size of the object", 7, SIZED("n1", "20", "1") "," SIZED("new", "4", "1"),
      SIZED("n1", "20", "1"), ""},
+    {"only in its place", 7, SIZED("n2", "16", "1") "," SIZED("new", "4", "1"), "",
+     "reserved for a nominated pod"},
     {"no nodes", 1, "", "", ""},
     {"a pod without GPU memory", 0, "{'metadata':{'name':'cpu'}}", "{'metadata':{'name':'cpu'}}",
      ""},

@@ -210,6 +210,10 @@ static void budgets_are_counted_for_added_victims(void **state)
     expect_victim("eighty with room, more than are told apart: nobody may go", "b", 1);
     repeat_budget(BUDGET("default", "a", "9"), 60, BUDGET("default", "b", "0"));
     expect_victim("sixty with room", "a", 1);
+    expect_nodes("of each node anew",
+                 preempt(12, "", "NodeNameToMetaVictims", "'n1':{'Pods':[]},'n1':{'Pods':[]}"),
+                 "'n1':{'Pods':[{'UID':'a'}],'NumPDBViolations':0},"
+                 "'n1':{'Pods':[{'UID':'a'}],'NumPDBViolations':0}");
     repeat_budget(BUDGET("default", "c", "9"), 240, BUDGET("x", "a", "0"));
     expect_victim("more than are asked: of no pod of theirs may one go", "a", 2);
     repeat_budget(BUDGET("aa", "a", "9"), 240, BUDGET("default", "a", "0"));
