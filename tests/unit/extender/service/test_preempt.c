@@ -210,10 +210,22 @@ static void budgets_are_counted_for_added_victims(void **state)
     expect_victim("eighty with room, more than are told apart: nobody may go", "b", 1);
     repeat_budget(BUDGET("default", "a", "9"), 60, BUDGET("default", "b", "0"));
     expect_victim("sixty with room", "a", 1);
-    expect_nodes("of each node anew",
-                 preempt(12, "", "NodeNameToMetaVictims", "'n1':{'Pods':[]},'n1':{'Pods':[]}"),
+    rig_node(&rig, "n2", "16");
+    rig_feed(&rig,
+             rig_json(&rig, (struct rig_pod){.name = "d",
+                                             .uid = "d",
+                                             .units = 16,
+                                             .priority = 1,
+                                             .node = "n2",
+                                             .idx = "0",
+                                             .labels = "{'app':'d'}"}),
+             false);
+    repeat_budget(BUDGET("default", "a", "9") "," BUDGET("default", "d", "9"), 40,
+                  BUDGET("default", "b", "0"));
+    expect_nodes("eighty, of each node forty",
+                 preempt(12, "", "NodeNameToMetaVictims", "'n1':{'Pods':[]},'n2':{'Pods':[]}"),
                  "'n1':{'Pods':[{'UID':'a'}],'NumPDBViolations':0},"
-                 "'n1':{'Pods':[{'UID':'a'}],'NumPDBViolations':0}");
+                 "'n2':{'Pods':[{'UID':'d'}],'NumPDBViolations':0}");
     repeat_budget(BUDGET("default", "c", "9"), 240, BUDGET("x", "a", "0"));
     expect_victim("more than are asked: of no pod of theirs may one go", "a", 2);
     repeat_budget(BUDGET("aa", "a", "9"), 240, BUDGET("default", "a", "0"));
