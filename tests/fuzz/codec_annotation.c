@@ -4,11 +4,11 @@
 #include "fuzz.h"
 #include "gpushare/codec/annotation.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_TEXT(input)
 {
     gs_gpu_mask first = 0, second = 0;
     char text[GS_IDX_TEXT_BYTES];
-    if (gs_codec_idx_parse((struct gs_slice){(const char *)data, size}, &first)) {
+    if (gs_codec_idx_parse(input, &first)) {
         FUZZ_CHECK(first != 0);
         gs_codec_idx_format(first, text);
         FUZZ_CHECK(gs_codec_idx_parse(gs_slice_of(text), &second) && first == second);
@@ -17,7 +17,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     second = 0;
     bool even;
-    FUZZ_CHECK(gs_codec_allocation_gpus((struct gs_slice){(const char *)data, size}, &second,
-                                        &even) == (second != 0));
-    return 0;
+    FUZZ_CHECK(gs_codec_allocation_gpus(input, &second, &even) == (second != 0));
 }

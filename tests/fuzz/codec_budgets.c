@@ -3,9 +3,8 @@
 #include "fuzz.h"
 #include "item_lists.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_TEXT(text)
 {
-    const struct gs_slice text = {(const char *)data, size};
     static const struct gs_kv two[] = {{"a", "1"}, {"app", "web"}};
     struct gs_arena arena = {0};
     struct gs_budget *all = NULL;
@@ -17,11 +16,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK(count == UINT32_MAX);
         count = 0;
     }
-    FUZZ_CHECK(count <= size);
+    FUZZ_CHECK(count <= text.len);
     for (uint32_t i = 0; i < count; i++) {
         FUZZ_CHECK(gs_budget_covers(&all[i], "p", NULL) == all[i].excess);
         FUZZ_CHECK(!gs_budget_covers(&all[i], "p", some) || all[i].selector.count || all[i].excess);
     }
     gs_arena_release(&arena);
-    return 0;
 }

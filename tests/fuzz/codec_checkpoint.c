@@ -13,13 +13,11 @@ static bool walk(void *ctx, const struct gs_checkpoint_entry *entry, size_t done
     return true;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_TEXT(text)
 {
     struct gs_error err = {0};
     size_t parts = 0;
-    const int result = gs_codec_checkpoint_decode((struct gs_slice){(const char *)data, size},
-                                                  "gpu", walk, &parts, &err);
+    const int result = gs_codec_checkpoint_decode(text, "gpu", walk, &parts, &err);
     FUZZ_CHECK(result == 0 || err.code == GS_EPROTO);
-    FUZZ_CHECK(parts <= size);
-    return 0;
+    FUZZ_CHECK(parts <= text.len);
 }

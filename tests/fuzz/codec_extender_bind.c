@@ -3,13 +3,12 @@
 #include "fuzz.h"
 #include "gpushare/codec/extender.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_TEXT(text)
 {
     struct gs_binding_args args = {0};
     struct gs_error err = {0};
-    int result = gs_codec_binding_args((struct gs_slice){(const char *)data, size}, &args, &err);
+    int result = gs_codec_binding_args(text, &args, &err);
     FUZZ_CHECK((result == 0) == (err.code == GS_OK));
     FUZZ_CHECK((args.name[0] && args.ns[0] && args.uid[0] && args.node[0]) == (result == 0));
     gs_binding_args_release(&args);
-    return 0;
 }

@@ -12,8 +12,7 @@ static void check_echo(const struct gs_names *names, const struct gs_preemption_
     /* the answer's one member becomes the request's second */
     gs_buf_puts(&body, "{\"Pod\":{},");
     gs_buf_append(&body, answer.data + 1, answer.len - 1);
-    FUZZ_CHECK(
-        gs_codec_preemption_args(names, (struct gs_slice){body.data, body.len}, &again, NULL) == 0);
+    FUZZ_CHECK(gs_codec_preemption_args(names, fuzz_written(&body), &again, NULL) == 0);
     FUZZ_CHECK(again.meta && again.node_count == args->node_count);
     for (uint32_t i = 0; i < again.node_count; i++) {
         FUZZ_CHECK(strcmp(again.nodes[i].node, args->nodes[i].node) == 0);
@@ -25,17 +24,15 @@ static void check_echo(const struct gs_names *names, const struct gs_preemption_
     gs_buf_release(&answer);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_TEXT(body)
 {
     struct gs_names names;
     struct gs_preemption_args args = {0};
     struct gs_error err = {0};
     FUZZ_CHECK(gs_names_init(&names, "aliyun.com", NULL) == 0);
-    struct gs_slice body = {(const char *)data, size};
     if (gs_codec_preemption_args(&names, body, &args, &err) == 0)
         check_echo(&names, &args);
     else
         FUZZ_CHECK(err.code != GS_OK && args.node_count == 0);
     gs_preemption_args_release(&args);
-    return 0;
 }

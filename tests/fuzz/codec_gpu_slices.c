@@ -3,14 +3,13 @@
 #include "fuzz.h"
 #include "item_lists.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_TEXT(text)
 {
     struct gs_arena arena = {0};
     struct gs_sliced_gpu *gpus = NULL;
     uint32_t count = UINT32_MAX;
     struct gs_error err = {0};
-    if (slice_list((struct gs_slice){(const char *)data, size}, "gpu", &arena, &gpus, &count,
-                   &err) < 0) {
+    if (slice_list(text, "gpu", &arena, &gpus, &count, &err) < 0) {
         FUZZ_CHECK(err.code == GS_EPROTO || err.code == GS_ETOOBIG);
         FUZZ_CHECK(count == UINT32_MAX);
     } else {
@@ -19,8 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             parts += strlen(gpus[i].uuid);
             FUZZ_CHECK(gpus[i].node != NULL);
         }
-        FUZZ_CHECK(parts <= size);
+        FUZZ_CHECK(parts <= text.len);
     }
     gs_arena_release(&arena);
-    return 0;
 }

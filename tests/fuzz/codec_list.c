@@ -19,18 +19,16 @@ static int item(void *ctx, struct gs_scan *scan)
     return ++seen->items > 1000 ? -1 : 0;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_TEXT(text)
 {
     struct gs_list_meta meta = {.continue_token = "old"};
     struct gs_error err = {0};
-    struct seen seen = {(const char *)data, (const char *)data + size, 0};
-    int result =
-        gs_codec_list_items((struct gs_slice){(const char *)data, size}, item, &seen, &meta, &err);
+    struct seen seen = {text.at, text.at + text.len, 0};
+    int result = gs_codec_list_items(text, item, &seen, &meta, &err);
     FUZZ_CHECK((result == 0) == (err.code == GS_OK));
     FUZZ_CHECK(result == 0 || strcmp(meta.continue_token, "old") == 0);
     struct gs_list_meta head;
     char name[GS_OBJECT_NAME_BYTES];
-    if (gs_codec_list_head((struct gs_slice){(const char *)data, size}, &head, name))
+    if (gs_codec_list_head(text, &head, name))
         FUZZ_CHECK(strlen(head.continue_token) < sizeof(head.continue_token));
-    return 0;
 }

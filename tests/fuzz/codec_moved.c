@@ -4,22 +4,20 @@
 #include "fuzz.h"
 #include "gpushare/codec/moved.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_TEXT(input)
 {
     struct gs_arena arena = {0};
     struct gs_moved *first, *second;
     uint32_t first_count, second_count;
     struct gs_error err = {0};
     struct gs_buf text = GS_BUF((size_t)1 << 20);
-    if (gs_codec_moved_decode((struct gs_slice){(const char *)data, size}, &arena, &first,
-                              &first_count, &err) < 0) {
+    if (gs_codec_moved_decode(input, &arena, &first, &first_count, &err) < 0) {
         FUZZ_CHECK(err.code == GS_EPROTO || err.code == GS_ETOOBIG);
     } else {
-        FUZZ_CHECK(size <= GS_MOVED_TEXT_MAX && first_count <= GS_MOVED_MAX);
+        FUZZ_CHECK(input.len <= GS_MOVED_TEXT_MAX && first_count <= GS_MOVED_MAX);
         gs_codec_moved_encode(&text, first, first_count);
-        FUZZ_CHECK(!gs_buf_failed(&text));
-        FUZZ_CHECK(gs_codec_moved_decode((struct gs_slice){text.data, text.len}, &arena, &second,
-                                         &second_count, &err) == 0);
+        FUZZ_CHECK(
+            gs_codec_moved_decode(fuzz_written(&text), &arena, &second, &second_count, &err) == 0);
         FUZZ_CHECK(first_count == second_count);
         for (uint32_t i = 0; i < first_count; i++) {
             FUZZ_CHECK(strcmp(first[i].uid, second[i].uid) == 0 && first[i].uid[0]);
@@ -29,5 +27,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     gs_buf_release(&text);
     gs_arena_release(&arena);
-    return 0;
 }

@@ -3,13 +3,13 @@
 #include "fuzz.h"
 #include "gpushare/codec/node.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_TEXT(text)
 {
     struct gs_names names;
     struct gs_node node = {0};
     struct gs_error err = {0};
     FUZZ_CHECK(gs_names_init(&names, "aliyun.com", NULL) == 0);
-    int result = gs_codec_node(&names, (struct gs_slice){(const char *)data, size}, &node, &err);
+    int result = gs_codec_node(&names, text, &node, &err);
     FUZZ_CHECK((result == 0) == (err.code == GS_OK));
     FUZZ_CHECK(node.name && node.uid && node.resource_version && node.address);
     FUZZ_CHECK(node.inventory_error && node.gpu_count <= GS_GPUS_MAX);
@@ -26,5 +26,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK(memchr(node.gpus[i].model, 0, GS_MODEL_BYTES));
     }
     gs_node_release(&node);
-    return 0;
 }

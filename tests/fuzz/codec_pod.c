@@ -22,13 +22,13 @@ static void check_whole(const struct gs_pod *pod)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_TEXT(text)
 {
     struct gs_names names;
     struct gs_pod pod = {0};
     struct gs_error err = {0};
     FUZZ_CHECK(gs_names_init(&names, "aliyun.com", NULL) == 0);
-    int result = gs_codec_pod(&names, (struct gs_slice){(const char *)data, size}, &pod, &err);
+    int result = gs_codec_pod(&names, text, &pod, &err);
     FUZZ_CHECK((result == 0) == (err.code == GS_OK));
     check_whole(&pod);
     FUZZ_CHECK(result == 0 || (pod.container_count == 0 && !pod.uid[0] && !pod.has_assigned));
@@ -41,5 +41,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(!recorded || (recorded == pod.recorded_gpus && pod.node_name[0]));
     FUZZ_CHECK(!recorded || !charge.units || charge.gpu_count == gs_gpu_mask_count(recorded));
     gs_pod_release(&pod);
-    return 0;
 }

@@ -3,9 +3,8 @@
 #include "fuzz.h"
 #include "gpushare/codec/quantity.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_TEXT(text)
 {
-    struct gs_slice text = {(const char *)data, size};
     int64_t whole = 0, value = 0, milli = 0, scaled;
     enum gs_quantity as_whole = gs_quantity_read(text, GS_QUANTITY_WHOLE, &whole);
     enum gs_quantity as_value = gs_quantity_read(text, GS_QUANTITY_VALUE, &value);
@@ -22,5 +21,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         int64_t up = milli / 1000 + (milli % 1000 > 0) - (milli % 1000 < 0);
         FUZZ_CHECK(as_value == GS_QUANTITY_OK && value == up);
     }
-    return 0;
 }

@@ -3,15 +3,14 @@
 #include "fuzz.h"
 #include "gpushare/codec/rfc3339.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_TEXT(input)
 {
     int64_t first = 7, second;
     char text[GS_RFC3339_BYTES];
-    if (gs_rfc3339_parse((struct gs_slice){(const char *)data, size}, &first)) {
+    if (gs_rfc3339_parse(input, &first)) {
         gs_rfc3339_format(first, 9, text);
         FUZZ_CHECK(gs_rfc3339_parse(gs_slice_of(text), &second) && first == second);
     } else {
         FUZZ_CHECK(first == 7);
     }
-    return 0;
 }

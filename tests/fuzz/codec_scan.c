@@ -3,11 +3,10 @@
 #include "fuzz.h"
 #include "scan_compare.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_TEXT(text)
 {
-    const char *problem = scan_compare((const char *)data, size);
+    const char *problem = scan_compare(text.at, text.len);
     if (problem)
         fprintf(stderr, "differs: %s\n", problem);
     FUZZ_CHECK(!problem);
-    return 0;
 }

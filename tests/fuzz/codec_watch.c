@@ -3,9 +3,8 @@
 #include "fuzz.h"
 #include "gpushare/codec/watch.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_TEXT(line)
 {
-    struct gs_slice line = {(const char *)data, size};
     struct gs_watch_event event;
     struct gs_error err = {0};
     char version[GS_RV_BYTES] = "untouched";
@@ -17,5 +16,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         FUZZ_CHECK(err.code == GS_EPROTO);
     }
-    return 0;
 }

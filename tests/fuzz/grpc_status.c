@@ -9,20 +9,19 @@ static void check_header(const char *text, size_t len)
         FUZZ_CHECK(text[i] >= ' ' && text[i] <= '~');
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_TEXT(text)
 {
-    struct gs_buf encoded = GS_BUF(size * 9), small = GS_BUF(size / 2);
-    enum gs_grpc_status status = gs_grpc_status_parse((const char *)data, size);
+    struct gs_buf encoded = GS_BUF(text.len * 9), small = GS_BUF(text.len / 2);
+    enum gs_grpc_status status = gs_grpc_status_parse(text.at, text.len);
     FUZZ_CHECK(status <= GS_GRPC_UNAUTHENTICATED);
 
-    gs_grpc_message_encode(&encoded, (const char *)data, size);
+    gs_grpc_message_encode(&encoded, text.at, text.len);
     FUZZ_CHECK(!gs_buf_failed(&encoded));
     check_header(encoded.data, encoded.len);
 
-    gs_grpc_message_encode(&small, (const char *)data, size);
+    gs_grpc_message_encode(&small, text.at, text.len);
     FUZZ_CHECK(!gs_buf_failed(&small));
     check_header(small.data, small.len);
     gs_buf_release(&encoded);
     gs_buf_release(&small);
-    return 0;
 }

@@ -3,13 +3,12 @@
 #include "fuzz.h"
 #include "grpc/timeout.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_TEXT(text)
 {
     int64_t ns = -1;
-    if (!gs_grpc_timeout_parse((const char *)data, size, &ns)) {
+    if (!gs_grpc_timeout_parse(text.at, text.len, &ns)) {
         FUZZ_CHECK(ns == -1);
-        return 0;
+        return;
     }
-    FUZZ_CHECK(ns >= 0 && size <= 9);
-    return 0;
+    FUZZ_CHECK(ns >= 0 && text.len <= 9);
 }

@@ -26,18 +26,17 @@ static void a_region_is_one_of_the_lines(const struct gs_dmem_line *lines, size_
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_TEXT(text)
 {
     struct gs_dmem_line lines[GS_DMEM_LINES_MAX];
     size_t count = 77;
     struct gs_error err = {0};
-    if (gs_dmem_parse((struct gs_slice){(const char *)data, size}, lines, &count, &err) < 0) {
+    if (gs_dmem_parse(text, lines, &count, &err) < 0) {
         FUZZ_CHECK(count == 77 && err.code != GS_OK);
-        return 0;
+        return;
     }
     FUZZ_CHECK(count <= GS_DMEM_LINES_MAX);
     for (size_t i = 0; i < count; i++)
         written_out_it_reads_the_same(&lines[i]);
     a_region_is_one_of_the_lines(lines, count);
-    return 0;
 }

@@ -3,13 +3,13 @@
 #include "fuzz.h"
 #include "gpushare/limit/region.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+FUZZ_TEXT(input)
 {
     struct gs_pci pci = {.domain = 77}, again;
     char text[32];
-    if (!gs_pci_parse((const char *)data, size, &pci)) {
+    if (!gs_pci_parse(input.at, input.len, &pci)) {
         FUZZ_CHECK(pci.domain == 77);
-        return 0;
+        return;
     }
     FUZZ_CHECK(pci.device <= 31 && pci.function <= GS_PCI_ANY_FUNCTION);
     int len = snprintf(text, sizeof(text), "%04X:%02x:%02x", pci.domain, pci.bus, pci.device);
@@ -17,5 +17,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         len += snprintf(text + len, sizeof(text) - (size_t)len, ".%u", pci.function);
     FUZZ_CHECK(gs_pci_parse(text, (size_t)len, &again) && gs_pci_same(&pci, &again));
     FUZZ_CHECK(pci.function == again.function);
-    return 0;
 }
