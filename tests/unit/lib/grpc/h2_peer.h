@@ -9,6 +9,35 @@
 #include <unistd.h>
 
 #include "gpushare/grpc/loop.h"
+#include "grpc/server.h"
+
+/* A loop whose clock stands still until the test moves it. */
+struct still_loop {
+    int64_t now_ns;
+    struct gs_clock clock;
+    struct gs_loop *loop;
+};
+
+static inline int64_t still_now(void *ctx)
+{
+    return *(int64_t *)ctx;
+}
+
+static inline struct gs_loop *still_loop_new(struct still_loop *still)
+{
+    still->now_ns = GS_NS_PER_S;
+    still->clock = (struct gs_clock){still_now, still_now, &still->now_ns};
+    assert_int_equal(gs_loop_new(&still->clock, &still->loop, NULL), 0);
+    return still->loop;
+}
+
+static inline struct gs_grpc_message *message_of(const void *bytes, size_t len)
+{
+    uint8_t *body;
+    struct gs_grpc_message *message = gs_grpc_message_new(len, &body);
+    memcpy(body, bytes, len);
+    return message;
+}
 
 /*
  * The other end of a connection, as rude as a test wants it: any headers, any bytes, nothing is
@@ -38,8 +67,6 @@ struct peer {
     bool eof;
     struct peer_stream streams[PEER_STREAMS];
     size_t stream_count;
-    uint32_t goaway; /* error code + 1 */
-    size_t received; /* bytes */
 };
 
 static inline struct peer_stream *peer_find(struct peer *peer, int32_t id)
@@ -88,13 +115,10 @@ static inline int peer_on_data(nghttp2_session *session, uint8_t flags, int32_t 
 static inline int peer_on_frame(nghttp2_session *session, const nghttp2_frame *frame,
                                 void *user_data)
 {
-    struct peer *peer = user_data;
-    struct peer_stream *stream = peer_find(peer, frame->hd.stream_id);
+    struct peer_stream *stream = peer_find(user_data, frame->hd.stream_id);
     if (stream && (frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS) &&
         (frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
         stream->ended = true;
-    if (frame->hd.type == NGHTTP2_GOAWAY)
-        peer->goaway = frame->goaway.error_code + 1;
     return 0;
 }
 
@@ -173,7 +197,6 @@ static inline bool peer_turn(struct peer *peer)
     peer->eof |= len == 0 || (len < 0 && errno != EAGAIN);
     if (len <= 0)
         return moved;
-    peer->received += (size_t)len;
     nghttp2_session_mem_recv(peer->session, buf, (size_t)len);
     return true;
 }

@@ -5,8 +5,7 @@
 
 /* Our client against a server that answers whatever the row says. */
 struct fixture {
-    int64_t now_ns;
-    struct gs_clock clock;
+    struct still_loop still;
     struct gs_loop *loop;
     struct peer peer;
     struct gs_grpc_unary *call;
@@ -16,11 +15,6 @@ struct fixture {
     char *message;
     size_t len;
 };
-
-static int64_t read_clock(void *ctx)
-{
-    return *(int64_t *)ctx;
-}
 
 static void on_done(void *ctx, const struct gs_grpc_reply *reply)
 {
@@ -39,10 +33,9 @@ static void on_done(void *ctx, const struct gs_grpc_reply *reply)
 static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
-    f->now_ns = GS_NS_PER_S;
-    f->clock = (struct gs_clock){read_clock, read_clock, &f->now_ns};
+    f->loop = still_loop_new(&f->still);
     *state = f;
-    return gs_loop_new(&f->clock, &f->loop, NULL);
+    return 0;
 }
 
 static int teardown(void **state)
@@ -66,23 +59,14 @@ static const struct gs_grpc_unary_options defaults = {
     .done = on_done,
 };
 
-static struct gs_grpc_message *message_of(const void *bytes, size_t len)
-{
-    uint8_t *body;
-    struct gs_grpc_message *message = gs_grpc_message_new(len, &body);
-    if (len > 0)
-        memcpy(body, bytes, len);
-    return message;
-}
-
 /* Starts a call and lets the request arrive; returns it as the server sees it. */
-static struct peer_stream *call_peer(struct fixture *f, const void *message, size_t len)
+static struct peer_stream *call_peer(struct fixture *f)
 {
     struct gs_grpc_unary_options options = defaults;
     options.ctx = f;
     int fd = peer_open(&f->peer, f->loop, true);
     assert_int_equal(
-        gs_grpc_unary_start_fd(f->loop, fd, &options, message_of(message, len), &f->call, NULL), 0);
+        gs_grpc_unary_start_fd(f->loop, fd, &options, message_of("", 0), &f->call, NULL), 0);
     peer_run(&f->peer);
     assert_int_equal(f->peer.stream_count, 1);
     return &f->peer.streams[0];
@@ -171,7 +155,7 @@ static void every_answer_gets_its_reply(void **state)
     GS_FOR_EACH_ROW (r, answers) {
         struct fixture *f;
         setup((void **)&f);
-        answer(f, call_peer(f, NULL, 0), r->headers, r->body, r->len, r->trailers);
+        answer(f, call_peer(f), r->headers, r->body, r->len, r->trailers);
         row_equal(r->row, f->done, 1);
         row_equal(r->row, f->status, r->status);
         row_text(r->row, f->text, r->text);
@@ -188,7 +172,7 @@ static void every_answer_gets_its_reply(void **state)
 static void a_reset_says_why(void **state)
 {
     struct fixture *f = *state;
-    struct peer_stream *stream = call_peer(f, NULL, 0);
+    struct peer_stream *stream = call_peer(f);
     nghttp2_submit_rst_stream(f->peer.session, 0, stream->id, NGHTTP2_ENHANCE_YOUR_CALM);
     peer_run(&f->peer);
     assert_int_equal(f->done, 1);
@@ -199,7 +183,7 @@ static void a_reset_says_why(void **state)
 static void a_connection_that_speaks_something_else_is_unavailable(void **state)
 {
     struct fixture *f = *state;
-    call_peer(f, NULL, 0);
+    call_peer(f);
     peer_raw(&f->peer, "HTTP/1.1 400 Bad Request\r\n\r\n", 28);
     peer_run(&f->peer);
     assert_int_equal(f->done, 1);
@@ -224,7 +208,7 @@ static void a_path_too_long_is_refused_at_once(void **state)
 static void a_cancelled_call_is_never_told(void **state)
 {
     struct fixture *f = *state;
-    call_peer(f, NULL, 0);
+    call_peer(f);
     gs_grpc_unary_cancel(f->call);
     f->call = NULL;
     peer_run(&f->peer);

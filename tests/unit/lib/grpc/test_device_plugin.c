@@ -6,8 +6,7 @@
 
 /* The device plugin service, spoken to in raw frames: the encodings below are written by hand. */
 struct fixture {
-    int64_t now_ns;
-    struct gs_clock clock;
+    struct still_loop still;
     struct gs_loop *loop;
     struct gs_dp *dp;
     struct peer peer;
@@ -18,11 +17,6 @@ struct fixture {
     char seen[256];          /* the last request: "a b; c" */
     bool hold;
 };
-
-static int64_t read_clock(void *ctx)
-{
-    return *(int64_t *)ctx;
-}
 
 static void note_ids(struct fixture *f, const struct gs_dp_ids *ids, size_t count)
 {
@@ -66,10 +60,8 @@ static const struct gs_dp_ops ops = {on_allocate, on_pre_start};
 static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
-    f->now_ns = GS_NS_PER_S;
-    f->clock = (struct gs_clock){read_clock, read_clock, &f->now_ns};
     f->answer_count = 1;
-    assert_int_equal(gs_loop_new(&f->clock, &f->loop, NULL), 0);
+    f->loop = still_loop_new(&f->still);
     assert_int_equal(gs_dp_new(f->loop, &ops, f, &f->dp, NULL), 0);
     assert_int_equal(gs_dp_adopt(f->dp, peer_open(&f->peer, f->loop, false), NULL), 0);
     *state = f;
@@ -342,7 +334,7 @@ static void a_late_pre_start_is_dropped(void **state)
             gs_dp_free(f->dp);
             f->dp = NULL;
         }
-        f->now_ns += 30 * GS_NS_PER_S;
+        f->still.now_ns += 30 * GS_NS_PER_S;
         peer_run(&f->peer);
         row_text(r->row, peer_header(stream, "grpc-status"), r->free_plugin ? NULL : "4");
         gs_dp_pre_start_reply(f->held);

@@ -1,5 +1,82 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "server_fixture.h"
+#include "h2_peer.h"
+
+#include "grpc/server_internal.h"
+
+/* A server with methods that echo, fail, stream and wait; a rude client on a socket pair. */
+struct fixture {
+    struct still_loop still;
+    struct gs_loop *loop;
+    struct gs_grpc_server *server;
+    struct peer peer;
+    struct gs_grpc_call *held; /* that waits for the test */
+};
+
+static void send_bytes(struct gs_grpc_call *call, const void *bytes, size_t len)
+{
+    struct gs_grpc_message *message = message_of(bytes, len);
+    gs_grpc_call_send(call, message);
+    gs_grpc_message_unref(message);
+}
+
+static void echo(struct gs_grpc_call *call, const void *message, size_t len, void *ctx)
+{
+    send_bytes(call, message, len);
+    gs_grpc_call_finish(call, GS_GRPC_OK, NULL);
+}
+
+static void refuse(struct gs_grpc_call *call, const void *message, size_t len, void *ctx)
+{
+    gs_grpc_call_finish(call, GS_GRPC_FAILED_PRECONDITION, "100% \xC3\xA4\xFF");
+}
+
+static void hold(struct gs_grpc_call *call, const void *message, size_t len, void *ctx)
+{
+    ((struct fixture *)ctx)->held = call;
+}
+
+static void hold_ended(struct gs_grpc_call *call, void *ctx)
+{
+    assert_true(call->answered);
+}
+
+static const struct gs_grpc_method methods[] = {
+    {"/t.T/Echo", echo, NULL},
+    {"/t.T/Fail", refuse, NULL},
+    {"/t.T/Hold", hold, hold_ended},
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    f->loop = still_loop_new(&f->still);
+    assert_int_equal(gs_grpc_server_new(f->loop, methods, 3, f, &f->server, NULL), 0);
+    int fd = peer_open(&f->peer, f->loop, false);
+    assert_int_equal(gs_grpc_server_adopt(f->server, fd, NULL), 0);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    peer_close(&f->peer);
+    gs_grpc_server_free(f->server);
+    gs_loop_free(f->loop);
+    free(f);
+    return 0;
+}
+
+#define ECHO PEER_GRPC_HEADERS("/t.T/Echo")
+#define HOLD PEER_GRPC_HEADERS("/t.T/Hold")
+
+static void expect_status(const char *row, const struct peer_stream *stream, const char *status)
+{
+    row_text(row, peer_header(stream, "grpc-status"), status);
+    row_text(row, peer_header(stream, ":status"), "200");
+    row_text(row, peer_header(stream, "content-type"), "application/grpc");
+    row_true(row, stream->ended);
+}
 
 /* ---- what requests get ---- */
 
@@ -127,15 +204,15 @@ static void a_message_that_began_is_finished_before_the_newest(void **state)
     char *big = calloc(1, len);
     struct peer_stream *stream = peer_request(&f->peer, HOLD, "\0\0\0\0\0", 5, true);
     peer_run(&f->peer);
-    send_bytes(f->held[0], big, len);
+    send_bytes(f->held, big, len);
     for (int i = 0; i < 3; i++)
         assert_int_equal(gs_loop_step(f->loop, 0, NULL), 0); /* the window takes a part */
-    send_bytes(f->held[0], "never", 5);
-    send_bytes(f->held[0], "last", 4);
+    send_bytes(f->held, "never", 5);
+    send_bytes(f->held, "last", 4);
     peer_run(&f->peer);
     assert_int_equal(stream->body_len, 5 + len + 5 + 4);
     assert_memory_equal(stream->body + 5 + len, "\0\0\0\0\4last", 9);
-    gs_grpc_call_finish(f->held[0], GS_GRPC_OK, NULL);
+    gs_grpc_call_finish(f->held, GS_GRPC_OK, NULL);
     free(big);
 }
 
@@ -149,12 +226,12 @@ static void a_full_socket_is_written_to_when_it_empties(void **state)
     nghttp2_submit_window_update(f->peer.session, 0, 0, 1 << 24);
     struct peer_stream *stream = peer_request(&f->peer, HOLD, "\0\0\0\0\0", 5, true);
     peer_run(&f->peer);
-    send_bytes(f->held[0], big, len);
+    send_bytes(f->held, big, len);
     for (int i = 0; i < 3; i++)
         assert_int_equal(gs_loop_step(f->loop, 0, NULL), 0);
     peer_run(&f->peer); /* reads, and has nothing to say that would wake the server */
     assert_int_equal(stream->body_len, 5 + len);
-    gs_grpc_call_finish(f->held[0], GS_GRPC_OK, NULL);
+    gs_grpc_call_finish(f->held, GS_GRPC_OK, NULL);
     free(big);
 }
 
