@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "alloc_fail.h"
 #include "codec_fixture.h"
 #include "item_lists.h"
 
@@ -12,63 +13,8 @@
 
 /*
  * Every decoder with its first, second, third … allocation failing, until it gets through: each
- * time it must say so, leave nothing half filled, and lose nothing. The program's own malloc does
- * it; sanitizers bring theirs, so there the tests are passed over.
+ * time it must say so, leave nothing half filled, and lose nothing (sanitizers look).
  */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define GS_OWN_MALLOC 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
-    __has_feature(memory_sanitizer)
-#define GS_OWN_MALLOC 0
-#endif
-#endif
-#ifndef GS_OWN_MALLOC
-#define GS_OWN_MALLOC 1
-#endif
-
-/* Allocations that still succeed; negative: all of them. And how many are held. */
-static long allowance = -1, held;
-
-#if GS_OWN_MALLOC
-static bool refused(void)
-{
-    return allowance >= 0 && allowance-- == 0;
-}
-
-void *__libc_malloc(size_t size);
-void *__libc_realloc(void *old, size_t size);
-void __libc_free(void *old);
-
-void *malloc(size_t size)
-{
-    void *mem = refused() ? NULL : __libc_malloc(size);
-    held += mem != NULL;
-    return mem;
-}
-
-void *realloc(void *old, size_t size)
-{
-    bool fresh = old == NULL;
-    void *mem = refused() ? NULL : __libc_realloc(old, size);
-    held += mem && fresh;
-    return mem;
-}
-
-void free(void *old)
-{
-    held -= old != NULL;
-    __libc_free(old);
-}
-
-void *reallocarray(void *old, size_t count, size_t size)
-{
-    size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes))
-        return NULL;
-    return realloc(old, bytes);
-}
-#endif
 
 #define LONG                                                                                       \
     "\\u0030123456789012345678901234567890123456789012345678901234567890123456789012345678901234"  \
@@ -99,27 +45,22 @@ static const char node_json[] =
     "\\'c\\':[0],\\'" LONGER "e\\':[0]}','aliyun.com/gpu-cordon':'" LONGER LONGER LONGER "'}},"
     "'status':{'addresses':[{'type':'InternalIP','address':'" LONGER LONGER "'}]}}";
 
-/* Repeats a decode with one allocation more each time; how often it failed. */
 typedef int (*attempt_fn)(struct gs_slice json, struct gs_error *err);
 
-static void try_all(attempt_fn attempt, const char *text, int least_failures)
+static void try_all(attempt_fn attempt, const char *text, unsigned least_failures)
 {
     _cleanup_free_ char *json = quoted(text);
-    struct gs_slice slice = gs_slice_of(json);
-    int failures = 0;
-    for (;; failures++) {
+    unsigned n = 1;
+    for (bool happened = true; happened; n++) {
         struct gs_error err = {0};
-        long before = held;
-        allowance = failures;
-        int result = attempt(slice, &err);
-        allowance = -1;
-        assert_int_equal(held, before);
-        assert_int_equal(err.code, result < 0 ? GS_ENOMEM : GS_OK);
-        if (result == 0)
-            break;
-        assert_non_null(strstr(err.msg, "out of memory"));
+        alloc_fail_begin(n);
+        int result = attempt(gs_slice_of(json), &err);
+        happened = alloc_fail_end();
+        assert_int_equal(result, happened ? -1 : 0);
+        assert_int_equal(err.code, happened ? GS_ENOMEM : GS_OK);
+        assert_int_equal(strstr(err.msg, "out of memory") != NULL, happened);
     }
-    assert_true(failures >= least_failures);
+    assert_true(n >= least_failures + 2);
 }
 
 static int attempt_pod(struct gs_slice json, struct gs_error *err)
@@ -219,8 +160,6 @@ static int attempt_record(struct gs_slice json, struct gs_error *err)
 
 static void every_failed_allocation_is_told_and_undone(void **state)
 {
-    if (!GS_OWN_MALLOC)
-        skip();
     try_all(attempt_pod, pod_json, 3);
     try_all(attempt_checkpoint,
             "{'Data':{'PodDeviceEntries':[{'ResourceName':'gpu','PodUID':'" LONGER
