@@ -2,6 +2,7 @@
 #include "faults.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@
 #include "gpushare/base/num.h"
 #include "gpushare/base/splitmix.h"
 
-enum { CHANCE_MAX = 1000, STALL_MS_MAX = 600000, BIG_MIB_MAX = 256 };
+enum { CHANCE_OF = 1000 };
 
 struct plan {
     char agent[64];
@@ -76,76 +77,61 @@ void gs_sim_faults_free(struct gs_sim_faults *faults)
 
 /* ---- the plan ---- */
 
-static int bad_item(struct gs_slice item, struct gs_error *err)
+bool gs_sim_next_item(struct gs_slice *text, struct gs_slice *ret_key, struct gs_slice *ret_value)
 {
-    return gs_fail(err, GS_EINVAL, "\"%.*s\" is no part of a fault plan", (int)item.len, item.at);
+    if (text->len == 0)
+        return false;
+    const char *comma = memchr(text->at, ',', text->len);
+    const size_t len = comma ? (size_t)(comma - text->at) : text->len;
+    const char *equals = memchr(text->at, '=', len);
+    const size_t key_len = equals ? (size_t)(equals - text->at) : len;
+    *ret_key = (struct gs_slice){text->at, key_len};
+    *ret_value = (struct gs_slice){text->at + key_len + 1, equals ? len - key_len - 1 : 0};
+    const size_t used = len + (comma != NULL);
+    *text = (struct gs_slice){text->at + used, text->len - used};
+    return true;
 }
 
-static int set_agent(struct plan *plan, struct gs_slice value, struct gs_error *err)
+/* Where the number of an item goes; NULL: no such name. */
+static uint32_t *find_number(struct plan *plan, struct gs_slice name)
 {
-    if (value.len >= sizeof(plan->agent))
-        return gs_fail(err, GS_EINVAL, "the agent of a fault plan is too long");
-    memcpy(plan->agent, value.at, value.len);
-    plan->agent[value.len] = '\0';
-    return 0;
-}
-
-/* Where the number of an item goes and the largest it may be; NULL: no such name. */
-static uint32_t *find_number(struct plan *plan, struct gs_slice name, uint32_t *ret_max)
-{
-    *ret_max = CHANCE_MAX;
     for (int i = 0; i < GS_SIM_FAULTS; i++) {
         if (gs_slice_eq(name, gs_slice_of(fault_names[i])))
             return &plan->chance[i];
     }
-    if (gs_slice_eq(name, gs_slice_of("stall_ms"))) {
-        *ret_max = STALL_MS_MAX;
+    if (gs_slice_eq(name, gs_slice_of("stall_ms")))
         return &plan->stall_ms;
-    }
-    *ret_max = BIG_MIB_MAX;
     return gs_slice_eq(name, gs_slice_of("big_mib")) ? &plan->big_mib : NULL;
 }
 
-static int set_all(struct plan *plan, struct gs_slice item, struct gs_slice value,
-                   struct gs_error *err)
+static bool set_item(struct plan *plan, struct gs_slice name, struct gs_slice value)
 {
-    uint32_t chance;
-    if (!gs_parse_u32(value.at, value.len, &chance) || chance > CHANCE_MAX)
-        return bad_item(item, err);
-    for (int i = 0; i < GS_SIM_WATCH_LOSE; i++)
-        plan->chance[i] = chance;
-    return 0;
-}
-
-static int set_item(struct plan *plan, struct gs_slice item, struct gs_error *err)
-{
-    const char *equals = memchr(item.at, '=', item.len);
-    if (!equals)
-        return bad_item(item, err);
-    struct gs_slice name = {item.at, (size_t)(equals - item.at)};
-    struct gs_slice value = {equals + 1, item.len - name.len - 1};
-    if (gs_slice_eq(name, gs_slice_of("agent")))
-        return set_agent(plan, value, err);
-    if (gs_slice_eq(name, gs_slice_of("all")))
-        return set_all(plan, item, value, err);
-    uint32_t max, number;
-    uint32_t *to = find_number(plan, name, &max);
-    if (!to || !gs_parse_u32(value.at, value.len, &number) || number > max)
-        return bad_item(item, err);
-    *to = number;
-    return 0;
+    uint32_t number;
+    if (gs_slice_eq(name, gs_slice_of("agent"))) {
+        snprintf(plan->agent, sizeof(plan->agent), "%.*s", (int)value.len, value.at);
+        return true;
+    }
+    if (!gs_parse_u32(value.at, value.len, &number))
+        return false;
+    if (gs_slice_eq(name, gs_slice_of("all"))) {
+        for (int i = 0; i < GS_SIM_WATCH_LOSE; i++)
+            plan->chance[i] = number;
+        return true;
+    }
+    uint32_t *to = find_number(plan, name);
+    if (to)
+        *to = number;
+    return to != NULL;
 }
 
 int gs_sim_faults_plan(struct gs_sim_faults *faults, struct gs_slice text, struct gs_error *err)
 {
     struct plan plan = no_faults;
-    while (text.len > 0) {
-        const char *comma = memchr(text.at, ',', text.len);
-        struct gs_slice item = {text.at, comma ? (size_t)(comma - text.at) : text.len};
-        if (set_item(&plan, item, err) < 0)
-            return -1;
-        size_t used = item.len + (comma != NULL);
-        text = (struct gs_slice){text.at + used, text.len - used};
+    struct gs_slice name, value;
+    while (gs_sim_next_item(&text, &name, &value)) {
+        if (!set_item(&plan, name, value))
+            return gs_fail(err, GS_EINVAL, "\"%.*s\" is no part of a fault plan", (int)name.len,
+                           name.at);
     }
     pthread_mutex_lock(&faults->lock);
     faults->plan = plan;
@@ -167,7 +153,7 @@ bool gs_sim_faults_hit(struct gs_sim_faults *faults, enum gs_sim_fault fault, co
     const struct plan *plan = &faults->plan;
     bool hit = plan->chance[fault] > 0 &&
                strncmp(agent ? agent : "", plan->agent, strlen(plan->agent)) == 0 &&
-               draw(faults, CHANCE_MAX) < plan->chance[fault];
+               draw(faults, CHANCE_OF) < plan->chance[fault];
     faults->counts[fault] += hit;
     pthread_mutex_unlock(&faults->lock);
     return hit;
@@ -181,34 +167,30 @@ uint32_t gs_sim_faults_random(struct gs_sim_faults *faults, uint32_t below)
     return number;
 }
 
-int64_t gs_sim_faults_stall_ns(struct gs_sim_faults *faults)
+static struct plan plan_of(struct gs_sim_faults *faults)
 {
     pthread_mutex_lock(&faults->lock);
-    int64_t ns = faults->plan.stall_ms * GS_NS_PER_MS;
+    struct plan plan = faults->plan;
     pthread_mutex_unlock(&faults->lock);
-    return ns;
+    return plan;
+}
+
+int64_t gs_sim_faults_stall_ns(struct gs_sim_faults *faults)
+{
+    return plan_of(faults).stall_ms * GS_NS_PER_MS;
 }
 
 size_t gs_sim_faults_big_bytes(struct gs_sim_faults *faults)
 {
-    pthread_mutex_lock(&faults->lock);
-    size_t bytes = (size_t)faults->plan.big_mib << 20;
-    pthread_mutex_unlock(&faults->lock);
-    return bytes;
-}
-
-uint64_t gs_sim_faults_count(struct gs_sim_faults *faults, enum gs_sim_fault fault)
-{
-    pthread_mutex_lock(&faults->lock);
-    uint64_t count = faults->counts[fault];
-    pthread_mutex_unlock(&faults->lock);
-    return count;
+    return (size_t)plan_of(faults).big_mib << 20;
 }
 
 void gs_sim_faults_print(struct gs_sim_faults *faults, struct gs_buf *out)
 {
+    pthread_mutex_lock(&faults->lock);
     for (int i = 0; i < GS_SIM_FAULTS; i++)
         gs_buf_printf(out, "%s\"%s\":%llu", i ? "," : "{", fault_names[i],
-                      (unsigned long long)gs_sim_faults_count(faults, (enum gs_sim_fault)i));
+                      (unsigned long long)faults->counts[i]);
+    pthread_mutex_unlock(&faults->lock);
     gs_buf_puts(out, "}\n");
 }

@@ -79,6 +79,9 @@ enum gs_sim_fault {
     GS_SIM_FAULTS,
 };
 
+/* The next KEY=VALUE of a comma list; false: there is none. Without "=" the value is empty. */
+bool gs_sim_next_item(struct gs_slice *text, struct gs_slice *ret_key, struct gs_slice *ret_value);
+
 /* Any thread may call what follows. */
 struct gs_sim_faults;
 
@@ -99,9 +102,6 @@ uint32_t gs_sim_faults_random(struct gs_sim_faults *faults, uint32_t below);
 
 int64_t gs_sim_faults_stall_ns(struct gs_sim_faults *faults);
 size_t gs_sim_faults_big_bytes(struct gs_sim_faults *faults);
-
-/* How often a fault was injected since the start. */
-uint64_t gs_sim_faults_count(struct gs_sim_faults *faults, enum gs_sim_fault fault);
 
 /* {"delay":3,…}: every fault with its count. */
 void gs_sim_faults_print(struct gs_sim_faults *faults, struct gs_buf *out);

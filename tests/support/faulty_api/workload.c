@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "faults.h"
 #include "gpushare/base/buf.h"
 #include "gpushare/base/num.h"
 #include "gpushare/codec/inventory.h"
@@ -20,8 +21,7 @@ enum { NAMESPACES = 50, POD_UNITS_MAX = 4 };
 
 /* ---- the numbers ---- */
 
-static int set_number(struct gs_sim_workload *w, struct gs_slice key, struct gs_slice value,
-                      uint32_t *seen, struct gs_error *err)
+static uint32_t *find_number(struct gs_sim_workload *w, struct gs_slice key)
 {
     const struct {
         const char *name;
@@ -30,56 +30,32 @@ static int set_number(struct gs_sim_workload *w, struct gs_slice key, struct gs_
                 {"pods", &w->pods},   {"pod_mem", &w->pod_mem}, {"pending", &w->pending},
                 {"other", &w->other}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        if (!gs_slice_eq(key, gs_slice_of(rows[i].name)))
-            continue;
-        if (*seen & 1u << i)
-            return gs_fail(err, GS_EINVAL, "\"%s\" is given twice", rows[i].name);
-        *seen |= 1u << i;
-        if (!gs_parse_u32(value.at, value.len, rows[i].to))
-            return gs_fail(err, GS_EINVAL, "\"%s\" needs a number", rows[i].name);
-        return 0;
+        if (gs_slice_eq(key, gs_slice_of(rows[i].name)))
+            return rows[i].to;
     }
-    return gs_fail(err, GS_EINVAL, "unknown word \"%.*s\"", (int)(key.len < 40 ? key.len : 40),
-                   key.at);
-}
-
-/* Fills pod_mem in and sees that the pods fit. */
-static int check(struct gs_sim_workload *w, struct gs_error *err)
-{
-    if (w->gpus < 1 || w->gpus > GS_GPUS_MAX || w->mem < 1 || w->mem > INT32_MAX)
-        return gs_fail(err, GS_EINVAL, "gpus must be 1 to %d and mem at least 1", GS_GPUS_MAX);
-    uint64_t all = (uint64_t)w->nodes * w->gpus;
-    if (all == 0 && (w->pods || w->other))
-        return gs_fail(err, GS_EINVAL, "pods need nodes to run on");
-    uint64_t per_gpu = all ? (w->pods + all - 1) / all : 0;
-    if (w->pod_mem == 0) {
-        uint64_t room = per_gpu ? w->mem / per_gpu : POD_UNITS_MAX;
-        w->pod_mem = room < 1 ? 1 : room > POD_UNITS_MAX ? POD_UNITS_MAX : (uint32_t)room;
-    }
-    if (per_gpu * w->pod_mem > w->mem)
-        return gs_fail(err, GS_EINVAL, "%u pods of %u units do not fit %" PRIu64 " GPUs of %u",
-                       w->pods, w->pod_mem, all, w->mem);
-    return 0;
+    return NULL;
 }
 
 int gs_sim_workload_parse(struct gs_slice text, struct gs_sim_workload *ret, struct gs_error *err)
 {
     struct gs_sim_workload w = {.gpus = 8, .mem = 80};
-    uint32_t seen = 0;
-    while (text.len > 0) {
-        const char *comma = memchr(text.at, ',', text.len);
-        struct gs_slice word = {text.at, comma ? (size_t)(comma - text.at) : text.len};
-        const char *sign = memchr(word.at, '=', word.len);
-        size_t key_len = sign ? (size_t)(sign - word.at) : word.len;
-        struct gs_slice key = {word.at, key_len};
-        struct gs_slice value = {word.at + key_len + 1, sign ? word.len - key_len - 1 : 0};
-        if (set_number(&w, key, value, &seen, err) < 0)
-            return -1;
-        text.at += word.len + (comma != NULL);
-        text.len -= word.len + (comma != NULL);
+    struct gs_slice key, value;
+    while (gs_sim_next_item(&text, &key, &value)) {
+        uint32_t *to = find_number(&w, key);
+        if (!to || !gs_parse_u32(value.at, value.len, to))
+            return gs_fail(err, GS_EINVAL, "\"%.*s\" is no number of a cluster", (int)key.len,
+                           key.at);
     }
-    if (check(&w, err) < 0)
-        return -1;
+    const uint64_t all = (uint64_t)w.nodes * w.gpus;
+    if (w.gpus < 1 || w.gpus > GS_GPUS_MAX || (all == 0 && (w.pods || w.other)))
+        return gs_fail(err, GS_EINVAL, "gpus must be 1 to %d, and pods need nodes", GS_GPUS_MAX);
+    const uint64_t per_gpu = all ? (w.pods + all - 1) / all : 0;
+    if (w.pod_mem == 0) {
+        const uint64_t room = per_gpu ? w.mem / per_gpu : POD_UNITS_MAX;
+        w.pod_mem = room < 1 ? 1 : room > POD_UNITS_MAX ? POD_UNITS_MAX : (uint32_t)room;
+    }
+    if (per_gpu * w.pod_mem > w.mem)
+        return gs_fail(err, GS_EINVAL, "the pods do not fit");
     *ret = w;
     return 0;
 }
