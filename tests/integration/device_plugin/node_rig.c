@@ -230,6 +230,7 @@ bool __wrap_checkpoint_observe(struct plugin *unused, bool at_allocate, bool wit
 void __wrap_gs_dp_pre_start_reply(struct gs_dp_call *call)
 {
     here->answered = here->starts = true;
+    here->start_wakes = plugin.round.wake_ns <= here->now_ns + NODE_SOON_NS;
 }
 
 void __wrap_gs_dp_call_fail(struct gs_dp_call *call, const struct gs_error *why)

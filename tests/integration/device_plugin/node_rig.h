@@ -16,6 +16,7 @@
 #include "device_plugin/plugin.h"
 #include "fake_limits.h"
 
+#define NODE_SOON_NS (100 * GS_NS_PER_MS)
 enum { NODE_PODS = 32, NODE_IDS = 64, NODE_EVENT_TEXTS = 64 };
 
 struct node_pod {
@@ -69,6 +70,7 @@ struct node {
     /* the call under way */
     struct node_pod *calling;
     bool answered, starts;
+    bool start_wakes;               /* it is followed by a round soon */
     uint32_t more_starts, readings; /* starts beside one; of the checkpoint for starts */
     bool runs;                      /* the plugin */
 };

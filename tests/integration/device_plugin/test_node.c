@@ -479,8 +479,6 @@ static void verb_expect(struct scenario *s)
 {
     struct gs_allocator_stats stats;
     char unit[32];
-    const struct round *round = &plugin.round;
-    const int64_t wake_ns = round->wake_ns < round->wake.at_ns ? round->wake_ns : round->wake.at_ns;
     gs_allocator_stats(plugin.alloc, &stats);
     const struct {
         const char *word;
@@ -500,7 +498,8 @@ static void verb_expect(struct scenario *s)
                    {"readings", node.readings},
                    {"sets", node.driver.sets},
                    {"unread", plugin.enforce.watch ? appeared_unread() : 0},
-                   {"wakes-soon", wake_ns - node.now_ns <= 100 * GS_NS_PER_MS}};
+                   {"start-wakes", node.start_wakes},
+                   {"wakes-soon", plugin.round.wake.at_ns <= node.now_ns + NODE_SOON_NS}};
     GS_FOR_EACH_ROW (number, numbers) {
         if (scenario_has(s, number->word)) {
             scenario_is(s, number->word, number->found);
