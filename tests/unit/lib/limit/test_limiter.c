@@ -95,37 +95,6 @@ static void a_host_can_limit_or_says_why_not(void **state)
     }
 }
 
-/* GPUs' memory can be read all the same. */
-static void a_host_whose_pods_cannot_be_limited_says_why(void **state)
-{
-    static const struct {
-        const char *row;
-        bool pods;
-        int may_put_error;
-        enum gs_enforced host;
-    } rows[] = {
-        {"it can", true, 0, GS_ENFORCED_DMEM},
-        {"no kubelet yet", false, 0, GS_ENFORCED_NO_PODS},
-        {"mounted read-only", true, EROFS, GS_ENFORCED_READ_ONLY},
-        {"not root", true, EACCES, GS_ENFORCED_DENIED},
-        {"a security module", true, EPERM, GS_ENFORCED_DENIED},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        void *own = NULL;
-        struct gs_region gpus[2];
-        assert_int_equal(setup(&own), 0);
-        struct fixture *f = own;
-        f->tree.may_put_error = r->may_put_error;
-        if (!r->pods)
-            tree_rmdir(&f->tree, "/kubepods");
-        enum gs_enforced host = gs_limiter_look(f->limiter, addresses, 2, gpus);
-        row_equal(r->row, host, r->host);
-        row_equal(r->row, gpus[0].state, GS_ENFORCED_DMEM);
-        row_equal(r->row, f->tree.writes + f->tree.enablings, 0);
-        teardown(&own);
-    }
-}
-
 /* A security module lets access(2) through and refuses open(2). */
 static void whether_limits_can_be_written_is_tried(void **state)
 {
@@ -238,28 +207,19 @@ static void a_limit_is_held_only_when_the_kernel_says_so(void **state)
         bool written;
         int writes;
     } rows[] = {
-        {"set", UID_A, REGION_0, GIB, 0, 0, false, GS_LIMIT_HELD, GS_LIMIT_HELD, true, 1},
         {"nothing allowed", UID_A, REGION_0, 0, 0, 0, false, GS_LIMIT_HELD, GS_LIMIT_HELD, true, 1},
         {"no limit wanted, none there", UID_A, REGION_0, GS_DMEM_NO_LIMIT, 0, 0, false,
          GS_LIMIT_HELD, GS_LIMIT_HELD, false, 0},
         {"a write that changes nothing", UID_A, REGION_0, GIB, 0, 0, true, GS_LIMIT_OTHER,
          GS_LIMIT_OTHER, true, 1},
-        {"another pod", "b", REGION_0, GIB, 0, 0, false, GS_LIMIT_NO_POD, GS_LIMIT_NO_POD, false,
-         0},
         {"no UID", "../burstable", REGION_0, GIB, 0, 0, false, GS_LIMIT_NO_POD, GS_LIMIT_NO_POD,
          false, 0},
         {"a region that is gone", UID_A, "nvidia/0000:42:00/vidmem", GIB, 0, 0, false,
          GS_LIMIT_NO_REGION, GS_LIMIT_NO_REGION, false, 0},
         {"a region that goes during the write", UID_A, REGION_0, GIB, EINVAL, -1, false,
          GS_LIMIT_NO_REGION, GS_LIMIT_OTHER, false, 1},
-        {"not permitted", UID_A, REGION_0, GIB, EACCES, -1, false, GS_LIMIT_DENIED, GS_LIMIT_OTHER,
-         false, 1},
         {"not permitted in a cgroup namespace", UID_A, REGION_0, GIB, EPERM, -1, false,
          GS_LIMIT_DENIED, GS_LIMIT_OTHER, false, 1},
-        {"read-only", UID_A, REGION_0, GIB, EROFS, -1, false, GS_LIMIT_READ_ONLY, GS_LIMIT_OTHER,
-         false, 1},
-        {"the disk", UID_A, REGION_0, GIB, EIO, -1, false, GS_LIMIT_FAILED, GS_LIMIT_OTHER, false,
-         1},
         {"removed meanwhile", UID_A, REGION_0, GIB, ENODEV, -1, false, GS_LIMIT_NO_POD,
          GS_LIMIT_OTHER, false, 1},
     };
@@ -286,34 +246,6 @@ static void a_limit_is_held_only_when_the_kernel_says_so(void **state)
     }
 }
 
-static void other_regions_keep_what_they_have(void **state)
-{
-    struct fixture *f = *state;
-    const struct gs_limit limits[] = {{REGION_1, 2 * GIB}, {REGION_0, GIB}};
-    struct gs_limit_result results[2];
-    assert_int_equal(gs_limiter_hold(f->limiter, pod_a, limits, 1, results), GS_LIMIT_HELD);
-    assert_string_equal(f->tree.written, REGION_1 " 2147483648\n");
-    assert_string_equal(tree_get(&f->tree, POD_A, "dmem.max"),
-                        REGION_0 " max\n" REGION_1 " 2147483648\n");
-    assert_int_equal(gs_limiter_hold(f->limiter, pod_a, limits, 2, results), GS_LIMIT_HELD);
-    assert_false(results[0].written);
-    assert_true(results[1].written && results[1].found_bytes == GIB);
-    assert_string_equal(tree_get(&f->tree, POD_A, "dmem.max"),
-                        REGION_0 " 1073741824\n" REGION_1 " 2147483648\n");
-    assert_int_equal(f->tree.writes, 2);
-}
-
-static void the_worst_of_several_is_told(void **state)
-{
-    struct fixture *f = *state;
-    const struct gs_limit limits[] = {{REGION_0, GIB}, {"gone", GIB}, {REGION_1, GIB}};
-    struct gs_limit_result results[3];
-    assert_int_equal(gs_limiter_hold(f->limiter, pod_a, limits, 3, results), GS_LIMIT_NO_REGION);
-    assert_int_equal(results[0].outcome, GS_LIMIT_HELD);
-    assert_int_equal(results[1].outcome, GS_LIMIT_NO_REGION);
-    assert_int_equal(results[2].outcome, GS_LIMIT_HELD);
-}
-
 static void a_lost_limit_is_written_again_and_only_that(void **state)
 {
     struct fixture *f = *state;
@@ -327,30 +259,6 @@ static void a_lost_limit_is_written_again_and_only_that(void **state)
     assert_int_equal(gs_limiter_hold(f->limiter, pod_a, limits, 2, results), GS_LIMIT_HELD);
     assert_true(results[0].written && !results[1].written);
     assert_int_equal(f->tree.writes, 3);
-}
-
-static void a_pod_that_comes_later_is_limited_then(void **state)
-{
-    struct fixture *f = *state;
-    const struct gs_limit limit = {REGION_0, GIB};
-    struct gs_limit_result result;
-    assert_int_equal(gs_limiter_hold(f->limiter, "b", &limit, 1, &result), GS_LIMIT_NO_POD);
-    tree_mkdirs(&f->tree, "/kubepods/podb", true);
-    assert_int_equal(gs_limiter_hold(f->limiter, "b", &limit, 1, &result), GS_LIMIT_HELD);
-    tree_rmdir(&f->tree, "/kubepods/podb");
-    assert_int_equal(gs_limiter_verify(f->limiter, "b", &limit, 1, &result), GS_LIMIT_NO_POD);
-}
-
-static void a_write_that_failed_is_made_the_next_time(void **state)
-{
-    struct fixture *f = *state;
-    const struct gs_limit limit = {REGION_0, GIB};
-    struct gs_limit_result result;
-    f->tree.put_error = ENOENT;
-    f->tree.put_errors = 1;
-    assert_int_equal(gs_limiter_hold(f->limiter, pod_a, &limit, 1, &result), GS_LIMIT_NO_FILES);
-    assert_int_equal(gs_limiter_hold(f->limiter, pod_a, &limit, 1, &result), GS_LIMIT_HELD);
-    assert_int_equal(f->tree.writes, 2);
 }
 
 static void dmem_is_passed_on_to_pods_that_lack_it(void **state)
@@ -416,18 +324,6 @@ static void use_is_read_whether_there_is_a_limit_or_not(void **state)
     assert_int_equal(gs_limiter_use(f->limiter, pod_a, regions, 3, bytes), GS_LIMIT_FAILED);
 }
 
-static void the_peak_is_read_where_the_kernel_remembers_it(void **state)
-{
-    static const char *const regions[] = {REGION_1, REGION_0};
-    struct fixture *f = *state;
-    uint64_t bytes[] = {77, 77};
-    assert_int_equal(gs_limiter_peak(f->limiter, pod_a, regions, 2, bytes), GS_LIMIT_NO_FILES);
-    assert_int_equal(bytes[0], 77);
-    tree_put(&f->tree, POD_A, "dmem.peak", REGION_0 " 4096\n" REGION_1 " 3221225472\n");
-    assert_int_equal(gs_limiter_peak(f->limiter, pod_a, regions, 2, bytes), GS_LIMIT_HELD);
-    assert_true(bytes[0] == 3 * GIB && bytes[1] == 4096);
-}
-
 static void more_limits_than_a_pod_can_have_are_refused(void **state)
 {
     static struct gs_limit limits[GS_LIMITS_MAX + 1];
@@ -466,26 +362,6 @@ static void containers_are_shown_the_limits_of_their_pod(void **state)
     assert_int_equal(f->tree.writes, 4);
 }
 
-/* crun makes one below its scope, and then moves its first process there. */
-static void what_crun_makes_below_is_shown_them_too(void **state)
-{
-    static const char expected[] = REGION_0 " 1073741824\n" REGION_1 " max\n";
-    static const char scope[] = POD_A "/cri-containerd-x.scope";
-    static const char inner[] = POD_A "/cri-containerd-x.scope/container";
-    struct fixture *f = *state;
-    const struct gs_limit limit = {REGION_0, GIB};
-    tree_mkdir(&f->tree, scope);
-    tree_put(&f->tree, scope, "cgroup.procs", "7\n");
-    tree_mkdir(&f->tree, inner);
-    gs_limiter_show(f->limiter, pod_a, &limit, 1);
-    assert_string_equal(tree_get(&f->tree, scope, "dmem.max"), expected);
-    assert_false(tree_has(&f->tree, inner, "dmem.max"));
-    tree_put(&f->tree, scope, "cgroup.procs", "");
-    gs_limiter_show(f->limiter, pod_a, &limit, 1);
-    assert_string_equal(tree_get(&f->tree, inner, "dmem.max"), expected);
-    assert_string_equal(tree_get(&f->tree, scope, "dmem.max"), expected);
-}
-
 #define in_tree(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -493,23 +369,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_mount_has_a_name),
         in_tree(a_host_can_limit_or_says_why_not),
-        cmocka_unit_test(a_host_whose_pods_cannot_be_limited_says_why),
         cmocka_unit_test(whether_limits_can_be_written_is_tried),
         cmocka_unit_test(one_tree_that_can_be_written_is_enough),
         cmocka_unit_test_setup_teardown(a_pod_with_two_cgroups_is_limited_in_both_and_held_by_none,
                                         setup, teardown),
         cmocka_unit_test(a_limit_is_held_only_when_the_kernel_says_so),
-        in_tree(other_regions_keep_what_they_have),
-        in_tree(the_worst_of_several_is_told),
         in_tree(a_lost_limit_is_written_again_and_only_that),
-        in_tree(a_pod_that_comes_later_is_limited_then),
-        in_tree(a_write_that_failed_is_made_the_next_time),
         in_tree(dmem_is_passed_on_to_pods_that_lack_it),
         in_tree(dmem_that_cannot_be_passed_on_has_its_reason),
         in_tree(use_is_read_whether_there_is_a_limit_or_not),
-        in_tree(the_peak_is_read_where_the_kernel_remembers_it),
         in_tree(containers_are_shown_the_limits_of_their_pod),
-        in_tree(what_crun_makes_below_is_shown_them_too),
         in_tree(more_limits_than_a_pod_can_have_are_refused),
     };
     return GS_RUN(tests);
