@@ -127,8 +127,6 @@ static void add_free(const struct gs_gpu_set *set, const struct ids_in_use *in_u
 int advertise_devices(const struct gs_gpu_set *set, enum gs_unit unit,
                       const struct ids_in_use *in_use, struct advertised *ret, struct gs_error *err)
 {
-    static const struct ids_in_use nothing;
-    in_use = in_use ? in_use : &nothing;
     if (advertise_check(set, unit, err) < 0)
         return -1;
     const size_t held = in_use->count, bytes = gs_dp_list_bytes(in_use->ids, held);

@@ -266,61 +266,6 @@ static void what_cannot_be_read_changes_nothing(void **state)
     }
 }
 
-#define OF(uid, ids) ENTRY(uid, ids, ON_0)
-
-/* Pods p and q are known, and x is not. */
-static void ids_are_in_use_until_their_pods_end(void **state)
-{
-    static const struct {
-        const char *row, *text;
-        bool listed; /* by the API server */
-        const char *gone, *in_use[3];
-    } rows[] = {
-        {"pods that live",
-         DATA(OF("p", "\"2\",\"1\"") "," OF("q", "\"3\"")),
-         true,
-         "",
-         {"1", "2", "3"}},
-        {"a container's ids used again",
-         DATA(OF("p", "\"1\"") "," OF("p", "\"2\",\"1\"")),
-         true,
-         "",
-         {"1", "2"}},
-        {"one ended", DATA(OF("p", "\"1\",\"2\"") "," OF("q", "\"3\"")), true, "p", {"3"}},
-        {"its ids are another's now",
-         DATA(OF("p", "\"1\"") "," OF("q", "\"1\"")),
-         true,
-         "p",
-         {"1"}},
-        {"one id of two", DATA(OF("p", "\"1\"") "," OF("q", "\"1\"")), true, "", {"1"}},
-        {"one that nobody knows", DATA(OF("x", "\"1\"") "," OF("q", "\"3\"")), true, "", {"3"}},
-        {"not listed yet", DATA(OF("x", "\"1\"") "," OF("q", "\"3\"")), false, "", {"1", "3"}},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        struct rig rig;
-        struct folder folder;
-        uint32_t count = 0;
-        rig_up(&rig);
-        folder_up(&folder, r->text);
-        if (r->listed) {
-            gs_allocator_list_begin(rig.alloc);
-            give_pod(&rig, &(struct given_pod){"p", {1}, 1, .uid = "p"});
-            give_pod(&rig, &(struct given_pod){"q", {1}, 1, .uid = "q"});
-            gs_allocator_list_end(rig.alloc);
-        }
-        gs_allocator_pod_gone(rig.alloc, r->gone);
-        struct plugin plugin = {
-            .alloc = rig.alloc, .names = rig.names, .settings.device_plugin_dir = folder.dir};
-        checkpoint_observe(&plugin, false, true);
-        for (; count < 3 && r->in_use[count]; count++)
-            row_true(r->row, ids_in_use_has(&plugin.devices.in_use, r->in_use[count]));
-        row_equal(r->row, plugin.devices.in_use.count, count);
-        ids_in_use_release(&plugin.devices.in_use);
-        gs_allocator_free(rig.alloc);
-        folder_down(&folder);
-    }
-}
-
 static void answers_tell_how_a_gpu_was_divided(void **state)
 {
     static const struct {
@@ -361,7 +306,6 @@ static void answers_tell_how_a_gpu_was_divided(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ids_are_in_use_until_their_pods_end),
         cmocka_unit_test(answers_tell_how_a_gpu_was_divided),
         cmocka_unit_test(what_the_kubelet_kept_of_our_answers_is_read),
         cmocka_unit_test(a_file_that_is_missing_or_none_is_told),

@@ -13,6 +13,10 @@
 #define BYTES "not really a library"
 #define SUM   "8c94411e7c8b87bd238af6ff286f5e356e89b0b393364163b58e2ca433a40fe5" /* by sha256sum */
 
+/* The folder is named after the least of them. */
+static const char *const its_ids[] = {"b-1", "a-7"};
+static const struct gs_start_request its_start = {.ids = its_ids, .id_count = 2};
+
 struct rig {
     char folder[32], library[64], root[64];
     struct plugin plugin;
@@ -76,6 +80,11 @@ static int stop(void **state)
     nftw(rig->folder, drop, 16, FTW_DEPTH | FTW_PHYS);
     free(rig);
     return 0;
+}
+
+static bool starts(struct rig *rig, struct gs_error *err)
+{
+    return hook_may_start(&rig->plugin, &its_start, &starting, err);
 }
 
 static void options_that_pin_nothing_are_refused(void **state)
@@ -226,15 +235,13 @@ static void ids_that_name_no_folder_are_refused(void **state)
 
 static void a_start_finds_what_the_container_mounts(void **state)
 {
-    static const char *const ids[] = {"b-1", "a-7"};
-    const struct gs_start_request request = {.ids = ids, .id_count = 2};
     struct rig *rig = *state;
     struct gs_error err = {0};
     char left[96];
     if (geteuid() != 0)
         skip();
     for (int i = 0; i < 2; i++) {
-        assert_true(hook_may_start(&rig->plugin, &request, &starting, &err));
+        assert_true(starts(rig, &err));
         assert_string_equal(get(rig, "a-7/ld.so.preload"), "/usr/local/vgpu/libvgpu.so\n");
         assert_string_equal(get(rig, "libvgpu.so"), BYTES);
         assert_int_equal(mode_of(rig, "a-7"), 0755);
@@ -254,7 +261,7 @@ static void a_start_finds_what_the_container_mounts(void **state)
     assert_int_equal(access(rig->library, F_OK), 0);
     snprintf(left, sizeof(left), "%s/libvgpu.so", rig->root);
     assert_int_equal(unlink(left), 0); /* somebody cleans up: it is copied once more */
-    assert_true(hook_may_start(&rig->plugin, &request, &starting, &err));
+    assert_true(starts(rig, &err));
     assert_string_equal(get(rig, "libvgpu.so"), BYTES);
 }
 
@@ -271,8 +278,6 @@ static void without_the_library_pods_that_insist_are_held(void **state)
         {"changed, it insists", false, true, true, false},
         {"changed, nobody knows it", false, false, false, false},
     };
-    static const char *const ids[] = {"a-7"};
-    const struct gs_start_request request = {.ids = ids, .id_count = 1};
     struct rig *rig = *state;
     if (geteuid() != 0)
         skip();
@@ -282,7 +287,7 @@ static void without_the_library_pods_that_insist_are_held(void **state)
         put(rig->library, r->there ? BYTES : "changed");
         starting = (struct gs_placed){
             .uid = r->known ? "p" : NULL, .gpus = 1, .enforce_required = r->required};
-        row_equal(r->row, hook_may_start(&rig->plugin, &request, &starting, &err), r->starts);
+        row_equal(r->row, starts(rig, &err), r->starts);
         row_equal(r->row, err.code, r->starts ? GS_OK : GS_EBUSY);
         row_text(r->row, get(rig, "a-7/ld.so.preload"),
                  r->there ? "/usr/local/vgpu/libvgpu.so\n" : "");
@@ -360,8 +365,6 @@ static void what_a_container_leaves_behind_holds_nobody(void **state)
          .left = 1}, /* in the cache, which is left around it */
         {"a cache that is another user's", .owner = 1000, .all = true, .left = 1},
     };
-    static const char *const ids[] = {"a-7"};
-    const struct gs_start_request request = {.ids = ids, .id_count = 1};
     if (geteuid() != 0)
         skip();
     GS_FOR_EACH_ROW (r, rows) {
@@ -375,7 +378,7 @@ static void what_a_container_leaves_behind_holds_nobody(void **state)
         snprintf(other, sizeof(other), "%s/other", cache);
         size_t before = entries_of("/proc/self/fd");
         be_privileged(false);
-        row_true(r->row, hook_may_start(&rig->plugin, &request, &starting, &err));
+        row_true(r->row, starts(rig, &err));
         be_privileged(true);
         nest(cache, r->depth);
         fill(cache, r->files);
@@ -388,7 +391,7 @@ static void what_a_container_leaves_behind_holds_nobody(void **state)
             assert_int_equal(chown(cache, r->owner, r->owner) + chmod(cache, 0700), 0);
         be_privileged(false);
         for (int i = 0; i < 3; i++) {
-            row_true(r->row, hook_may_start(&rig->plugin, &request, &starting, &err));
+            row_true(r->row, starts(rig, &err));
             row_equal(r->row, entries_of(cache), 0);
             row_equal(r->row, mode_of(rig, "a-7/cache"), 0777);
             row_text(r->row, get(rig, "a-7/ld.so.preload"), "/usr/local/vgpu/libvgpu.so\n");
@@ -406,15 +409,13 @@ static void what_a_container_leaves_behind_holds_nobody(void **state)
 
 static void one_round_removes_a_bounded_part_of_the_trash(void **state)
 {
-    static const char *const ids[] = {"a-7"};
-    const struct gs_start_request request = {.ids = ids, .id_count = 1};
     struct rig *rig = *state;
     struct gs_error err = {0};
     char path[96];
     size_t rounds = 0, left = 0;
     if (geteuid() != 0)
         skip();
-    assert_true(hook_may_start(&rig->plugin, &request, &starting, &err));
+    assert_true(starts(rig, &err));
     for (int i = 0; i < 1500; i++) {
         snprintf(path, sizeof(path), "%s/.trash/%d", rig->root, i);
         assert_int_equal(mkdir(path, 0700), 0);
@@ -434,25 +435,23 @@ static void one_round_removes_a_bounded_part_of_the_trash(void **state)
 
 static void what_cannot_be_made_holds_the_start(void **state)
 {
-    static const char *const ids[] = {"a-7"};
-    const struct gs_start_request request = {.ids = ids, .id_count = 1};
     struct rig *rig = *state;
     struct gs_error err = {0};
     char trash[96];
     if (geteuid() != 0)
         skip();
-    assert_true(hook_may_start(&rig->plugin, &request, &starting, &err));
+    assert_true(starts(rig, &err));
     snprintf(trash, sizeof(trash), "%s/.trash", rig->root);
     assert_int_equal(rmdir(trash), 0);
     put(trash, "");
-    assert_false(hook_may_start(&rig->plugin, &request, &starting, &err));
+    assert_false(starts(rig, &err));
     assert_int_equal(err.code, GS_EBUSY);
     assert_non_null(strstr(err.msg, "/a-7: "));
     err = (struct gs_error){0};
     rig->plugin.settings.hook_root = rig->library; /* a file */
-    assert_false(hook_may_start(&rig->plugin, &request, &starting, &err));
+    assert_false(starts(rig, &err));
     rig->plugin.settings.hook_library = NULL;
-    assert_true(hook_may_start(&rig->plugin, &request, &starting, &err));
+    assert_true(starts(rig, &err));
 }
 
 int main(void)

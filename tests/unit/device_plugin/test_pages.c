@@ -244,23 +244,36 @@ static void every_figure_is_on_the_page(void **state)
         "gpushare_device_plugin_registrations_total 13",
         "gpushare_device_plugin_foreign_device_ids 14",
         "gpushare_device_plugin_unit_change_pending 1",
+        "gpushare_device_plugin_enforce_mode{mode=\"preferred\"} 1",
+        "gpushare_device_plugin_gpu_enforced{gpu=\"0\"} 0",
+        "gpushare_device_plugin_gpu_enforced{gpu=\"2\"} 1",
+        "gpushare_device_plugin_pods_by_limit{state=\"limited\"} 5",
+        "gpushare_device_plugin_pods_by_limit{state=\"not_limited\"} 1",
+        "gpushare_device_plugin_pods_by_limit{state=\"over_request\"} 2",
+        "gpushare_device_plugin_limits_written_total 9",
+        "gpushare_device_plugin_limit_repairs_total 4",
     };
-    static struct pages_state pages = {.linked = true,
-                                       .checkpoint_read = true,
-                                       .registrations = 13,
-                                       .foreign_ids = 14,
-                                       .unit_waits = true,
-                                       .unit = GS_UNIT_GIB,
-                                       .stats = {.allocated = 10,
-                                                 .unclaimed = 3,
-                                                 .no_room = 2,
-                                                 .swaps = 4,
-                                                 .held = 5,
-                                                 .pods = 6,
-                                                 .waiting = 8,
-                                                 .writes_queued = 9},
-                                       .calls = {.answered = 12, .failed = 1}};
+    static struct pages_state pages = {
+        .linked = true,
+        .checkpoint_read = true,
+        .registrations = 13,
+        .foreign_ids = 14,
+        .unit_waits = true,
+        .unit = GS_UNIT_GIB,
+        .stats = {.allocated = 10,
+                  .unclaimed = 3,
+                  .no_room = 2,
+                  .swaps = 4,
+                  .held = 5,
+                  .pods = 6,
+                  .waiting = 8,
+                  .writes_queued = 9},
+        .calls = {.answered = 12, .failed = 1},
+        .enforce = GS_ENFORCE_PREFERRED,
+        .kept = {.held = 5, .over = 2, .unheld = 1, .repairs = 4, .writes = 9}};
     gpus(&pages.set);
+    pages.set.gpus[0].enforced = GS_ENFORCED_ABSENT;
+    pages.set.gpus[1].enforced = GS_ENFORCED_DMEM;
     pages.stats.used_units[2] = 4;
     pages.set.measured = GS_GPU_BIT(7); /* as the driver counts GPU 4 */
     pages.set.used_bytes[7] = 1234567;
@@ -303,31 +316,6 @@ static void every_gpu_of_a_pod_is_told_with_its_uuid(void **state)
     assert_int_equal(gs_buf_failed(&usage.text[USAGE_INFO]), 0);
     assert_int_equal(usage.text[USAGE_GIVEN].len, 0);
     usage_release(&usage);
-}
-
-static void limits_are_told_without_naming_pods(void **state)
-{
-    static const char *const lines[] = {
-        "gpushare_device_plugin_enforce_mode{mode=\"preferred\"} 1\n",
-        "gpushare_device_plugin_gpu_enforced{gpu=\"0\"} 0\n",
-        "gpushare_device_plugin_gpu_enforced{gpu=\"2\"} 1\n",
-        "gpushare_device_plugin_pods_by_limit{state=\"limited\"} 5\n",
-        "gpushare_device_plugin_pods_by_limit{state=\"not_limited\"} 1\n",
-        "gpushare_device_plugin_pods_by_limit{state=\"over_request\"} 2\n",
-        "gpushare_device_plugin_limits_written_total 9\n",
-        "gpushare_device_plugin_limit_repairs_total 4\n",
-    };
-    _cleanup_(gs_buf_release) struct gs_buf out = GS_BUF(64 << 10);
-    static struct pages_state told;
-    gpus(&told.set);
-    told.set.gpus[0].enforced = GS_ENFORCED_ABSENT;
-    told.set.gpus[1].enforced = GS_ENFORCED_DMEM;
-    told.enforce = GS_ENFORCE_PREFERRED;
-    told.kept =
-        (struct gs_keeper_stats){.held = 5, .over = 2, .unheld = 1, .repairs = 4, .writes = 9};
-    pages_metrics(&told, &out);
-    GS_FOR_EACH_ROW (line, lines)
-        row_true(*line, strstr(out.data, *line) != NULL);
 }
 
 /* Two GiB of GPU 0 and one of GPU 2 are in use, and the kernel counts nothing of GPU 4. */
@@ -694,7 +682,6 @@ int main(void)
         cmocka_unit_test(readiness_names_what_is_missing),
         cmocka_unit_test(every_figure_is_on_the_page),
         cmocka_unit_test(every_gpu_of_a_pod_is_told_with_its_uuid),
-        cmocka_unit_test(limits_are_told_without_naming_pods),
         cmocka_unit_test(use_is_told_beside_what_was_given),
         cmocka_unit_test(as_many_pods_as_are_named_fit_with_the_longest_names),
         cmocka_unit_test(nobody_is_named_unless_it_was_switched_on),

@@ -197,34 +197,6 @@ static void a_node_that_is_not_there_is_found(void **state)
     }
 }
 
-/* What was written says that the GPUs take no pods, which the next write would not compare. */
-static void gpus_are_opened_after_a_drivers_upgrade(void **state)
-{
-    static const struct {
-        const char *row;
-        bool upgrading, ends, written, due;
-    } rows[] = {
-        {"no upgrade", false, false, true, false},
-        {"it goes on", true, false, true, false},
-        {"it ends", true, true, false, true},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        static struct plugin plugin;
-        struct api api = {0};
-        begin(&plugin, &api);
-        plugin.node.due = true;
-        plugin.node.upgrading = r->upgrading;
-        upgrade_ends = r->ends;
-        writes_round(&plugin);
-        row_true(r->row, plugin.writes.writing);
-        end(&plugin);
-        row_equal(r->row, plugin.node.written, r->written);
-        row_equal(r->row, plugin.node.due, r->due);
-        row_equal(r->row, queue.moved_written, 1);
-    }
-    upgrade_ends = false;
-}
-
 /* A pod that is gone, or another of its name, is not written to again and again. */
 static void a_record_is_given_up_where_the_api_will_never_take_it(void **state)
 {
@@ -293,10 +265,9 @@ static void the_node_is_written_when_all_pods_are_known(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_record_is_given_up_where_the_api_will_never_take_it),
         cmocka_unit_test(the_node_is_written_when_all_pods_are_known),
+        cmocka_unit_test(a_record_is_given_up_where_the_api_will_never_take_it),
         cmocka_unit_test(a_node_that_is_not_there_is_found),
-        cmocka_unit_test(gpus_are_opened_after_a_drivers_upgrade),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
