@@ -258,148 +258,129 @@ static size_t count_calls(struct world *world, const char *begin)
 
 /* ---- one pass ---- */
 
-static void a_gpu_pod_goes_where_the_extender_scores_highest(void **state)
-{
-    struct world *world = *state;
-    add_node(world, "a", 64, "");
-    add_node(world, "best", 64, "");
-    add_node(world, "z", 64, "");
-    add_pod(world, "p", 8, "1", "");
-    assert_int_equal(run_schedule(world, NULL, NULL), 0);
-    assert_string_equal(node_of(world, "p"), "best");
-    assert_int_equal(count_calls(world, "filter p a,best,z"), 1);
-    assert_int_equal(count_calls(world, "prioritize p a,best,z"), 1);
-    assert_int_equal(count_calls(world, "bind p"), 1);
-    assert_int_equal(count_events(world, "reason=Scheduled,involvedObject.name=p,type=Normal"), 1);
-}
+#define ZONE(zone)      "\"nodeSelector\":{\"zone\":\"" zone "\"},"
+#define COMPUTE(amount) "1\",\"aliyun.com/gpu-core.percentage\":\"" amount
 
-static void the_extender_is_asked_only_about_gpu_pods_and_nodes_that_could(void **state)
-{
-    struct world *world = *state;
-    add_node(world, "full", 4, "");
-    add_node(world, "off", 64, "\"unschedulable\":true");
-    add_node(world, "ok", 64, "");
-    add_node(world, "tainted", 64, "\"taints\":[{\"key\":\"k\",\"effect\":\"NoSchedule\"}]");
-    add_pod(world, "gpu", 8, "1", "");
-    add_pod(world, "plain", 0, "1", "\"nodeSelector\":{\"zone\":\"full\"},");
-    add_pod(world, "tolerant", 8, "1",
-            "\"tolerations\":[{\"operator\":\"Exists\"}],\"nodeSelector\":{\"zone\":\"tainted\"},");
-    assert_int_equal(run_schedule(world, NULL, NULL), 0);
-    assert_string_equal(node_of(world, "gpu"), "ok");
-    assert_string_equal(node_of(world, "plain"), "full");
-    assert_string_equal(node_of(world, "tolerant"), "tainted");
-    assert_int_equal(count_calls(world, "filter gpu ok"), 1);
-    assert_int_equal(count_calls(world, "prioritize"), 0); /* one candidate needs no score */
-    assert_int_equal(count_calls(world, "filter plain"), 0);
-    assert_int_equal(count_calls(world, "bind plain"), 0);
-}
+/* Nodes "a:64 off:64! tainted:64~", by their GPU memory, "!" cordoned. Of each pod where it is
+ * bound
+ * ("" nowhere) and what its condition says; how often the extender was called, by the call's
+ * beginning; and how many Events there are. */
+static const struct {
+    const char *row, *nodes;
+    struct {
+        const char *name;
+        int gpu_units;
+        const char *cpu, *spec, *node, *why;
+    } pods[5];
+    struct {
+        const char *begin;
+        size_t count;
+    } calls[4], events[1];
+} passes[] = {
+    {"a GPU pod goes where the extender scores highest",
+     "a:64 best:64 z:64",
+     {{"p", 8, "1", "", "best"}},
+     {{"filter p a,best,z", 1}, {"prioritize p a,best,z", 1}, {"bind p", 1}},
+     {{"reason=Scheduled,involvedObject.name=p,type=Normal", 1}}},
+    /* one candidate needs no score */
+    {"the extender is asked only about GPU pods and nodes that could",
+     "full:4 off:64! ok:64 tainted:64~",
+     {{"gpu", 8, "1", "", "ok"},
+      {"plain", 0, "1", ZONE("full"), "full"},
+      {"tolerant", 8, "1", "\"tolerations\":[{\"operator\":\"Exists\"}]," ZONE("tainted"),
+       "tainted"}},
+     {{"filter gpu ok", 1}, {"prioritize", 0}, {"filter plain", 0}, {"bind plain", 0}}},
+    {"a refused pod is told why in kube-scheduler's words",
+     "a:64 b:64 c:4 d:64!",
+     {{"frag-1", 8, "1", "", "",
+       "0/4 nodes are available: 1 Insufficient aliyun.com/gpu-mem, 1 node(s) were unschedulable, "
+       "2 "
+       "no single GPU."},
+      {"twice-1", 8, "1", "", "",
+       "0/4 nodes are available: 1 Insufficient aliyun.com/gpu-mem, 1 node(s) were unschedulable, "
+       "2 "
+       "never."},
+      {"huge", 100, "9", "", "",
+       "0/4 nodes are available: 1 node(s) were unschedulable, 3 Insufficient aliyun.com/gpu-mem, "
+       "3 "
+       "Insufficient cpu."},
+      {"nowhere", 0, "1", ZONE("none"), "",
+       "0/4 nodes are available: 1 node(s) were unschedulable, 3 node(s) didn't match Pod's node "
+       "affinity/selector."}},
+     {{"filter huge", 0}, {"bind", 0}},
+     {{"reason=FailedScheduling,type=Warning", 4}}},
+    {"a cluster without nodes", "", {{"p", 8, "1", "", "", "0/0 nodes are available."}}},
+    {"what is bound uses up its node",
+     "n:16",
+     {{"p0", 8, "1", "", "n"}, {"p1", 8, "1", "", "n"}, {"p2", 8, "1", "", ""}}},
+    /* as any resource; the extender is asked only beyond that */
+    {"compute is counted by the node's sum",
+     "n:16",
+     {{"p0", 1, COMPUTE("60"), "", "n"},
+      {"p1", 1, COMPUTE("40"), "", "n"},
+      {"p2", 1, COMPUTE("1"), "", "",
+       "0/1 nodes are available: 1 Insufficient aliyun.com/gpu-core.percentage."},
+      {"p3", 0, COMPUTE("1"), "", "n"}, /* what asks for no memory is nobody's */
+      {"p4", 1, "1", "", "n"}}},
+    {"priority goes before age",
+     "n:8",
+     {{"old", 8, "1", "", ""}, {"important", 8, "1", "\"priority\":10,", "n"}}},
+    {"other schedulers' pods are left alone",
+     "n:64",
+     {{"theirs", 8, "1", "\"schedulerName\":\"other\",", ""},
+      {"gated", 8, "1", "\"schedulingGates\":[{\"name\":\"x\"}],", ""}},
+     {{"", 0}},
+     {{"type!=none", 0}}},
+    {"a failed bind is tried again",
+     "n:64",
+     {{"late-1", 8, "1", "", "n"}},
+     {{"bind late-1", 2}},
+     {{"reason=FailedScheduling", 1}}},
+};
 
-static void a_refused_pod_is_told_why_in_kube_schedulers_words(void **state)
+static void add_nodes(struct world *world, const char *nodes)
 {
-    struct world *world = *state;
-    add_node(world, "a", 64, "");
-    add_node(world, "b", 64, "");
-    add_node(world, "c", 4, "");
-    add_node(world, "d", 64, "\"unschedulable\":true");
-    add_pod(world, "frag-1", 8, "1", "");
-    add_pod(world, "twice-1", 8, "1", "");
-    add_pod(world, "huge", 100, "9", "");
-    add_pod(world, "nowhere", 0, "1", "\"nodeSelector\":{\"zone\":\"none\"},");
-    assert_int_equal(run_schedule(world, NULL, NULL), 0);
-    expect_condition(world, "frag-1", "Unschedulable",
-                     "0/4 nodes are available: 1 Insufficient aliyun.com/gpu-mem, 1 node(s) were "
-                     "unschedulable, 2 no single GPU.");
-    expect_condition(world, "twice-1", "Unschedulable",
-                     "0/4 nodes are available: 1 Insufficient aliyun.com/gpu-mem, 1 node(s) were "
-                     "unschedulable, 2 never.");
-    expect_condition(world, "huge", "Unschedulable",
-                     "0/4 nodes are available: 1 node(s) were unschedulable, 3 Insufficient "
-                     "aliyun.com/gpu-mem, 3 Insufficient cpu.");
-    expect_condition(
-        world, "nowhere", "Unschedulable",
-        "0/4 nodes are available: 1 node(s) were unschedulable, 3 node(s) didn't match "
-        "Pod's node affinity/selector.");
-    assert_int_equal(count_events(world, "reason=FailedScheduling,type=Warning"), 4);
-    assert_int_equal(count_calls(world, "filter huge"), 0);
-    assert_int_equal(count_calls(world, "bind"), 0);
-}
-
-static void a_cluster_without_nodes_refuses_everything(void **state)
-{
-    struct world *world = *state;
-    add_pod(world, "p", 8, "1", "");
-    assert_int_equal(run_schedule(world, NULL, NULL), 0);
-    expect_condition(world, "p", "Unschedulable", "0/0 nodes are available.");
-}
-
-static void what_is_bound_uses_up_its_node(void **state)
-{
-    struct world *world = *state;
-    add_node(world, "n", 16, "");
-    for (int i = 0; i < 3; i++) {
-        char name[8];
-        snprintf(name, sizeof(name), "p%d", i);
-        add_pod(world, name, 8, "1", "");
+    char name[32], *end;
+    for (const char *at = nodes; *at; at += *at == ' ') {
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(at, ":"), at);
+        const int units = (int)strtol(strchr(at, ':') + 1, &end, 10);
+        add_node(world, name, units,
+                 *end == '!'   ? "\"unschedulable\":true"
+                 : *end == '~' ? "\"taints\":[{\"key\":\"k\",\"effect\":\"NoSchedule\"}]"
+                               : "");
+        at = end + (*end == '!' || *end == '~');
     }
-    assert_int_equal(run_schedule(world, NULL, NULL), 0);
-    assert_string_equal(node_of(world, "p0"), "n");
-    assert_string_equal(node_of(world, "p1"), "n");
-    assert_string_equal(node_of(world, "p2"), "");
 }
 
-/* As kube-scheduler counts any resource: by the node's sum, and asks the extender only beyond that.
- */
-static void compute_is_counted_by_the_nodes_sum(void **state)
+static void every_pass_ends_as_kube_schedulers(void **state)
 {
-    struct world *world = *state;
-    add_node(world, "n", 16, "");
-    add_pod(world, "p0", 1, "1\",\"aliyun.com/gpu-core.percentage\":\"60", "");
-    add_pod(world, "p1", 1, "1\",\"aliyun.com/gpu-core.percentage\":\"40", "");
-    add_pod(world, "p2", 1, "1\",\"aliyun.com/gpu-core.percentage\":\"1", "");
-    add_pod(world, "p3", 0, "1\",\"aliyun.com/gpu-core.percentage\":\"1", "");
-    add_pod(world, "p4", 1, "1", "");
-    assert_int_equal(run_schedule(world, NULL, NULL), 0);
-    assert_string_equal(node_of(world, "p0"), "n");
-    assert_string_equal(node_of(world, "p1"), "n");
-    assert_string_equal(node_of(world, "p4"), "n");
-    expect_condition(world, "p2", "Unschedulable",
-                     "0/1 nodes are available: 1 Insufficient aliyun.com/gpu-core.percentage.");
+    GS_FOR_EACH_ROW (r, passes) {
+        assert_int_equal(open_world(state), 0);
+        struct world *world = *state;
+        add_nodes(world, r->nodes);
+        for (size_t i = 0; i < GS_COUNT_OF(r->pods) && r->pods[i].name; i++)
+            add_pod(world, r->pods[i].name, r->pods[i].gpu_units, r->pods[i].cpu, r->pods[i].spec);
+        row_equal(r->row, run_schedule(world, NULL, NULL), 0);
+        for (size_t i = 0; i < GS_COUNT_OF(r->pods) && r->pods[i].name; i++) {
+            row_text(r->pods[i].name, node_of(world, r->pods[i].name), r->pods[i].node);
+            if (r->pods[i].why)
+                expect_condition(world, r->pods[i].name, "Unschedulable", r->pods[i].why);
+        }
+        for (size_t i = 0; i < GS_COUNT_OF(r->calls) && r->calls[i].begin; i++)
+            row_equal(r->calls[i].begin, count_calls(world, r->calls[i].begin), r->calls[i].count);
+        if (r->events[0].begin)
+            row_equal(r->row, count_events(world, r->events[0].begin), r->events[0].count);
+        close_world(state);
+    }
 }
 
-static void priority_goes_before_age(void **state)
-{
-    struct world *world = *state;
-    add_node(world, "n", 8, "");
-    add_pod(world, "old", 8, "1", "");
-    add_pod(world, "important", 8, "1", "\"priority\":10,");
-    assert_int_equal(run_schedule(world, NULL, NULL), 0);
-    assert_string_equal(node_of(world, "important"), "n");
-    assert_string_equal(node_of(world, "old"), "");
-}
-
-static void other_schedulers_pods_are_left_alone(void **state)
+static void a_scheduler_has_its_name(void **state)
 {
     struct world *world = *state;
     add_node(world, "n", 64, "");
     add_pod(world, "theirs", 8, "1", "\"schedulerName\":\"other\",");
-    add_pod(world, "gated", 8, "1", "\"schedulingGates\":[{\"name\":\"x\"}],");
-    assert_int_equal(run_schedule(world, NULL, NULL), 0);
-    assert_string_equal(node_of(world, "theirs"), "");
-    assert_string_equal(node_of(world, "gated"), "");
-    assert_int_equal(count_events(world, NULL), 0);
     assert_int_equal(run_schedule(world, "--scheduler-name", "other"), 0);
     assert_string_equal(node_of(world, "theirs"), "n");
-}
-
-static void a_failed_bind_is_tried_again(void **state)
-{
-    struct world *world = *state;
-    add_node(world, "n", 64, "");
-    add_pod(world, "late-1", 8, "1", "");
-    assert_int_equal(run_schedule(world, NULL, NULL), 0);
-    assert_string_equal(node_of(world, "late-1"), "n");
-    assert_int_equal(count_calls(world, "bind late-1"), 2);
-    assert_int_equal(count_events(world, "reason=FailedScheduling"), 1);
 }
 
 static void equal_scores_are_drawn_by_seed(void **state)
@@ -496,15 +477,8 @@ static void a_parked_pod_is_tried_again_for_a_reason_only(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test_with_world(a_gpu_pod_goes_where_the_extender_scores_highest),
-        test_with_world(the_extender_is_asked_only_about_gpu_pods_and_nodes_that_could),
-        test_with_world(a_refused_pod_is_told_why_in_kube_schedulers_words),
-        test_with_world(a_cluster_without_nodes_refuses_everything),
-        test_with_world(what_is_bound_uses_up_its_node),
-        test_with_world(compute_is_counted_by_the_nodes_sum),
-        test_with_world(priority_goes_before_age),
-        test_with_world(other_schedulers_pods_are_left_alone),
-        test_with_world(a_failed_bind_is_tried_again),
+        cmocka_unit_test(every_pass_ends_as_kube_schedulers),
+        test_with_world(a_scheduler_has_its_name),
         test_with_world(equal_scores_are_drawn_by_seed),
         test_with_world(pods_come_from_files),
         test_with_world(a_parked_pod_is_tried_again_for_a_reason_only),
