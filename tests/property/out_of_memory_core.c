@@ -64,19 +64,21 @@ static char *print_ledger(const struct gs_ledger *ledger)
 
 /* --- the operations --- */
 
-static int set_new_node(struct gs_ledger *ledger, struct gs_error *err)
+static int set_new_node(struct gs_ledger *ledger, const char *uid, const char *node,
+                        struct gs_error *err)
 {
     static struct test_node t;
-    test_node_init(&t, "new", "16 24 80");
+    test_node_init(&t, node, "16 24 80");
     snprintf(t.gpus[0].model, sizeof(t.gpus[0].model), "a model nobody had");
     snprintf(t.gpus[2].model, sizeof(t.gpus[2].model), "another one");
     return gs_ledger_set_node(ledger, &t.node, err);
 }
 
-static int change_node(struct gs_ledger *ledger, struct gs_error *err)
+static int change_node(struct gs_ledger *ledger, const char *uid, const char *node,
+                       struct gs_error *err)
 {
     static struct test_node t;
-    test_node_init(&t, "n0", "8 8 8 8");
+    test_node_init(&t, node, "8 8 8 8");
     snprintf(t.gpus[3].model, sizeof(t.gpus[3].model), "a model nobody had");
     static struct gs_moved moved[] = {{"claim-0", 0x2}, {"claim-1", 0x1}};
     t.node.moved = moved;
@@ -91,31 +93,6 @@ static int claim_on(struct gs_ledger *ledger, const char *uid, const char *node,
     return gs_ledger_set_claim(ledger, &claim, err);
 }
 
-static int add_claim(struct gs_ledger *ledger, struct gs_error *err)
-{
-    return claim_on(ledger, "new", "n0", err);
-}
-
-static int add_claim_on_unknown_node(struct gs_ledger *ledger, struct gs_error *err)
-{
-    return claim_on(ledger, "new", "nowhere", err);
-}
-
-static int move_claim_to_unknown_node(struct gs_ledger *ledger, struct gs_error *err)
-{
-    return claim_on(ledger, "claim-0", "nowhere", err);
-}
-
-static int claim_for_a_nominated_pod(struct gs_ledger *ledger, struct gs_error *err)
-{
-    return claim_on(ledger, "hold-0", "n0", err);
-}
-
-static int claim_for_another_pod(struct gs_ledger *ledger, struct gs_error *err)
-{
-    return claim_on(ledger, "other-0", "n0", err);
-}
-
 static int hold_on(struct gs_ledger *ledger, const char *uid, const char *node,
                    struct gs_error *err)
 {
@@ -123,49 +100,36 @@ static int hold_on(struct gs_ledger *ledger, const char *uid, const char *node,
     return gs_ledger_hold(ledger, &hold, err);
 }
 
-static int add_hold(struct gs_ledger *ledger, struct gs_error *err)
+static int other_on(struct gs_ledger *ledger, const char *uid, const char *node,
+                    struct gs_error *err)
 {
-    return hold_on(ledger, "new", "n0", err);
+    return gs_ledger_set_other(ledger, uid, node, 100, err);
 }
 
-static int add_hold_on_unknown_node(struct gs_ledger *ledger, struct gs_error *err)
-{
-    return hold_on(ledger, "new", "nowhere", err);
-}
-
-static int move_hold(struct gs_ledger *ledger, struct gs_error *err)
-{
-    return hold_on(ledger, "hold-0", "nowhere", err);
-}
-
-static int add_other(struct gs_ledger *ledger, struct gs_error *err)
-{
-    return gs_ledger_set_other(ledger, "new", "n0", 100, err);
-}
-
-static int move_other(struct gs_ledger *ledger, struct gs_error *err)
-{
-    return gs_ledger_set_other(ledger, "other-0", "n1", 100, err);
-}
-
-static const struct {
+static const struct operation {
     const char *row;
-    int (*run)(struct gs_ledger *ledger, struct gs_error *err);
-    bool always_allocates;
+    int (*run)(struct gs_ledger *ledger, const char *uid, const char *node, struct gs_error *err);
+    const char *uid, *node;
+    bool need_not_allocate;
 } operations[] = {
-    {"set a new node", set_new_node, true},
-    {"change a node", change_node, true},
-    {"add a claim", add_claim, true},
-    {"add a claim on an unknown node", add_claim_on_unknown_node, true},
-    {"move a claim to an unknown node", move_claim_to_unknown_node, true},
-    {"claim for a nominated pod", claim_for_a_nominated_pod, true},
-    {"claim for another pod", claim_for_another_pod, true},
-    {"add a hold", add_hold, true},
-    {"add a hold on an unknown node", add_hold_on_unknown_node, true},
-    {"move a hold", move_hold, true},
-    {"add another pod", add_other, false},
-    {"move another pod", move_other, false},
+    {"set a new node", set_new_node, NULL, "new"},
+    {"change a node", change_node, NULL, "n0"},
+    {"add a claim", claim_on, "new", "n0"},
+    {"add a claim on an unknown node", claim_on, "new", "nowhere"},
+    {"move a claim to an unknown node", claim_on, "claim-0", "nowhere"},
+    {"claim for a nominated pod", claim_on, "hold-0", "n0"},
+    {"claim for another pod", claim_on, "other-0", "n0"},
+    {"add a hold", hold_on, "new", "n0"},
+    {"add a hold on an unknown node", hold_on, "new", "nowhere"},
+    {"move a hold", hold_on, "hold-0", "nowhere"},
+    {"add another pod", other_on, "new", "n0", true},
+    {"move another pod", other_on, "other-0", "n1", true},
 };
+
+static int run(const struct operation *operation, struct gs_ledger *ledger, struct gs_error *err)
+{
+    return operation->run(ledger, operation->uid, operation->node, err);
+}
 
 /* count records of each sort, on count nodes and at least two. */
 static struct gs_ledger *fill(uint32_t count)
@@ -189,9 +153,10 @@ static struct gs_ledger *fill(uint32_t count)
 }
 
 /* The n-th allocation fails; false when there was no n-th. */
-static bool try_once(const char *row, int (*run)(struct gs_ledger *, struct gs_error *),
-                     uint32_t count, unsigned n, bool and_after, const char *wanted)
+static bool try_once(const struct operation *operation, uint32_t count, unsigned n, bool and_after,
+                     const char *wanted)
 {
+    const char *row = operation->row;
     _cleanup_(gs_ledger_freep) struct gs_ledger *ledger = fill(count);
     _cleanup_free_ char *before = print_ledger(ledger);
     struct gs_error err = {0};
@@ -199,13 +164,13 @@ static bool try_once(const char *row, int (*run)(struct gs_ledger *, struct gs_e
         alloc_fail_begin_from(n);
     else
         alloc_fail_begin(n);
-    int rc = run(ledger, &err);
+    int rc = run(operation, ledger, &err);
     bool failed = alloc_fail_end();
     _cleanup_free_ char *after = print_ledger(ledger);
     row_equal(row, rc, failed ? -1 : 0);
     row_equal(row, err.code, failed ? GS_ENOMEM : GS_OK);
     row_text(row, after, failed ? before : wanted);
-    row_equal(row, run(ledger, NULL), 0);
+    row_equal(row, run(operation, ledger, NULL), 0);
     _cleanup_free_ char *again = print_ledger(ledger);
     row_true(row, !failed || strcmp(again, wanted) == 0);
     return failed;
@@ -218,12 +183,12 @@ static void every_operation_survives_every_failure(void **state)
         unsigned failures = 0;
         for (size_t i = 0; i < GS_COUNT_OF(counts); i++) {
             _cleanup_(gs_ledger_freep) struct gs_ledger *ledger = fill(counts[i]);
-            row_equal(r->row, r->run(ledger, NULL), 0);
+            row_equal(r->row, run(r, ledger, NULL), 0);
             _cleanup_free_ char *wanted = print_ledger(ledger);
             unsigned n = 1;
-            while (try_once(r->row, r->run, counts[i], n, false, wanted))
-                try_once(r->row, r->run, counts[i], n++, true, wanted);
-            row_true(r->row, n > 1 || !r->always_allocates);
+            while (try_once(r, counts[i], n, false, wanted))
+                try_once(r, counts[i], n++, true, wanted);
+            row_true(r->row, n > 1 || r->need_not_allocate);
             failures += n - 1;
         }
         row_true(r->row, failures > 0);
