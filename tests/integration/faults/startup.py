@@ -20,7 +20,7 @@ import time
 from run import truth
 from world import HOST, PREFIX, Failure, Http, World, exit_status, free_port, pod
 
-AT_ONCE = 4
+AT_ONCE = 12
 READY_S = 30
 
 

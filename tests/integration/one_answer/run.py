@@ -161,7 +161,8 @@ class Programs:
         self.api, self.extender, self.web = free_port(), free_port(), free_port()
         self.start("gpushare-sim", "serve", "--listen", f"{HOST}:{self.api}", "--load", load, "--kubeconfig-out", self.kubeconfig)
         until(lambda: os.path.exists(self.kubeconfig) and os.path.getsize(self.kubeconfig))
-        self.start("gpushare-extender", "--kubeconfig", self.kubeconfig, "--policy", policy, "--listen", f"{HOST}:{self.extender}", *flags)
+        # the first bind would wait for those of a process before
+        self.start("tests/extender_reconciling_often", "--kubeconfig", self.kubeconfig, "--policy", policy, "--listen", f"{HOST}:{self.extender}", *flags)
         until(lambda: request(self.extender, "GET", "/readyz")[0] == 200)
         if web:
             self.start("kubectl-inspect-gpushare", "web", "--server", f"http://{HOST}:{self.api}", "--no-token",
@@ -169,7 +170,7 @@ class Programs:
             until(lambda: request(self.web, "GET", "/rows")[0] == 200)
 
     def start(self, name, *args):
-        self.started.append(Program([os.path.join(self.build, name), *args], os.path.join(self.folder, f"{name}.log")))
+        self.started.append(Program([os.path.join(self.build, name), *args], os.path.join(self.folder, f"{os.path.basename(name)}.log")))
         self.started[-1].start()
 
     def close(self):
