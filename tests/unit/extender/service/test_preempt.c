@@ -62,14 +62,15 @@ static void feed_all(const char *text)
         feed(text);
 }
 
-static char *preempt(unsigned units, const char *annotations, const char *form, const char *nodes)
+static char *preempt(unsigned units, const char *nodes)
 {
     static char body[1 << 15];
     snprintf(body, sizeof(body),
-             "{'Pod':{'metadata':{'name':'p','namespace':'default','uid':'up','annotations':{%s}},"
+             "{'Pod':{'metadata':{'name':'p','namespace':'default','uid':'up'},"
              "'spec':{'priority':10,'containers':[{'name':'c','resources':{'limits':{"
-             "'aliyun.com/gpu-mem':'%u'}}}]},'status':{'phase':'Pending'}},'%s':{%s}}",
-             annotations, units, form, nodes);
+             "'aliyun.com/"
+             "gpu-mem':'%u'}}}]},'status':{'phase':'Pending'}},'NodeNameToMetaVictims':{%s}}",
+             units, nodes);
     rig_quote(body);
     return rig_ask(&rig, gs_service_preempt, body);
 }
@@ -124,7 +125,7 @@ static void every_rule_with_uids_only(void **state)
     GS_FOR_EACH_ROW (r, rows) {
         setup(state);
         feed_all(r->pods);
-        expect_nodes(r->row, preempt(r->units, "", "NodeNameToMetaVictims", r->nodes), r->kept);
+        expect_nodes(r->row, preempt(r->units, r->nodes), r->kept);
         rig_stop(&rig);
     }
 }
@@ -172,9 +173,7 @@ static void expect_victim(const char *row, const char *uid, int violations)
     char kept[128];
     snprintf(kept, sizeof(kept), "'n1':{'Pods':[{'UID':'%s'}],'NumPDBViolations':%d}", uid,
              violations);
-    expect_nodes(row,
-                 preempt(12, "", "NodeNameToMetaVictims", "'n1':{'Pods':[],'NumPDBViolations':1}"),
-                 kept);
+    expect_nodes(row, preempt(12, "'n1':{'Pods':[],'NumPDBViolations':1}"), kept);
 }
 
 static void budgets_are_counted_for_added_victims(void **state)
@@ -243,7 +242,7 @@ static void budgets_of_a_namespace_are_asked_so_often_for_an_answer(void **state
     label("a", "0", "{'app':'a'}");
     label("b", "1", "{'app':'b'}");
     repeat_budget(BUDGET("default", "c", "9"), 200, BUDGET("x", "a", "0"));
-    char *answer = preempt(12, "", "NodeNameToMetaVictims", nodes);
+    char *answer = preempt(12, nodes);
     assert_non_null(strstr(answer, "\"NumPDBViolations\":0},\"n1\""));
     assert_non_null(strstr(answer, "\"NumPDBViolations\":1}}}"));
     free(answer);
