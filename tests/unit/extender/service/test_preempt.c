@@ -221,8 +221,7 @@ static void budgets_are_counted_for_added_victims(void **state)
              false);
     repeat_budget(BUDGET("default", "a", "9") "," BUDGET("default", "d", "9"), 40,
                   BUDGET("default", "b", "0"));
-    expect_nodes("eighty, of each node forty",
-                 preempt(12, "", "NodeNameToMetaVictims", "'n1':{'Pods':[]},'n2':{'Pods':[]}"),
+    expect_nodes("eighty, of each node forty", preempt(12, "'n1':{'Pods':[]},'n2':{'Pods':[]}"),
                  "'n1':{'Pods':[{'UID':'a'}],'NumPDBViolations':0},"
                  "'n2':{'Pods':[{'UID':'d'}],'NumPDBViolations':0}");
     repeat_budget(BUDGET("default", "c", "9"), 240, BUDGET("x", "a", "0"));
