@@ -10,7 +10,7 @@
 A case says its releases at its top, KUBE = ">=1.30" or "<1.23"; one that runs on all of them, but
 whose outcome the release decides, says ">=1.20". Without that line it runs everywhere, and once is
 enough. One that needs a program which takes minutes to build says NEEDS = "kueue_build.sh": "needs NAME
-SCRIPT".
+SCRIPT". What takes longest says LONG = True, and is named first.
 """
 
 import ast
@@ -37,20 +37,20 @@ def holds(releases, version):
 
 
 def read_case(path):
-    """(releases or None, script or None, first paragraph of the description). The case is not run."""
+    """(releases or None, script or None, whether it is long, first paragraph of the description). It is not run."""
     with open(path, encoding="utf-8") as source:
         tree = ast.parse(source.read(), path)
     said = {ast.unparse(statement.targets[0]): statement.value for statement in tree.body
             if isinstance(statement, ast.Assign)}
-    releases, needs = (ast.literal_eval(said[word]) if word in said else None for word in ("KUBE", "NEEDS"))
-    return releases, needs, " ".join(ast.get_docstring(tree).split("\n\n")[0].split())
+    releases, needs, long = (ast.literal_eval(said[word]) if word in said else None for word in ("KUBE", "NEEDS", "LONG"))
+    return releases, needs, long, " ".join(ast.get_docstring(tree).split("\n\n")[0].split())
 
 
 def main(arguments):
     folder = "deployed" if "--as-deployed" in arguments else "cases"
-    for path in sorted(glob.glob(f"{HERE}/{folder}/*.py")):
+    found = {path: read_case(path) for path in sorted(glob.glob(f"{HERE}/{folder}/*.py"))}
+    for path, (releases, needs, _, about) in sorted(found.items(), key=lambda one: not one[1][2]):
         name = os.path.basename(path).removesuffix(".py")
-        releases, needs, about = read_case(path)
         if "--list" in arguments:
             print(f"{name:28} {releases or '':7} {about}")
         elif releases or "--release-dependent" not in arguments:

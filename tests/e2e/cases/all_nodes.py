@@ -9,6 +9,7 @@ import runpy
 from harness.case import check, run
 
 KUBE = ">=1.23"  # below it that is what is shipped
+LONG = True
 CASES = ("affinity_kept", "placement_policies", "preemption", "full_cluster")
 
 

@@ -18,6 +18,7 @@ from harness.objects import bound_node, node, pod
 from harness.watch import PodWatch
 
 KUBE = ">=1.20"
+LONG = True
 CLUSTERS = 8
 ROUNDS_EACH = 25
 NODES = 10

@@ -15,6 +15,7 @@ from harness.watch import PodWatch
 from harness.workload import random_nodes, random_pods
 
 KUBE = ">=1.20"
+LONG = True
 SEED = 31
 NODES = 40
 OUTAGE_S = 20

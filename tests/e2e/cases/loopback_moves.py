@@ -14,6 +14,7 @@ from harness.watch import PodWatch
 from harness.workload import random_nodes, random_pods
 
 KUBE = ">=1.20"
+LONG = True
 SEED = 47
 NODES = 60
 BURST = 100

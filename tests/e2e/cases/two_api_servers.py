@@ -21,6 +21,7 @@ from harness.processes import free_port, wait_for
 from harness.watch import PodWatch
 
 MOVES, BEHIND_S, BINDS = 4, 3, 12
+LONG = True
 
 
 class Balancer:

@@ -20,6 +20,7 @@ _, INSTALL, USE, REMOVE = commands("docs/install.md", "Quick start, without a GP
 AT_NODE = [("NODE", NODE)]
 CLIENT = "nvidia.com/gpu.deploy.client"
 INVENTORY = "aliyun.com/gpu-inventory"
+LONG = True
 
 
 def inventory(cluster):

@@ -22,6 +22,7 @@ from harness.objects import GPU_MEM
 from harness.processes import wait_for
 
 KUBE = ">=1.21"  # kubectl reads our overlays
+LONG = True
 
 # Made anew all the time, by programs that are not ours.
 PASSING = ("events", "events.events.k8s.io", "endpointslices.discovery.k8s.io", "pods",
