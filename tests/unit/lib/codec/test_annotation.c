@@ -62,7 +62,6 @@ static void bind_records_the_largest_pod(void **state)
     assert_non_null(many);
     for (uint32_t i = 0; i < MANY; i++)
         many[i] = (struct gs_container){.kind = GS_CONTAINER_MAIN, .gpu_units = INT32_MAX};
-    struct gs_names names = default_names();
     struct gs_pod pod = {.containers = many, .container_count = MANY};
     struct gs_bind_record record = {.gpus = UINT64_MAX,
                                     .dev_units = UINT64_MAX,
@@ -70,8 +69,8 @@ static void bind_records_the_largest_pod(void **state)
                                     .assume_time_ns = INT64_MAX};
     struct gs_kv *kv;
     size_t count;
-    assert_int_equal(gs_codec_bind_annotations(&names, &pod, &record, &arena, &kv, &count, NULL),
-                     0);
+    assert_int_equal(
+        gs_codec_bind_annotations(default_names(), &pod, &record, &arena, &kv, &count, NULL), 0);
     assert_string_equal(kv[1].value, "18446744073709551615");
     assert_string_equal(kv[2].value, "137438953408");
     assert_true(strlen(kv[5].value) > (size_t)MANY * 64 * 13);

@@ -52,12 +52,11 @@ static void covered_is_whom_kube_scheduler_counts(void **state)
     static const struct gs_kv own[] = {{"app", "web"}, {"tier", "gpu"}};
     GS_FOR_EACH_ROW (r, rows) {
         _cleanup_(gs_arena_release) struct gs_arena arena = {0};
-        _cleanup_free_ char *json = quoted(r->json);
         struct gs_budget *all;
         struct gs_error err = {0};
         uint32_t count;
         const struct gs_labels *labels = gs_labels_of(&arena, own, 2);
-        row_equal(r->row, budget_list(gs_slice_of(json), &arena, &all, &count, &err), 0);
+        row_equal(r->row, budget_list(json_of(r->json), &arena, &all, &count, &err), 0);
         row_equal(r->row, count, 1);
         row_text(r->row, all->ns, "team");
         row_equal(r->row, gs_budget_covers(all, "p", labels), r->covers);
@@ -82,12 +81,11 @@ static void lists_are_read(void **state)
     };
     GS_FOR_EACH_ROW (r, rows) {
         _cleanup_(gs_arena_release) struct gs_arena arena = {0};
-        _cleanup_free_ char *json = quoted(r->json);
         char text[128] = "";
         struct gs_budget *all = NULL;
         struct gs_error err = {0};
         uint32_t count = 0;
-        budget_list(gs_slice_of(json), &arena, &all, &count, &err);
+        budget_list(json_of(r->json), &arena, &all, &count, &err);
         row_equal(r->row, err.code, r->code);
         for (uint32_t i = 0; i < count; i++)
             snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s:%d ", all[i].ns,

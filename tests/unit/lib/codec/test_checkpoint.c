@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codec_fixture.h"
 
-#include "gpushare/base/cleanup.h"
 #include "gpushare/codec/checkpoint.h"
 #include "rows.h"
 
@@ -60,10 +59,9 @@ static void entries_of_the_resource_are_read(void **state)
         {"no object", "[]", NULL},
     };
     GS_FOR_EACH_ROW (r, rows) {
-        _cleanup_free_ char *json = quoted(r->json);
         struct gs_error err = {0};
         struct seen seen = {.text = GS_BUF(1024)};
-        int result = gs_codec_checkpoint_decode(gs_slice_of(json), "gpu", see, &seen, &err);
+        int result = gs_codec_checkpoint_decode(json_of(r->json), "gpu", see, &seen, &err);
         row_equal(r->row, result, r->entries ? 0 : -1);
         row_equal(r->row, err.code, r->entries ? GS_OK : GS_EPROTO);
         if (r->entries)

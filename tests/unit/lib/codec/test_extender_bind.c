@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codec_fixture.h"
 
-#include "gpushare/base/cleanup.h"
 #include "gpushare/codec/extender.h"
 
 static void requests_are_read_in_any_key_case(void **state)
@@ -18,8 +17,7 @@ static void requests_are_read_in_any_key_case(void **state)
     };
     struct gs_binding_args args = {0};
     GS_FOR_EACH_ROW (r, rows) {
-        _cleanup_free_ char *body = quoted(r->body);
-        row_equal(r->row, gs_codec_binding_args(gs_slice_of(body), &args, NULL), 0);
+        row_equal(r->row, gs_codec_binding_args(json_of(r->body), &args, NULL), 0);
         row_text(r->row, args.name, "p");
         row_text(r->row, args.ns, "d");
         row_text(r->row, args.uid, "u");
@@ -50,8 +48,7 @@ static void what_is_no_request_is_refused_and_leaves_nothing(void **state)
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_binding_args args = {0};
         struct gs_error err = {0};
-        _cleanup_free_ char *body = quoted(r->body);
-        row_equal(r->row, gs_codec_binding_args(gs_slice_of(body), &args, &err), -1);
+        row_equal(r->row, gs_codec_binding_args(json_of(r->body), &args, &err), -1);
         row_equal(r->row, err.code, r->code);
         row_text(r->row, err.msg, r->why);
         row_true(r->row, !args.name[0] && !args.ns[0] && !args.uid[0] && !args.node[0]);

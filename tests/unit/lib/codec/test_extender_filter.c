@@ -4,12 +4,6 @@
 #include "gpushare/base/cleanup.h"
 #include "gpushare/codec/extender.h"
 
-static int decode(struct gs_slice body, struct gs_filter_args *args, struct gs_error *err)
-{
-    struct gs_names names = default_names();
-    return gs_codec_filter_args(&names, body, args, err);
-}
-
 #define POD "{'metadata':{'name':'p','uid':'u'}}"
 
 static void requests_are_read_in_any_key_case(void **state)
@@ -48,8 +42,7 @@ static void requests_are_read_in_any_key_case(void **state)
     GS_FOR_EACH_ROW (r, rows) {
         char names[64] = "", nodes[256] = "";
         struct gs_error err = {0};
-        _cleanup_free_ char *body = quoted(r->body), *expected = quoted(r->nodes);
-        row_equal(r->row, decode(gs_slice_of(body), &args, &err), 0);
+        row_equal(r->row, gs_codec_filter_args(default_names(), json_of(r->body), &args, &err), 0);
         row_text(r->row, err.msg, "");
         row_equal(r->row, args.has_names, r->has_names);
         row_equal(r->row, args.has_nodes, r->has_nodes);
@@ -62,7 +55,7 @@ static void requests_are_read_in_any_key_case(void **state)
             snprintf(nodes + strlen(nodes), sizeof(nodes) - strlen(nodes), "%.*s|",
                      (int)args.nodes[i].len, args.nodes[i].at);
         row_text(r->row, names, r->names);
-        row_text(r->row, nodes, expected);
+        row_text(r->row, nodes, json_of(r->nodes).at);
         row_text(r->row, args.pod.name, "p");
         row_text(r->row, args.pod.uid, "u");
     }
@@ -92,11 +85,10 @@ static void what_is_no_request_is_refused_and_leaves_nothing(void **state)
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_filter_args args = {0};
         struct gs_error err = {0};
-        _cleanup_free_ char *old =
-            quoted("{'Pod':" POD ",'NodeNames':['old'],'Nodes':{'items':[{}]}}");
-        _cleanup_free_ char *body = quoted(r->body);
-        row_equal(r->row, decode(gs_slice_of(old), &args, NULL), 0);
-        row_equal(r->row, decode(gs_slice_of(body), &args, &err), -1);
+        const struct gs_slice old =
+            json_of("{'Pod':" POD ",'NodeNames':['old'],'Nodes':{'items':[{}]}}");
+        row_equal(r->row, gs_codec_filter_args(default_names(), old, &args, NULL), 0);
+        row_equal(r->row, gs_codec_filter_args(default_names(), json_of(r->body), &args, &err), -1);
         row_equal(r->row, err.code, r->code);
         char *byte = strstr(err.msg, " at byte");
         row_equal(r->row, byte != NULL, r->code == GS_EPROTO);
@@ -162,9 +154,10 @@ static void names_that_come_again_are_those_of_before(void **state)
     GS_FOR_EACH_ROW (r, rows) {
         char names[512] = "", alone[512] = "";
         struct gs_filter_args fresh = {0};
-        char *body = quoted(r->body);
-        int result = decode(gs_slice_of(body), &args, NULL);
-        row_equal(r->row, result, decode(gs_slice_of(body), &fresh, NULL));
+        char *body = strdup(json_of(r->body).at);
+        int result = gs_codec_filter_args(default_names(), gs_slice_of(body), &args, NULL);
+        row_equal(r->row, result,
+                  gs_codec_filter_args(default_names(), gs_slice_of(body), &fresh, NULL));
         tell_names(&args, names, sizeof(names));
         tell_names(&fresh, alone, sizeof(alone));
         row_text(r->row, names, alone);
@@ -208,7 +201,9 @@ static void there_is_a_ceiling_of_candidates(void **state)
         struct gs_error err = {0};
         bool fits = r->count <= GS_EXTENDER_NODES_MAX;
         make_body(&body, r->nodes, r->count);
-        row_equal(r->row, decode((struct gs_slice){body.data, body.len}, &args, &err),
+        row_equal(r->row,
+                  gs_codec_filter_args(default_names(), (struct gs_slice){body.data, body.len},
+                                       &args, &err),
                   fits ? 0 : -1);
         row_equal(r->row, err.code, fits ? GS_OK : GS_ETOOBIG);
         row_equal(r->row, r->nodes ? args.node_count : args.name_count, fits ? r->count : 0);
@@ -284,11 +279,10 @@ static void verdicts_are_answered_in_the_form_of_the_request(void **state)
         struct gs_buf out = GS_BUF(4096);
         char text[1024], expected[1024];
         snprintf(text, sizeof(text), "{'Pod':{},%s}", r->candidates);
-        _cleanup_free_ char *body = quoted(text);
         snprintf(expected, sizeof(expected),
                  "{%s,'FailedNodes':{%s},'FailedAndUnresolvableNodes':{%s},'Error':''}", r->kept,
                  r->failed, r->unresolvable);
-        row_equal(r->row, decode(gs_slice_of(body), &args, NULL), 0);
+        row_equal(r->row, gs_codec_filter_args(default_names(), json_of(text), &args, NULL), 0);
         gs_codec_filter_result(&out, &args, r->reasons, false);
         row_json(r->row, &out, expected);
         gs_filter_args_release(&args);
@@ -298,10 +292,12 @@ static void verdicts_are_answered_in_the_form_of_the_request(void **state)
 static void what_nothing_resolves_may_be_told_once(void **state)
 {
     static const uint8_t reasons[] = {ROOM, NONE, FIT, OUT, NONE};
-    _cleanup_free_ char *body = quoted("{'Pod':{},'NodeNames':['a','b','c','d','e']}");
     _cleanup_(gs_buf_release) struct gs_buf out = GS_BUF(4096);
     struct gs_filter_args args = {0};
-    assert_int_equal(decode(gs_slice_of(body), &args, NULL), 0);
+    assert_int_equal(gs_codec_filter_args(default_names(),
+                                          json_of("{'Pod':{},'NodeNames':['a','b','c','d','e']}"),
+                                          &args, NULL),
+                     0);
     gs_codec_filter_result(&out, &args, reasons, true);
     row_json("once", &out,
              "{'Nodes':null,'NodeNames':['c'],'FailedNodes':{'a':" ROOM_TEXT
@@ -337,8 +333,7 @@ static void scores_name_the_candidates(void **state)
         struct gs_buf out = GS_BUF(4096);
         char text[256];
         snprintf(text, sizeof(text), "{'Pod':{},%s}", r->candidates);
-        _cleanup_free_ char *body = quoted(text);
-        row_equal(r->row, decode(gs_slice_of(body), &args, NULL), 0);
+        row_equal(r->row, gs_codec_filter_args(default_names(), json_of(text), &args, NULL), 0);
         gs_codec_host_priorities(&out, &args, r->scores);
         row_json(r->row, &out, r->expected);
         gs_filter_args_release(&args);

@@ -47,12 +47,11 @@ static void gpus_of_the_driver_are_read(void **state)
     };
     GS_FOR_EACH_ROW (r, rows) {
         _cleanup_(gs_arena_release) struct gs_arena arena = {0};
-        _cleanup_free_ char *json = quoted(r->json);
         struct gs_buf text = GS_BUF(1024);
         struct gs_sliced_gpu *gpus = NULL;
         uint32_t count = 77;
         struct gs_error err = {0};
-        slice_list(gs_slice_of(json), OURS, &arena, &gpus, &count, &err);
+        slice_list(json_of(r->json), OURS, &arena, &gpus, &count, &err);
         row_equal(r->row, err.code, r->code);
         if (r->code) {
             row_equal(r->row, count, 77);

@@ -4,13 +4,6 @@
 #include "gpushare/base/cleanup.h"
 #include "gpushare/codec/inventory.h"
 
-static int decode(const char *json, struct gs_arena *arena, struct gs_inventory *ret,
-                  struct gs_error *err)
-{
-    _cleanup_free_ char *text = quoted(json);
-    return gs_codec_inventory_decode(gs_slice_of(text), arena, ret, err);
-}
-
 #define IN(gpus)     "{'v':1,'unit':'GiB','gpus':[" gpus "]}"
 #define WITH(fields) "{'v':1,'unit':'64MiB','gpus':[]" fields "}"
 #define ONE(fields)  IN("{'idx':0,'mem':1" fields "}")
@@ -48,7 +41,7 @@ static void inventories_are_read_and_written(void **state)
         _cleanup_(gs_arena_release) struct gs_arena arena = {0};
         struct gs_buf out = GS_BUF(4096);
         struct gs_inventory inventory;
-        row_equal(r->row, decode(r->json, &arena, &inventory, NULL), 0);
+        row_equal(r->row, gs_codec_inventory_decode(json_of(r->json), &arena, &inventory, NULL), 0);
         row_equal(r->row, inventory.gpu_count ? inventory.gpus[0].node : 0,
                   strstr(r->json, "'minor':0") != NULL); /* /dev/nvidia0 is 1 */
         gs_codec_inventory_encode(&out, &inventory);
@@ -65,21 +58,22 @@ static void long_models_are_cut_and_long_uuids_refused(void **state)
         strncat(model, "\xC3\xA9", 3);
     snprintf(json, sizeof(json), "{'v':1,'unit':'GiB','gpus':[{'idx':0,'mem':1,'model':'x%s'}]}",
              model);
-    assert_int_equal(decode(json, &arena, &inventory, NULL), 0);
+    assert_int_equal(gs_codec_inventory_decode(json_of(json), &arena, &inventory, NULL), 0);
     /* 1 + 31 * 2 bytes: whole characters only */
     assert_int_equal(strlen(inventory.gpus[0].model), 63);
     for (size_t i = 0; i < 60; i++) /* also where each is written as an escape */
         memcpy(model + i * 6, "\\u00e9", 7);
     snprintf(json, sizeof(json), "{'v':1,'unit':'GiB','gpus':[{'idx':0,'mem':1,'model':'xx%s'}]}",
              model);
-    assert_int_equal(decode(json, &arena, &inventory, NULL), 0);
+    assert_int_equal(gs_codec_inventory_decode(json_of(json), &arena, &inventory, NULL), 0);
     assert_int_equal(strlen(inventory.gpus[0].model), 62);
     for (size_t len = 63; len <= 64; len++) {
         memset(uuid, 'u', len);
         uuid[len] = '\0';
         snprintf(json, sizeof(json), "{'v':1,'unit':'GiB','gpus':[{'idx':0,'mem':1,'uuid':'%s'}]}",
                  uuid);
-        assert_int_equal(decode(json, &arena, &inventory, NULL), len == 63 ? 0 : -1);
+        assert_int_equal(gs_codec_inventory_decode(json_of(json), &arena, &inventory, NULL),
+                         len == 63 ? 0 : -1);
     }
 }
 
@@ -123,7 +117,8 @@ static void what_is_no_inventory_is_refused_with_a_reason(void **state)
         _cleanup_(gs_arena_release) struct gs_arena arena = {0};
         struct gs_inventory inventory = {.gpu_count = 77};
         struct gs_error err = {0};
-        row_equal(r->row, decode(r->json, &arena, &inventory, &err), -1);
+        row_equal(r->row, gs_codec_inventory_decode(json_of(r->json), &arena, &inventory, &err),
+                  -1);
         row_refused(r->row, &err, r->why);
         row_equal(r->row, inventory.gpu_count, 77);
     }
@@ -135,7 +130,9 @@ static void a_long_pci_address_is_refused(void **state)
     struct gs_inventory inventory = {0};
     struct gs_error err = {0};
     assert_int_equal(
-        decode(IN("{'idx':1,'mem':1,'pci':'00000000000000000000'}"), &arena, &inventory, &err), -1);
+        gs_codec_inventory_decode(json_of(IN("{'idx':1,'mem':1,'pci':'00000000000000000000'}")),
+                                  &arena, &inventory, &err),
+        -1);
     assert_string_equal(err.msg, "gpus.pci is too long");
 }
 

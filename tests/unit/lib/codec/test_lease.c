@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codec_fixture.h"
 
-#include "gpushare/base/cleanup.h"
 #include "gpushare/codec/lease.h"
-
-static int decode(const char *json, struct gs_lease *lease, struct gs_error *err)
-{
-    _cleanup_free_ char *text = quoted(json);
-    return gs_codec_lease_decode(gs_slice_of(text), lease, err);
-}
 
 /* Names are the reader's; what is written has no fraction of a microsecond. */
 static void leases_are_read_and_written(void **state)
@@ -37,7 +30,7 @@ static void leases_are_read_and_written(void **state)
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_lease lease = {.ns = "d", .name = "l", .holder = "old", .renew_ns = 5};
         struct gs_buf out = GS_BUF(4096);
-        row_equal(r->row, decode(r->json, &lease, NULL), 0);
+        row_equal(r->row, gs_codec_lease_decode(json_of(r->json), &lease, NULL), 0);
         gs_codec_lease_encode(&out, &lease);
         row_json(r->row, &out, r->again);
     }
@@ -65,7 +58,7 @@ static void what_is_no_lease_is_refused_and_changes_nothing(void **state)
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_lease lease = {.holder = "old", .renew_ns = 5};
         struct gs_error err = {0};
-        row_equal(r->row, decode(r->json, &lease, &err), -1);
+        row_equal(r->row, gs_codec_lease_decode(json_of(r->json), &lease, &err), -1);
         row_equal(r->row, err.code, r->code);
         row_text(r->row, lease.holder, "old");
         row_equal(r->row, lease.renew_ns, 5);

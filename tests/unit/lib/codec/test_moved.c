@@ -4,13 +4,6 @@
 #include "gpushare/base/cleanup.h"
 #include "gpushare/codec/moved.h"
 
-static int decode(const char *json, struct gs_arena *arena, struct gs_moved **ret,
-                  uint32_t *ret_count, struct gs_error *err)
-{
-    _cleanup_free_ char *text = quoted(json);
-    return gs_codec_moved_decode(gs_slice_of(text), arena, ret, ret_count, err);
-}
-
 static void pods_are_read_sorted_and_written(void **state)
 {
     static const struct {
@@ -24,7 +17,7 @@ static void pods_are_read_sorted_and_written(void **state)
         struct gs_buf out = GS_BUF(4096);
         struct gs_moved *moved = NULL;
         uint32_t count;
-        row_equal(r->row, decode(r->json, &arena, &moved, &count, NULL), 0);
+        row_equal(r->row, gs_codec_moved_decode(json_of(r->json), &arena, &moved, &count, NULL), 0);
         row_equal(r->row, moved != NULL, count > 0);
         gs_codec_moved_encode(&out, moved, count);
         row_json(r->row, &out, r->again);
@@ -55,7 +48,8 @@ static void what_is_no_list_of_moved_pods_is_refused_with_a_reason(void **state)
         struct gs_moved *moved = (struct gs_moved *)state;
         uint32_t count = 77;
         struct gs_error err = {0};
-        row_equal(r->row, decode(r->json, &arena, &moved, &count, &err), -1);
+        row_equal(r->row, gs_codec_moved_decode(json_of(r->json), &arena, &moved, &count, &err),
+                  -1);
         row_refused(r->row, &err, r->why);
         row_equal(r->row, count, 77);
         row_true(r->row, moved == (struct gs_moved *)state);

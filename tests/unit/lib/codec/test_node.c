@@ -1,13 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpushare/base/cleanup.h"
 #include "said.h"
-
-static int decode(const char *json, struct gs_node *node, struct gs_error *err)
-{
-    struct gs_names names = default_names();
-    _cleanup_free_ char *text = quoted(json);
-    return gs_codec_node(&names, gs_slice_of(text), node, err);
-}
 
 #define TWO_GPUS                                                                                   \
     "{\\'v\\':1,\\'unit\\':\\'GiB\\',\\'gpus\\':[{\\'idx\\':4,\\'mem\\':39,\\'uuid\\':\\'GPU-b\\'" \
@@ -103,7 +95,7 @@ static void a_node_is_what_its_object_says(void **state)
 {
     GS_FOR_EACH_ROW (r, nodes) {
         struct gs_node node = {0};
-        row_equal(r->row, decode(r->json, &node, NULL), 0);
+        row_equal(r->row, gs_codec_node(default_names(), json_of(r->json), &node, NULL), 0);
         row_text(r->row, say_node(&node), r->says);
         gs_node_release(&node);
     }
@@ -114,7 +106,10 @@ static void a_label_that_is_null_is_there_and_empty(void **state)
 {
     struct gs_node node = {0};
     assert_int_equal(
-        decode("{'metadata':{'labels':{'b':null,'gpushare':null,'a':'x'}}}", &node, NULL), 0);
+        gs_codec_node(default_names(),
+                      json_of("{'metadata':{'labels':{'b':null,'gpushare':null,'a':'x'}}}"), &node,
+                      NULL),
+        0);
     assert_int_equal(node.rules.label_count, 3);
     for (uint32_t i = 0; i < 3; i++)
         assert_string_equal(node.rules.labels[i].value, i ? "" : "x");

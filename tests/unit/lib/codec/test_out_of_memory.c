@@ -3,7 +3,6 @@
 #include "codec_fixture.h"
 #include "item_lists.h"
 
-#include "gpushare/base/cleanup.h"
 #include "gpushare/codec/annotation.h"
 #include "gpushare/codec/checkpoint.h"
 #include "gpushare/codec/extender.h"
@@ -49,12 +48,12 @@ typedef int (*attempt_fn)(struct gs_slice json, struct gs_error *err);
 
 static void try_all(attempt_fn attempt, const char *text, unsigned least_failures)
 {
-    _cleanup_free_ char *json = quoted(text);
+    const struct gs_slice json = json_of(text);
     unsigned n = 1;
     for (bool happened = true; happened; n++) {
         struct gs_error err = {0};
         alloc_fail_begin(n);
-        int result = attempt(gs_slice_of(json), &err);
+        int result = attempt(json, &err);
         happened = alloc_fail_end();
         assert_int_equal(result, happened ? -1 : 0);
         assert_int_equal(err.code, happened ? GS_ENOMEM : GS_OK);
@@ -65,9 +64,8 @@ static void try_all(attempt_fn attempt, const char *text, unsigned least_failure
 
 static int attempt_pod(struct gs_slice json, struct gs_error *err)
 {
-    struct gs_names names = default_names();
     struct gs_pod pod = {0};
-    int result = gs_codec_pod(&names, json, &pod, err);
+    int result = gs_codec_pod(default_names(), json, &pod, err);
     assert_int_equal(pod.container_count, result < 0 ? 0 : 15);
     assert_int_equal(pod.name[0] != '\0', result == 0);
     gs_pod_release(&pod);
@@ -76,9 +74,8 @@ static int attempt_pod(struct gs_slice json, struct gs_error *err)
 
 static int attempt_node(struct gs_slice json, struct gs_error *err)
 {
-    struct gs_names names = default_names();
     struct gs_node node = {0};
-    int result = gs_codec_node(&names, json, &node, err);
+    int result = gs_codec_node(default_names(), json, &node, err);
     assert_int_equal(node.gpu_count, result < 0 ? 0 : 2);
     assert_int_equal(node.moved_count, result < 0 ? 0 : 5);
     assert_string_equal(node.moved_error, "");
@@ -89,9 +86,8 @@ static int attempt_node(struct gs_slice json, struct gs_error *err)
 
 static int attempt_filter(struct gs_slice json, struct gs_error *err)
 {
-    struct gs_names names = default_names();
     struct gs_filter_args args = {0};
-    int result = gs_codec_filter_args(&names, json, &args, err);
+    int result = gs_codec_filter_args(default_names(), json, &args, err);
     assert_int_equal(args.name_count, result < 0 ? 0 : 2);
     assert_int_equal(args.node_count, result < 0 ? 0 : 1);
     gs_filter_args_release(&args);
@@ -100,9 +96,8 @@ static int attempt_filter(struct gs_slice json, struct gs_error *err)
 
 static int attempt_preempt(struct gs_slice json, struct gs_error *err)
 {
-    struct gs_names names = default_names();
     struct gs_preemption_args args = {0};
-    int result = gs_codec_preemption_args(&names, json, &args, err);
+    int result = gs_codec_preemption_args(default_names(), json, &args, err);
     assert_int_equal(args.node_count, result < 0 ? 0 : 1);
     gs_preemption_args_release(&args);
     return result;
@@ -144,14 +139,14 @@ static int attempt_budgets(struct gs_slice json, struct gs_error *err)
 
 static int attempt_record(struct gs_slice json, struct gs_error *err)
 {
-    struct gs_names names = default_names();
     struct gs_arena arena = {0};
     struct gs_container container = {.kind = GS_CONTAINER_MAIN, .gpu_units = 4};
     struct gs_pod pod = {.containers = &container, .container_count = 1};
     struct gs_bind_record record = {.gpus = UINT64_MAX, .charge = {1, .units = 4}};
     struct gs_kv *kv = NULL;
     size_t count = 77;
-    int result = gs_codec_bind_annotations(&names, &pod, &record, &arena, &kv, &count, err);
+    int result =
+        gs_codec_bind_annotations(default_names(), &pod, &record, &arena, &kv, &count, err);
     assert_int_equal(count, result < 0 ? 77 : GS_BIND_ANNOTATIONS);
     assert_true((kv != NULL) == (result == 0));
     gs_arena_release(&arena);

@@ -2,13 +2,6 @@
 #include "gpushare/base/cleanup.h"
 #include "said.h"
 
-static int decode(const char *json, struct gs_pod *pod, struct gs_error *err)
-{
-    struct gs_names names = default_names();
-    _cleanup_free_ char *text = quoted(json);
-    return gs_codec_pod(&names, gs_slice_of(text), pod, err);
-}
-
 #define SPEC(fields)      "{'spec':{" fields "}}"
 #define CONTAINERS(items) SPEC("'containers':[" items "]")
 #define ASKS(resources)   CONTAINERS("{'resources':" resources "}")
@@ -224,7 +217,7 @@ static void a_pod_is_what_its_object_says(void **state)
 {
     GS_FOR_EACH_ROW (r, pods) {
         struct gs_pod pod = {0};
-        row_equal(r->row, decode(r->json, &pod, NULL), 0);
+        row_equal(r->row, gs_codec_pod(default_names(), json_of(r->json), &pod, NULL), 0);
         row_text(r->row, say_pod(&pod), r->says);
         gs_pod_release(&pod);
     }
@@ -249,7 +242,7 @@ static void a_whole_pod_is_read(void **state)
     GS_FOR_EACH_ROW (seed, seeds) {
         struct gs_pod pod = {0};
         _cleanup_free_ char *text = read_seed(*seed);
-        assert_int_equal(decode(text, &pod, NULL), 0);
+        assert_int_equal(gs_codec_pod(default_names(), json_of(text), &pod, NULL), 0);
         row_text(
             *seed, say_pod(&pod),
             "init:2 sidecar:0,100m main:8,1500m,2147483648B main:0 ns=default name=train-0 "
@@ -278,7 +271,7 @@ static void a_name_longer_than_any_is_none(void **state)
                  "{'metadata':{'ownerReferences':[{'apiVersion':'%s','kind':'Job','name':'j',"
                  "'uid':'%s','controller':true}]},'spec':{'schedulerName':'%s'}}",
                  name, name, name);
-        row_equal(r->row, decode(json, &pod, NULL), 0);
+        row_equal(r->row, gs_codec_pod(default_names(), json_of(json), &pod, NULL), 0);
         row_text(r->row, pod.owner_api, r->kept ? name : "");
         row_text(r->row, pod.owner_uid, r->kept ? name : "");
         row_text(r->row, pod.scheduler_name, r->kept ? name : "(none)");
@@ -308,7 +301,6 @@ static void containers_above_the_ceiling_count_with_the_last(void **state)
          "," OF("4") ",'restartPolicy':'Always'}", 7 + 2},
         {"the largest", "containers", OF("2147483647") "}", "," OF("2147483647") "}", INT32_MAX},
     };
-    struct gs_names names = default_names();
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_buf json = GS_BUF(1 << 20);
         struct gs_pod pod = {0};
@@ -320,8 +312,7 @@ static void containers_above_the_ceiling_count_with_the_last(void **state)
         for (int i = 2; i < GS_POD_CONTAINERS_MAX; i++)
             gs_buf_puts(&json, ",{}");
         gs_buf_printf(&json, ",%s%s]}}", r->last, r->more);
-        _cleanup_free_ char *text = quoted(json.data);
-        row_equal(r->row, gs_codec_pod(&names, gs_slice_of(text), &pod, &err), 0);
+        row_equal(r->row, gs_codec_pod(default_names(), json_of(json.data), &pod, &err), 0);
         row_equal(r->row, pod.container_count, GS_POD_CONTAINERS_MAX + init);
         gs_pod_charge(&pod, &charge);
         row_equal(r->row, charge.units, r->charged);
@@ -347,15 +338,13 @@ static void a_pod_is_taken_off_a_list_whatever_becomes_of_it(void **state)
         {"no value", "]", -1, "]", true},
         {"nothing", "", -1, "", true},
     };
-    const struct gs_names names = default_names();
     GS_FOR_EACH_ROW (r, rows) {
-        _cleanup_free_ char *text = quoted(r->json);
         struct gs_pod pod = {0};
         struct gs_scan scan;
         struct gs_error err = {0};
-        gs_scan_init(&scan, gs_slice_of(text));
+        gs_scan_init(&scan, json_of(r->json));
         scan.trusting = true;
-        row_equal(r->row, gs_codec_pod_take(&names, &scan, &pod, &err), r->result);
+        row_equal(r->row, gs_codec_pod_take(default_names(), &scan, &pod, &err), r->result);
         row_text(r->row, scan.at, r->rest);
         row_equal(r->row, scan.failed, r->failed);
         row_equal(r->row, err.code, r->result < 0 ? GS_EPROTO : GS_OK);
@@ -368,10 +357,10 @@ static void another_domain_has_other_names(void **state)
     struct gs_names names;
     struct gs_pod pod = {0};
     assert_int_equal(gs_names_init(&names, "example.org", NULL), 0);
-    _cleanup_free_ char *text =
-        quoted("{'metadata':{'annotations':{'EXAMPLE_ORG_GPU_MEM_IDX':'2'}},'spec':{'containers':["
-               "{'resources':{'limits':{'example.org/gpu-mem':'3','aliyun.com/gpu-mem':'9'}}}]}}");
-    assert_int_equal(gs_codec_pod(&names, gs_slice_of(text), &pod, NULL), 0);
+    const struct gs_slice text =
+        json_of("{'metadata':{'annotations':{'EXAMPLE_ORG_GPU_MEM_IDX':'2'}},'spec':{'containers':["
+                "{'resources':{'limits':{'example.org/gpu-mem':'3','aliyun.com/gpu-mem':'9'}}}]}}");
+    assert_int_equal(gs_codec_pod(&names, text, &pod, NULL), 0);
     assert_string_equal(say_pod(&pod), "main:3 gpus=2");
     gs_pod_release(&pod);
 }

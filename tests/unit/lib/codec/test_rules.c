@@ -2,7 +2,6 @@
 /* What pods and nodes say about each other is read so that gs_eligible() judges it. */
 #include "codec_fixture.h"
 
-#include "gpushare/base/cleanup.h"
 #include "gpushare/codec/node.h"
 #include "gpushare/codec/pod.h"
 
@@ -21,19 +20,15 @@ static const char node_json[] =
 
 static void decode_pod(const char *json, struct gs_pod *pod)
 {
-    struct gs_names names = default_names();
-    _cleanup_free_ char *text = quoted(json);
     struct gs_error err = {0};
-    if (gs_codec_pod(&names, gs_slice_of(text), pod, &err) < 0)
+    if (gs_codec_pod(default_names(), json_of(json), pod, &err) < 0)
         fail_msg("%s", err.msg);
 }
 
 static void decode_node(const char *json, struct gs_node *node)
 {
-    struct gs_names names = default_names();
-    _cleanup_free_ char *text = quoted(json);
     struct gs_error err = {0};
-    if (gs_codec_node(&names, gs_slice_of(text), node, &err) < 0)
+    if (gs_codec_node(default_names(), json_of(json), node, &err) < 0)
         fail_msg("%s", err.msg);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codec_fixture.h"
 
-#include "gpushare/base/cleanup.h"
 #include "gpushare/codec/status.h"
 
 static void what_is_no_status_is_refused(void **state)
@@ -17,8 +16,7 @@ static void what_is_no_status_is_refused(void **state)
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_api_status status = {.code = 77};
         struct gs_error err = {0};
-        _cleanup_free_ char *json = quoted(r->json);
-        row_equal(r->row, gs_codec_status(gs_slice_of(json), &status, &err), -1);
+        row_equal(r->row, gs_codec_status(json_of(r->json), &status, &err), -1);
         row_equal(r->row, err.code, GS_EPROTO);
         row_equal(r->row, status.code, 77);
     }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codec_fixture.h"
 
-#include "gpushare/base/cleanup.h"
 #include "gpushare/codec/watch.h"
 
 static void every_type_of_event_is_read(void **state)
@@ -23,11 +22,11 @@ static void every_type_of_event_is_read(void **state)
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_watch_event event;
-        _cleanup_free_ char *line = quoted(r->line), *object = quoted(r->object);
-        row_equal(r->row, gs_codec_watch_event(gs_slice_of(line), &event, NULL), 0);
+        const struct gs_slice line = json_of(r->line);
+        row_equal(r->row, gs_codec_watch_event(line, &event, NULL), 0);
         row_equal(r->row, event.type, r->type);
-        row_true(r->row, gs_slice_eq(event.object, gs_slice_of(object)));
-        row_true(r->row, event.object.at > line && event.object.at < line + strlen(line));
+        row_true(r->row, gs_slice_eq(event.object, json_of(r->object)));
+        row_true(r->row, event.object.at > line.at && event.object.at < line.at + line.len);
         row_equal(r->row, event.status.code, 0);
     }
 }
@@ -35,10 +34,10 @@ static void every_type_of_event_is_read(void **state)
 static void an_error_event_brings_its_status(void **state)
 {
     struct gs_watch_event event;
-    _cleanup_free_ char *line =
-        quoted("{'type':'ERROR','object':{'kind':'Status','code':410,'reason':'Expired',"
-               "'message':'too old'}}");
-    assert_int_equal(gs_codec_watch_event(gs_slice_of(line), &event, NULL), 0);
+    const struct gs_slice line =
+        json_of("{'type':'ERROR','object':{'kind':'Status','code':410,'reason':'Expired',"
+                "'message':'too old'}}");
+    assert_int_equal(gs_codec_watch_event(line, &event, NULL), 0);
     assert_int_equal(event.type, GS_WATCH_ERROR);
     assert_int_equal(event.status.code, 410);
     assert_string_equal(event.status.reason, "Expired");
@@ -61,9 +60,7 @@ static void the_version_of_an_object_is_found(void **state)
     GS_FOR_EACH_ROW (r, rows) {
         char version[GS_RV_BYTES] = "untouched";
         struct gs_error err = {0};
-        _cleanup_free_ char *json = quoted(r->json);
-        row_equal(r->row, gs_codec_object_rv(gs_slice_of(json), version, &err),
-                  r->version ? 0 : -1);
+        row_equal(r->row, gs_codec_object_rv(json_of(r->json), version, &err), r->version ? 0 : -1);
         row_equal(r->row, err.code, r->version ? GS_OK : GS_EPROTO);
         row_text(r->row, version, r->version ? r->version : "untouched");
     }
