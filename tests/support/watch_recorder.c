@@ -10,21 +10,7 @@
 
 #include "gpushare/base/clock.h"
 
-enum { WAIT_S = 10, RUNNING_MAX = 8 };
-
-/* Used by the test's own thread only. */
-static struct watch_recorder *running[RUNNING_MAX];
-
-static void replace_running(const struct watch_recorder *from, struct watch_recorder *to)
-{
-    for (size_t i = 0; i < RUNNING_MAX; i++) {
-        if (running[i] == from) {
-            running[i] = to;
-            return;
-        }
-    }
-    abort();
-}
+enum { WAIT_S = 10 };
 
 static void record(struct watch_recorder *recorder, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
@@ -67,23 +53,9 @@ static int on_end(void *ctx, enum gs_kind kind)
     return 0;
 }
 
-static int on_node(void *ctx, const struct gs_node *node)
-{
-    record(ctx, "node %s capacity=%llu", node->name, (unsigned long long)node->capacity_units);
-    return answer(ctx);
-}
-
-static int on_node_gone(void *ctx, const struct gs_node *last)
-{
-    record(ctx, "node gone %s", last->name);
-    return 0;
-}
-
 static int on_pod(void *ctx, const struct gs_pod *pod)
 {
-    static const char *const phases[] = {"", "Pending", "Running", "Succeeded", "Failed"};
-    record(ctx, "pod %s/%s node=%s phase=%s", pod->ns, pod->name, pod->node_name,
-           phases[pod->phase]);
+    record(ctx, "pod %s/%s", pod->ns, pod->name);
     return answer(ctx);
 }
 
@@ -108,8 +80,6 @@ static void *run(void *arg)
         .ctx = recorder,
         .list_begin = on_begin,
         .list_end = on_end,
-        .node = on_node,
-        .node_gone = on_node_gone,
         .pod = on_pod,
         .pod_gone = on_pod_gone,
         .live = on_live,
@@ -132,7 +102,6 @@ struct watch_recorder *recorder_start_refusing(struct gs_kube kube,
     pthread_cond_init(&recorder->more, NULL);
     if (pthread_create(&recorder->thread, NULL, run, recorder) != 0)
         abort();
-    replace_running(NULL, recorder);
     return recorder;
 }
 
@@ -180,17 +149,8 @@ size_t recorder_count(struct watch_recorder *recorder, const char *text)
     return count;
 }
 
-size_t recorder_position(struct watch_recorder *recorder)
-{
-    pthread_mutex_lock(&recorder->lock);
-    size_t count = recorder->count;
-    pthread_mutex_unlock(&recorder->lock);
-    return count;
-}
-
 int recorder_stop(struct watch_recorder *recorder)
 {
-    replace_running(recorder, NULL);
     atomic_store(&recorder->stop, true);
     recorder->kube.ops->wake(recorder->kube.ctx);
     pthread_join(recorder->thread, NULL);
@@ -203,11 +163,4 @@ int recorder_stop(struct watch_recorder *recorder)
     pthread_mutex_destroy(&recorder->lock);
     free(recorder);
     return result == 0 ? 0 : -1;
-}
-
-void recorder_stop_all(void)
-{
-    for (size_t i = 0; i < RUNNING_MAX; i++)
-        if (running[i])
-            recorder_stop(running[i]);
 }

@@ -7,9 +7,8 @@
 
 /*
  * Runs a watch in a thread and writes down what its sink is told, a line each:
- *   "begin", "end", "live", "lost: WHY",
- *   "node NAME capacity=N", "node gone NAME",
- *   "pod NS/NAME node=N phase=P", "pod gone NS/NAME"
+ *   "begin", "end", "live", "lost: WHY", "pod NS/NAME", "pod gone NS/NAME"
+ * Of nodes it watches empty lists.
  */
 enum { RECORDER_LINES_MAX = 20000 };
 
@@ -24,7 +23,7 @@ struct watch_recorder {
     pthread_cond_t more;
     char *lines[RECORDER_LINES_MAX];
     size_t count;
-    int refuse; /* so many calls of node() or pod() answer -1 */
+    int refuse; /* so many calls of pod() answer -1 */
 };
 
 /* *ret: freed by recorder_stop(). */
@@ -41,12 +40,6 @@ bool recorder_wait(struct watch_recorder *recorder, size_t *from, const char *te
 /* Lines so far that begin with text. */
 size_t recorder_count(struct watch_recorder *recorder, const char *text);
 
-/* Where the record ends now. */
-size_t recorder_position(struct watch_recorder *recorder);
-
 /* Stops the watch, joins, frees. -1 when the watch failed. A watch that does not end when it is
  * told to runs into the test's own limit. */
 int recorder_stop(struct watch_recorder *recorder);
-
-/* Stops what a test that failed left running, before its cluster goes away. */
-void recorder_stop_all(void);

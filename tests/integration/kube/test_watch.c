@@ -454,35 +454,28 @@ static void a_plain_list_is_of_one_node_and_passes_over_what_is_broken(void **st
     fixture_stop(&f);
 }
 
-static int stop_recorders(void **state)
-{
-    recorder_stop_all();
-    return 0;
-}
-
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_teardown(name, stop_recorders)
     const struct CMUnitTest tests[] = {
-        TEST(the_requests_are_what_api_servers_expect),
-        TEST(selectors_are_encoded),
-        TEST(pages_make_one_list),
-        TEST(a_page_is_on_its_way_while_the_one_before_is_read),
-        TEST(a_server_that_tells_the_token_last_is_listed_in_turn),
-        TEST(a_sink_without_memory_ends_the_list_with_a_page_on_its_way),
-        TEST(a_token_lost_between_pages_begins_the_list_anew),
-        TEST(a_list_that_fails_is_tried_again_and_told),
-        TEST(events_and_bookmarks_move_on),
-        TEST(a_broken_item_does_not_stop_the_list),
-        TEST(a_server_that_only_fails_is_listed_from_anew_in_the_end),
-        TEST(attempts_are_spread_out_while_nothing_works),
-        TEST(a_quiet_watch_that_is_cut_again_and_again_comes_back_at_once),
-        TEST(a_watch_that_told_something_comes_back_at_once),
-        TEST(what_a_receiver_without_memory_missed_is_listed),
-        TEST(a_watch_that_is_told_to_lists_again),
-        TEST(a_promise_to_answer_is_no_answer),
-        TEST(a_stop_interrupts_whatever_is_going_on),
-        TEST(a_plain_list_is_of_one_node_and_passes_over_what_is_broken),
+        cmocka_unit_test(the_requests_are_what_api_servers_expect),
+        cmocka_unit_test(selectors_are_encoded),
+        cmocka_unit_test(pages_make_one_list),
+        cmocka_unit_test(a_page_is_on_its_way_while_the_one_before_is_read),
+        cmocka_unit_test(a_server_that_tells_the_token_last_is_listed_in_turn),
+        cmocka_unit_test(a_sink_without_memory_ends_the_list_with_a_page_on_its_way),
+        cmocka_unit_test(a_token_lost_between_pages_begins_the_list_anew),
+        cmocka_unit_test(a_list_that_fails_is_tried_again_and_told),
+        cmocka_unit_test(events_and_bookmarks_move_on),
+        cmocka_unit_test(a_broken_item_does_not_stop_the_list),
+        cmocka_unit_test(a_server_that_only_fails_is_listed_from_anew_in_the_end),
+        cmocka_unit_test(attempts_are_spread_out_while_nothing_works),
+        cmocka_unit_test(a_quiet_watch_that_is_cut_again_and_again_comes_back_at_once),
+        cmocka_unit_test(a_watch_that_told_something_comes_back_at_once),
+        cmocka_unit_test(what_a_receiver_without_memory_missed_is_listed),
+        cmocka_unit_test(a_watch_that_is_told_to_lists_again),
+        cmocka_unit_test(a_promise_to_answer_is_no_answer),
+        cmocka_unit_test(a_stop_interrupts_whatever_is_going_on),
+        cmocka_unit_test(a_plain_list_is_of_one_node_and_passes_over_what_is_broken),
     };
     return GS_RUN(tests);
 }
