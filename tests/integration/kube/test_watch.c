@@ -11,14 +11,20 @@ static const struct gs_watch_spec pods = {.kind = GS_KIND_POD};
 static const struct fake_rule quiet = {.match = IS_WATCH, .stream = "", .end = FAKE_STALL};
 
 /* Begins with the rules, then a quiet watch for ever. */
-static struct watch_recorder *start(struct fixture *f, const struct fake_rule *rules, size_t count)
+static struct watch_recorder *start_refusing(struct fixture *f, const struct fake_rule *rules,
+                                             size_t count, int refuse)
 {
     struct fake_rule all[16];
     assert_true(count < GS_COUNT_OF(all));
     memcpy(all, rules, count * sizeof(*rules));
     all[count] = quiet;
     fixture_start(f, all, count + 1);
-    return recorder_start(f->kube, &pods);
+    return recorder_start_refusing(f->kube, &pods, refuse);
+}
+
+static struct watch_recorder *start(struct fixture *f, const struct fake_rule *rules, size_t count)
+{
+    return start_refusing(f, rules, count, 0);
 }
 
 static struct gs_kube_stats stop(struct fixture *f, struct watch_recorder *recorder)
@@ -86,20 +92,98 @@ static void selectors_are_encoded(void **state)
     fixture_stop(&f);
 }
 
-static void pages_make_one_list(void **state)
+#define PAGE(token) .match = IS_LIST, .contains = "continue=" token
+
+static const struct list_row {
+    const char *row;
+    struct fake_rule rules[5]; /* before a quiet watch */
+    const char *lines[8];
+    size_t requests; /* for pages */
+    size_t lists;    /* that got to their end, each followed by a watch; the last is of version 9 */
+    size_t lost;
+    int refuse; /* so many objects */
+    uint64_t broken;
+} list_rows[] = {
+    {"two pages",
+     {{PAGE("t%2B1%3D"), .body = LIST("9", "", POD("c", "3"))},
+      {.match = IS_LIST, .body = LIST("9", "t+1=", POD("a", "1") "," POD("b", "2"))}},
+     {"begin", "pod d/a", "pod d/b", "pod d/c", "end", "live"},
+     2,
+     1},
+    {"a server that tells the token last is listed in turn",
+     {{PAGE("2"), .body = LIST("9", "", POD("b", "2"))},
+      {.match = IS_LIST,
+       .body = "{\"items\":[" POD("a", "1") "],\"metadata\":{\"resourceVersion\":\"9\","
+                                            "\"continue\":\"2\"}}"}},
+     {"begin", "pod d/a", "pod d/b", "end"},
+     2,
+     1},
+    {"no memory with a page on its way",
+     {{PAGE("2"), .body = LIST("9", "", POD("b", "2"))},
+      {.match = IS_LIST, .body = LIST("9", "2", POD("a", "1"))}},
+     {"begin", "lost: ", "begin", "pod d/a", "pod d/b", "end"},
+     4,
+     1,
+     .lost = 1,
+     .refuse = 1},
+    {"no memory for an event: what it missed is listed",
+     {{.match = IS_LIST, .times = 1, .body = LIST("5", "", "")},
+      {.match = IS_LIST, .body = LIST("9", "", POD("b", "6"))},
+      {.match = IS_WATCH, .times = 1, .stream = ADDED("b", "6"), .end = FAKE_KEEP}},
+     {"end", "pod d/b", "lost: out of memory", "begin", "pod d/b", "end"},
+     2,
+     2,
+     .lost = 1,
+     .refuse = 1},
+    {"a token lost between pages is no failure",
+     {{PAGE(""), .times = 1, .status = 410},
+      {PAGE(""), .body = LIST("9", "", POD("c", "3"))},
+      {.match = IS_LIST, .body = LIST("9", "tok", POD("a", "1"))}},
+     {"begin", "pod d/a", "begin", "pod d/a", "pod d/c", "end"},
+     4,
+     1},
+    {"failures are told, and it is tried again",
+     {{.match = IS_LIST,
+       .times = 2,
+       .status = 403,
+       .body = "{\"kind\":\"Status\",\"message\":\"pods is forbidden\"}"},
+      {.match = IS_LIST, .times = 1, .body = "{\"metadata\":{\"resourceVersion\":\"1\"},\"items"},
+      {.match = IS_LIST, .times = 1, .body = "{\"metadata\":{},\"items\":[]}"},
+      {.match = IS_LIST, .body = LIST("9", "", POD("a", "1"))}},
+     {"lost: pods is forbidden", "lost: pods is forbidden",
+      "lost: ", "lost: the list has no resourceVersion", "begin", "end", "live"},
+     5,
+     1,
+     .lost = 4},
+    {"broken items are passed over",
+     {{.match = IS_LIST, .body = LIST("9", "", POD("a", "1") ",{\"spec\":7},[]," POD("b", "2"))}},
+     {"begin", "pod d/a", "pod d/b", "end"},
+     1,
+     1,
+     .broken = 2},
+};
+
+static void lists_are_read_page_by_page(void **state)
 {
-    static const struct fake_rule rules[] = {
-        {.match = IS_LIST, .contains = "continue=t%2B1%3D", .body = LIST("9", "", POD("c", "3"))},
-        {.match = IS_LIST, .body = LIST("9", "t+1=", POD("a", "1") "," POD("b", "2"))}};
-    struct fixture f = {0};
-    struct watch_recorder *recorder = start(&f, rules, 2);
-    expect_lines(recorder,
-                 (const char *[]){"begin", "pod d/a", "pod d/b", "pod d/c", "end", "live", NULL});
-    assert_int_equal(recorder_count(recorder, "begin"), 1);
-    assert_non_null(strstr(fake_api_request(f.api, IS_WATCH, 0), "resourceVersion=9&"));
-    struct gs_kube_stats stats = stop(&f, recorder);
-    assert_int_equal(stats.lists, 1);
-    assert_int_equal(stats.relists, 0);
+    GS_FOR_EACH_ROW (r, list_rows) {
+        struct fixture f = {0};
+        size_t rules = 0;
+        while (r->rules[rules].match)
+            rules++;
+        print_message("  %s\n", r->row);
+        struct watch_recorder *recorder = start_refusing(&f, r->rules, rules, r->refuse);
+        expect_lines(recorder, r->lines);
+        row_true(r->row, fake_api_wait(f.api, IS_WATCH, r->lists));
+        const char *watch = fake_api_request(f.api, IS_WATCH, r->lists - 1);
+        row_true(r->row, strstr(watch, "resourceVersion=9&") != NULL);
+        row_equal(r->row, fake_api_count(f.api, IS_LIST), r->requests);
+        row_equal(r->row, recorder_count(recorder, "end"), r->lists);
+        row_equal(r->row, recorder_count(recorder, "lost"), r->lost);
+        struct gs_kube_stats stats = stop(&f, recorder);
+        row_equal(r->row, stats.broken_objects, r->broken);
+        row_equal(r->row, stats.lists, r->lists);
+        row_equal(r->row, stats.relists, r->lists - 1);
+    }
 }
 
 /* A sink that takes in the first pod only when the second page has been asked for. */
@@ -160,70 +244,6 @@ static void a_page_is_on_its_way_while_the_one_before_is_read(void **state)
     fixture_stop(&f);
 }
 
-static void a_server_that_tells_the_token_last_is_listed_in_turn(void **state)
-{
-    static const struct fake_rule rules[] = {
-        {.match = IS_LIST, .contains = "continue=2", .body = LIST("9", "", POD("b", "2"))},
-        {.match = IS_LIST,
-         .body = "{\"items\":[" POD("a", "1") "],\"metadata\":{\"resourceVersion\":\"9\","
-                                              "\"continue\":\"2\"}}"}};
-    struct fixture f = {0};
-    struct watch_recorder *recorder = start(&f, rules, 2);
-    assert_true(recorder_wait(recorder, NULL, "live"));
-    assert_int_equal(recorder_count(recorder, "pod d/a"), 1);
-    assert_int_equal(recorder_count(recorder, "pod d/b"), 1);
-    assert_int_equal(fake_api_count(f.api, IS_LIST), 2);
-    stop(&f, recorder);
-}
-
-static void a_sink_without_memory_ends_the_list_with_a_page_on_its_way(void **state)
-{
-    static const struct fake_rule rules[] = {
-        {.match = IS_LIST, .contains = "continue=2", .body = LIST("9", "", POD("b", "2"))},
-        {.match = IS_LIST, .body = LIST("9", "2", POD("a", "1"))}};
-    struct fixture f = {0};
-    fixture_start(&f, rules, 2);
-    struct watch_recorder *recorder = recorder_start_refusing(f.kube, &pods, 1);
-    expect_lines(recorder,
-                 (const char *[]){"begin", "lost: ", "begin", "pod d/a", "pod d/b", "end", NULL});
-    assert_int_equal(fake_api_count(f.api, IS_LIST), 4);
-    stop(&f, recorder);
-}
-
-static void a_token_lost_between_pages_begins_the_list_anew(void **state)
-{
-    static const struct fake_rule rules[] = {
-        {.match = IS_LIST, .contains = "continue=", .times = 1, .status = 410},
-        {.match = IS_LIST, .contains = "continue=", .body = LIST("9", "", POD("c", "3"))},
-        {.match = IS_LIST, .body = LIST("9", "tok", POD("a", "1"))}};
-    struct fixture f = {0};
-    struct watch_recorder *recorder = start(&f, rules, 3);
-    expect_lines(recorder,
-                 (const char *[]){"begin", "pod d/a", "begin", "pod d/a", "pod d/c", "end", NULL});
-    assert_int_equal(recorder_count(recorder, "end"), 1);
-    assert_int_equal(recorder_count(recorder, "lost"), 0); /* it is no failure */
-    stop(&f, recorder);
-}
-
-static void a_list_that_fails_is_tried_again_and_told(void **state)
-{
-    static const struct fake_rule rules[] = {
-        {.match = IS_LIST,
-         .times = 2,
-         .status = 403,
-         .body = "{\"kind\":\"Status\",\"message\":\"pods is forbidden\"}"},
-        {.match = IS_LIST, .times = 1, .body = "{\"metadata\":{\"resourceVersion\":\"1\"},\"items"},
-        {.match = IS_LIST, .times = 1, .body = "{\"metadata\":{},\"items\":[]}"},
-        {.match = IS_LIST, .body = LIST("9", "", POD("a", "1"))}};
-    struct fixture f = {0};
-    struct watch_recorder *recorder = start(&f, rules, 4);
-    expect_lines(recorder, (const char *[]){"lost: pods is forbidden", "lost: pods is forbidden",
-                                            "lost: ", "lost: the list has no resourceVersion",
-                                            "begin", "end", "live", NULL});
-    assert_int_equal(recorder_count(recorder, "end"), 1);
-    stop(&f, recorder);
-}
-
 static void events_and_bookmarks_move_on(void **state)
 {
     static const struct fake_rule rules[] = {
@@ -245,18 +265,6 @@ static void events_and_bookmarks_move_on(void **state)
     assert_int_equal(stats.events_bookmark, 1);
     assert_in_range(stats.watch_starts, 1, 2); /* the second may be on its way */
     assert_int_equal(stats.watch_cuts, 0);
-}
-
-static void a_broken_item_does_not_stop_the_list(void **state)
-{
-    static const struct fake_rule rules[] = {
-        {.match = IS_LIST, .body = LIST("9", "", POD("a", "1") ",{\"spec\":7},[]," POD("b", "2"))}};
-    struct fixture f = {0};
-    struct watch_recorder *recorder = start(&f, rules, 1);
-    assert_true(recorder_wait(recorder, NULL, "end"));
-    assert_int_equal(recorder_count(recorder, "pod d/"), 2);
-    struct gs_kube_stats stats = stop(&f, recorder);
-    assert_int_equal(stats.broken_objects, 2);
 }
 
 static void a_server_that_only_fails_is_listed_from_anew_in_the_end(void **state)
@@ -319,24 +327,8 @@ static void a_watch_that_told_something_comes_back_at_once(void **state)
     stop(&f, recorder);
 }
 
-static void what_a_receiver_without_memory_missed_is_listed(void **state)
-{
-    const struct fake_rule rules[] = {
-        {.match = IS_LIST, .times = 1, .body = LIST("5", "", "")},
-        {.match = IS_LIST, .body = LIST("9", "", POD("b", "6"))},
-        {.match = IS_WATCH, .times = 1, .stream = ADDED("b", "6"), .end = FAKE_KEEP},
-        quiet};
-    struct fixture f = {0};
-    size_t at = 0;
-    fixture_start(&f, rules, 4);
-    struct watch_recorder *recorder = recorder_start_refusing(f.kube, &pods, 1);
-    assert_true(recorder_wait(recorder, &at, "lost: out of memory"));
-    assert_true(recorder_wait(recorder, &at, "begin"));
-    stop(&f, recorder);
-}
-
-/* Told to, it lists, and has lost nothing, until a list succeeds: the first that it is told to
- * fails. A wake by itself says nothing. */
+/* Told to, it lists, and has lost nothing but the list that fails. A wake by itself says nothing.
+ */
 static void a_watch_that_is_told_to_lists_again(void **state)
 {
     const struct fake_rule rules[] = {
@@ -459,19 +451,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_requests_are_what_api_servers_expect),
         cmocka_unit_test(selectors_are_encoded),
-        cmocka_unit_test(pages_make_one_list),
+        cmocka_unit_test(lists_are_read_page_by_page),
         cmocka_unit_test(a_page_is_on_its_way_while_the_one_before_is_read),
-        cmocka_unit_test(a_server_that_tells_the_token_last_is_listed_in_turn),
-        cmocka_unit_test(a_sink_without_memory_ends_the_list_with_a_page_on_its_way),
-        cmocka_unit_test(a_token_lost_between_pages_begins_the_list_anew),
-        cmocka_unit_test(a_list_that_fails_is_tried_again_and_told),
         cmocka_unit_test(events_and_bookmarks_move_on),
-        cmocka_unit_test(a_broken_item_does_not_stop_the_list),
         cmocka_unit_test(a_server_that_only_fails_is_listed_from_anew_in_the_end),
         cmocka_unit_test(attempts_are_spread_out_while_nothing_works),
         cmocka_unit_test(a_quiet_watch_that_is_cut_again_and_again_comes_back_at_once),
         cmocka_unit_test(a_watch_that_told_something_comes_back_at_once),
-        cmocka_unit_test(what_a_receiver_without_memory_missed_is_listed),
         cmocka_unit_test(a_watch_that_is_told_to_lists_again),
         cmocka_unit_test(a_promise_to_answer_is_no_answer),
         cmocka_unit_test(a_stop_interrupts_whatever_is_going_on),
