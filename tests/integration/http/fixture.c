@@ -116,13 +116,15 @@ static const struct gs_http_route routes[] = {
     {"POST", "/small", echo, GS_HTTP_SMALL},
     {"GET", "/much", much, 0},
     {"GET", "/watch", watch, 0},
+    {"PUT", "/show/hello", hello, 0}, /* behind the prefix that takes it */
+    {"POST", "/beyond", hello, 0},    /* that is not in the table */
 };
 
 void fixture_init(struct fixture *fix)
 {
     *fix = (struct fixture){.config = GS_HTTP_CONFIG_DEFAULTS, .stream_ceiling_bytes = 1 << 20};
     fix->config.routes = routes;
-    fix->config.route_count = GS_COUNT_OF(routes);
+    fix->config.route_count = GS_COUNT_OF(routes) - 1;
     fix->config.ctx = fix;
     fix->config.workers = 2;
 }
