@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "gpushare/base/buf.h"
+#include "fuzz.h"
 #include "kube/lines.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { LONGEST = 32 };
 
 static int append(void *ctx, const char *line, size_t len, struct gs_error *err)
 {
-    if (len == 0 || len > LONGEST || memchr(line, '\n', len))
-        abort();
+    FUZZ_CHECK(len > 0 && len <= LONGEST && !memchr(line, '\n', len));
     gs_buf_append(ctx, line, len);
     gs_buf_putc(ctx, '\n');
     return 0;
@@ -36,9 +28,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         size_t part = size - 1 - at < piece ? size - 1 - at : piece;
         result = gs_lines_feed(&lines, text + at, part, append, &parts, NULL);
     }
-    if (result != whole_result || whole.len != parts.len ||
-        (whole.len > 0 && memcmp(whole.data, parts.data, whole.len) != 0))
-        abort();
+    FUZZ_CHECK(result == whole_result && whole.len == parts.len);
+    FUZZ_CHECK(whole.len == 0 || memcmp(whole.data, parts.data, whole.len) == 0);
     gs_buf_release(&lines.rest);
     gs_buf_release(&whole);
     gs_buf_release(&parts);

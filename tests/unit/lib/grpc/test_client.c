@@ -102,8 +102,6 @@ static const struct {
      "the answer is not a single message", NULL},
     {"OK with two messages", OK_HEADERS, "\0\0\0\0\0\0\0\0\0\0", 10, "grpc-status: 0\n",
      GS_GRPC_INTERNAL, "the answer is not a single message", NULL},
-    {"OK with half a message", OK_HEADERS, "\0\0\0\0\2h", 6, "grpc-status: 0\n", GS_GRPC_INTERNAL,
-     "the answer is not a single message", NULL},
     {"no status at all", OK_HEADERS, "\0\0\0\0\0", 5, NULL, GS_GRPC_INTERNAL,
      "the call was reset: NO_ERROR", NULL},
     {"not gRPC", ":status: 200\ncontent-type: text/html\n", "<p>later</p>", 12, "grpc-status: 0\n",

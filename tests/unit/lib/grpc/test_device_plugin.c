@@ -106,13 +106,6 @@ static void the_options_want_pre_start(void **state)
     expect_body("wanted", stream, "\0\0\0\0\2\x08\1", 7); /* pre_start_required = true */
 }
 
-static void preferred_allocation_is_not_offered(void **state)
-{
-    struct fixture *f = *state;
-    struct peer_stream *stream = ask(f, CALL("GetPreferredAllocation"), EMPTY);
-    assert_string_equal(peer_header(stream, "grpc-status"), "12");
-}
-
 /* ---- the list ---- */
 
 static const char **many_devices(size_t count, char (**ret_ids)[32])
@@ -221,7 +214,6 @@ static const struct {
     const char *status;
 } allocates[] = {
     {"one container", "\0\0\0\0\x08\x0A\6\x0A\1x\x0A\1y", 13, "x y", "0"},
-    {"a container that asks for nothing", "\0\0\0\0\2\x0A\0", 7, "", "0"},
     {"an unknown field", "\0\0\0\0\x07\x0A\3\x0A\1x\x10\1", 12, "x", "0"},
     {"two containers, answered as one", "\0\0\0\0\x0A\x0A\3\x0A\1x\x0A\3\x0A\1y", 15, "x;y", "13"},
     {"no container", "\0\0\0\0\0", 5, "", "3"},
@@ -357,7 +349,6 @@ static void an_old_answers_environment_is_read(void **state)
          false},
         {"an empty one", "\n\5\n\3IDX", "", 7, false},
         {"none", "\n\b\n\3ABC\22\0011", NULL, 10, false},
-        {"nothing", "", NULL, 0, false},
         {"cut short", "\n\b\n\3IDX\22\001", NULL, 9, true},
     };
     GS_FOR_EACH_ROW (r, rows) {
@@ -381,7 +372,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_old_answers_environment_is_read),
         TEST(the_options_want_pre_start),
-        TEST(preferred_allocation_is_not_offered),
         TEST(the_largest_list_arrives_and_a_larger_one_is_refused),
         TEST(ids_that_the_api_forbids_are_refused),
         TEST(updates_go_to_every_stream),

@@ -29,8 +29,6 @@ static const struct {
     size_t len;
     const char *encoded;
 } messages[] = {
-    {"empty", "", 0, ""},
-    {"plain", "GPU 3 is broken", 15, "GPU 3 is broken"},
     {"percent", "100%", 4, "100%25"},
     {"all that is printable", " !\"#$&'()~", 10, " !\"#$&'()~"},
     {"control bytes", "a\nb\x7F", 4, "a%0Ab%7F"},
@@ -38,7 +36,6 @@ static const struct {
     {"two bytes", "\xC3\xA4", 2, "%C3%A4"},
     {"four bytes", "\xF0\x9F\x98\x80", 4, "%F0%9F%98%80"},
     {"a byte that is no UTF-8", "a\xFFz", 3, "a%EF%BF%BDz"},
-    {"a character cut short", "a\xC3", 2, "a%EF%BF%BD"},
 };
 
 static void messages_are_escaped_and_sane(void **state)

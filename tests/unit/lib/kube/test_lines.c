@@ -75,24 +75,11 @@ static void a_receiver_can_stop(void **state)
     gs_buf_release(&lines.rest);
 }
 
-static void a_new_stream_forgets_the_unfinished_line(void **state)
-{
-    struct gs_lines lines = {.rest = GS_BUF(LONGEST)};
-    struct record record = {0};
-    struct gs_error err = {0};
-    assert_int_equal(gs_lines_feed(&lines, "half", 4, note, &record, &err), 0);
-    gs_lines_reset(&lines);
-    assert_int_equal(gs_lines_feed(&lines, "new\n", 4, note, &record, &err), 0);
-    assert_string_equal(record.text, "[new]");
-    gs_buf_release(&lines.rest);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_do_not_depend_on_how_bytes_arrive),
         cmocka_unit_test(a_receiver_can_stop),
-        cmocka_unit_test(a_new_stream_forgets_the_unfinished_line),
     };
     return GS_RUN(tests);
 }
