@@ -137,55 +137,24 @@ static void keep(struct http_probe *probe, size_t count, size_t *len)
     take(probe, count);
 }
 
-static bool parse_chunk_head(const char *line, size_t *ret)
-{
-    size_t value = 0, digits = 0;
-    for (; line[digits] != '\r' && line[digits] != ';'; digits++) {
-        const char *hex = "0123456789abcdef";
-        const char *found = strchr(hex, line[digits] | 0x20);
-        if (!found || digits > 8)
-            return false;
-        value = value * 16 + (size_t)(found - hex);
-    }
-    *ret = value;
-    return digits > 0;
-}
-
-/* Takes the size line, waits for the chunk and the line end after it. */
-static bool begin_chunk(struct http_probe *probe, size_t *ret_len)
+/* Keeps the next chunk behind what is kept, and takes the line end after it. */
+static bool keep_chunk(struct http_probe *probe, size_t *kept, size_t *ret_len)
 {
     size_t line = want_text(probe, "\r\n");
-    size_t len;
-    if (!line || !parse_chunk_head(probe->bytes, &len))
+    if (!line || sscanf(probe->bytes, "%zx", ret_len) != 1)
         return false;
     take(probe, line);
-    if (!want(probe, len + 2))
+    if (!want(probe, *ret_len + 2))
         return false;
-    *ret_len = len;
+    keep(probe, *ret_len, kept);
+    take(probe, 2);
     return true;
 }
 
 const char *http_probe_chunk(struct http_probe *probe, size_t *ret_len)
 {
-    size_t len, kept = 0;
-    if (!begin_chunk(probe, &len))
-        return NULL;
-    keep(probe, len, &kept);
-    take(probe, 2);
-    *ret_len = len;
-    return probe->answer_text;
-}
-
-static bool read_chunks(struct http_probe *probe, size_t *len)
-{
-    size_t chunk;
-    do {
-        if (!begin_chunk(probe, &chunk))
-            return false;
-        keep(probe, chunk, len);
-        take(probe, 2);
-    } while (chunk > 0);
-    return true;
+    size_t kept = 0;
+    return keep_chunk(probe, &kept, ret_len) ? probe->answer_text : NULL;
 }
 
 bool http_answer_header(const struct http_answer *answer, const char *name, char *out, size_t size)
@@ -232,8 +201,10 @@ bool http_probe_answer(struct http_probe *probe, struct http_answer *ret)
     size_t len = head_len;
     uint32_t body_len = 0;
     if (http_answer_header(&answer, "Transfer-Encoding", value, sizeof(value))) {
-        if (!read_chunks(probe, &len))
-            return false;
+        for (size_t chunk = 1; chunk > 0;) {
+            if (!keep_chunk(probe, &len, &chunk))
+                return false;
+        }
     } else if (http_answer_header(&answer, "Content-Length", value, sizeof(value))) {
         if (!gs_parse_u32(value, strlen(value), &body_len) || !want(probe, body_len))
             return false;

@@ -139,12 +139,8 @@ static const struct error_row {
     struct fake_rule rule;
     enum gs_code code;
 } errors[] = {
-    {"400", {.status = 400}, GS_EINVAL},
-    {"401", {.status = 401}, GS_EAUTH},
-    {"403", {.status = 403}, GS_EDENIED},
     {"404", {.status = 404}, GS_ENOENT},
     {"409", {.status = 409}, GS_ECONFLICT},
-    {"422", {.status = 422}, GS_EINVAL},
     {"429", {.status = 429, .headers = "Retry-After: 0\r\n"}, GS_EBUSY},
     {"500", {.status = 500}, GS_EIO},
     {"302", {.status = 302, .headers = "Location: http://127.0.0.1:1/\r\n"}, GS_EPROTO},

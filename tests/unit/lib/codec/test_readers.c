@@ -195,7 +195,6 @@ static const struct {
      "{'aliyun.com/gpu-mem':'8'}}}]},'status':{'phase':'Running','nominatedNodeName':'m'}}",
      "init:0 main:8 ns=d name=p uid=u version=7 on=n to=m phase=Running deleting=1 priority=-5 "
      "count=2 placement=rollout model=A100 gpus=0,3"},
-    {"nothing", false, "{}", ""},
     {"nulls", false, "{'metadata':null,'spec':null,'status':null}", ""},
     {"fields nobody knows", false,
      "{'kind':'Pod','x':[{'y':1e999}],'metadata':{'name':'p','z':{}}}", "name=p"},
@@ -214,16 +213,11 @@ static const struct {
     {"true as text", false, "{'metadata':{'name':true}}", "metadata.name is not a string"},
     {"priority with an exponent", false, "{'spec':{'priority':1e2}}",
      "spec.priority is not an integer in range"},
-    {"memory as number", false,
-     "{'spec':{'containers':[{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':8}}}]}}",
-     "main:8"},
     {"a text", false, "'p'", "pod is not an object",
      "\nin a watch: watch event has no object\nin a file: not an object"},
     {"null", false, "null", "pod is not an object",
      "\nin a watch: watch event has no object\nin filter: Pod is missing\nin preempt: Pod is "
      "missing\nin a file: nothing"},
-    {"a comma too many", false, "{'metadata':{'name':'p',}}", "JSON: invalid syntax",
-     "\nin a file: name=p"},
     {"a bare word", false, "{'metadata':{'name':p}}", "JSON: invalid syntax",
      "\nin a file: name=p"},
     {"a whole node", true,
@@ -232,11 +226,6 @@ static const struct {
      "idx\\':0,\\'mem\\':24,\\'healthy\\':false}]}'}},'spec':{'unschedulable':true},'status':{'"
      "capacity':{'aliyun.com/gpu-mem':'40','aliyun.com/gpu-count':'2'}}}",
      "0:24! 1:16 name=n uid=u units=40 count=2 cordoned=1 unit=GiB inventory=1"},
-    {"no node at all", true, "{}", ""},
-    {"capacity alone", true,
-     "{'metadata':{'name':'n'},'status':{'capacity':{'aliyun.com/gpu-mem':32,'aliyun.com/"
-     "gpu-count':'2'}}}",
-     "0:16 1:16 name=n units=32 count=2"},
     {"an inventory that is none", true,
      "{'metadata':{'name':'n','annotations':{'aliyun.com/"
      "gpu-inventory':'x'}},'status':{'capacity':{'aliyun.com/gpu-mem':'32','aliyun.com/"
@@ -250,15 +239,12 @@ static const struct {
     {"empty", false, "", "JSON: unexpected end of input",
      "\nin a list: nothing\nin a watch: JSON: invalid syntax\nin filter: JSON: invalid syntax\nin "
      "preempt: JSON: invalid syntax\nin a file: nothing"},
-    {"no object", false, "[]", "pod is not an object",
-     "\nin a watch: watch event has no object\nin a file: not an object"},
     {"cut", false, "{'metadata':{'name':'a'", "JSON: unexpected end of input",
      "\nin a list: JSON: invalid syntax\nin a file: not YAML"},
     {"more", false, "{}{}", "JSON: unexpected data after the value",
      "\nin a list: JSON: invalid syntax\nin a watch: JSON: invalid syntax\nin filter: JSON: "
      "invalid syntax\nin preempt: JSON: invalid syntax\nin a file: not YAML"},
     {"metadata", false, "{'metadata':1}", "metadata is not an object"},
-    {"name", false, "{'metadata':{'name':1}}", "metadata.name is not a string"},
     {"labels", false, "{'metadata':{'labels':[]}}", "metadata.labels is not an object"},
     {"containers", false, "{'spec':{'containers':{}}}", "spec.containers is not an array"},
     {"container", false, "{'spec':{'containers':['x']}}", "spec.containers[] is not an object"},
