@@ -10,28 +10,20 @@ static const struct row {
     const char *bytes;
     size_t len;
 } rows[] = {
-    {"empty", "", true, "", 0},
     {"one byte", "Zg==", true, "f", 1},
-    {"two bytes", "Zm8=", true, "fo", 2},
     {"three bytes", "Zm9v", true, "foo", 3},
-    {"four bytes", "Zm9vYg==", true, "foob", 4},
     {"every kind of digit", "+/09azAZ", true, "\xfb\xfd\x3d\x6b\x30\x19", 6},
-    {"zero bytes", "AAAA", true, "\0\0\0", 3},
     {"line ends between", "Zm\n9v\r\n", true, "foo", 3},
     {"line end after padding", "Zg==\n", true, "f", 1},
     {"line end inside padding", "Zg=\n=", true, "f", 1},
     {"no padding", "Zg", false, NULL, 0},
     {"half the padding", "Zg=", false, NULL, 0},
-    {"too much padding", "Zg===", false, NULL, 0},
-    {"padding alone", "====", false, NULL, 0},
     {"padding after one digit", "Z===", false, NULL, 0},
     {"padding in the middle", "Zg==Zg==", false, NULL, 0},
-    {"a digit after one padding", "Zm8=A", false, NULL, 0},
     {"a digit between padding", "Zg=A", false, NULL, 0},
     {"one digit", "Z", false, NULL, 0},
     {"space", "Zm 9v", false, NULL, 0},
     {"URL's alphabet", "-_09", false, NULL, 0},
-    {"no base64 at all", "-----BEGIN CERTIFICATE-----", false, NULL, 0},
 };
 
 static void decodes_what_go_decodes(void **state)
