@@ -497,7 +497,6 @@ static void verb_expect(struct scenario *s)
                    {"enablings", node.tree.enablings},
                    {"readings", node.readings},
                    {"sets", node.driver.sets},
-                   {"look-due", plugin.enforce.look_due},
                    {"unread", plugin.enforce.watch ? appeared_unread() : 0},
                    {"start-wakes", node.start_wakes},
                    {"wakes-soon", plugin.round.wake.at_ns <= node.now_ns + NODE_SOON_NS}};
