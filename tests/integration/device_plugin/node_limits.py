@@ -18,7 +18,6 @@ import threading
 import time
 import urllib.request
 
-from kubelet_messages import M
 from node_world import ASSIGNED, IDX, Api, Kubelet, Plugin, wait_for
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "world"))
@@ -98,14 +97,11 @@ class World:
     def admit(self, name, units, idx, annotations=None):
         """What the container is given: an answer to Allocate."""
         uid = self.uids[name] = self.api.make_pod(
-            name, [("c0", units)], {IDX: str(idx), ASSIGNED: "false", **(annotations or {})})
-        given = self.kubelet.admit(uid, name, [("c0", units)], lambda box: False)
-        if not isinstance(given, dict):
-            raise AssertionError(f"{name} was not admitted: {given}")
-        return M["ContainerAnswer"].FromString(self.kubelet.pods[uid]["answers"]["c0"])
+            name, units, {IDX: str(idx), ASSIGNED: "false", **(annotations or {})})
+        return self.kubelet.admit(uid, units)
 
     def start_container(self, name):
-        return self.kubelet.start_container(self.uids[name], "c0")
+        return self.kubelet.start_container(self.uids[name])
 
     def end(self, name):
         self.api.phase(name, "Succeeded")
@@ -212,11 +208,11 @@ def it_ends_in_time_while_the_api_is_silent(build):
         with World(build, [("GPU-a", 16)]) as world:
             world.start()
             wait_for("the node is open", world.is_open)
-            uid = world.api.make_pod("p", [("c0", 4)], {IDX: "0", ASSIGNED: "false"})
+            uid = world.api.make_pod("p", 4, {IDX: "0", ASSIGNED: "false"})
             time.sleep(.3)          # the watch brings it
             world.api.hang(True)
             if record:
-                world.kubelet.admit(uid, "p", [("c0", 4)], lambda box: False)
+                world.kubelet.admit(uid, 4)
             world.has_left(world.leave())
             world.api.hang(False)
 

@@ -20,6 +20,7 @@ RESOURCE = "aliyun.com/gpu-mem"
 IDX = "ALIYUN_COM_GPU_MEM_IDX"
 ASSIGNED = "ALIYUN_COM_GPU_MEM_ASSIGNED"
 PODS = "/api/v1/namespaces/d/pods"
+BOX = "c0"      # the container of each pod
 
 
 def wait_for(what, true, seconds=60):
@@ -32,13 +33,12 @@ def wait_for(what, true, seconds=60):
 
 class Api:
     """The API server; node n1."""
-    server = ["gpushare-sim", "serve"]
 
     def __init__(self, folder, build):
         self.kubeconfig = f"{folder}/kubeconfig"
         with open(f"{folder}/api.log", "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(
-                [f"{build}/{self.server[0]}", *self.server[1:], "--listen", "127.0.0.1:0", "--kubeconfig-out",
+                [f"{build}/gpushare-sim", "serve", "--listen", "127.0.0.1:0", "--kubeconfig-out",
                  self.kubeconfig, "--log-level", "error"], stdout=log, stderr=log)
         wait_for("the API server", lambda: os.path.exists(self.kubeconfig))
         with open(self.kubeconfig, encoding="utf-8") as file:
@@ -61,22 +61,12 @@ class Api:
             f"aliyun.com/{key}")
         return json.loads(text) if text else {}
 
-    def annotations(self, name):
-        return self.request("GET", f"{PODS}/{name}")["metadata"].get("annotations", {})
-
-    def make_pod(self, name, boxes, notes):
-        """boxes: (name, units); i*: init containers, s*: those that stay."""
-        def container(box):
-            limits = {RESOURCE: str(box[1])}
-            return {"name": box[0], "image": "i", "resources": {"limits": limits},
-                    **({"restartPolicy": "Always"} if box[0][0] == "s" else {})}
-
+    def make_pod(self, name, units, notes):
         made = self.request("POST", PODS, {
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": name, "namespace": "d", "annotations": notes},
-            "spec": {"nodeName": "n1",
-                     "initContainers": [container(b) for b in boxes if b[0][0] in "is"],
-                     "containers": [container(b) for b in boxes if b[0][0] == "c"]}})
+            "spec": {"nodeName": "n1", "containers": [
+                {"name": BOX, "image": "i", "resources": {"limits": {RESOURCE: str(units)}}}]}})
         return made["metadata"]["uid"]
 
     def phase(self, name, phase):
@@ -95,12 +85,11 @@ class Api:
 
 
 class Kubelet:
-    """Ids are drawn at random, those of ended init containers used again first."""
+    """Ids are drawn at random."""
 
     def __init__(self, folder, random):
         self.folder, self.random = folder, random
-        self.lock = threading.RLock()
-        self.pods = {}  # uid: {"name", "ids": {box: ids}, "answers": {box: bytes}}
+        self.pods = {}  # uid: (ids, answer)
         self.devices, self.channel = {}, None
         self.start()
 
@@ -121,13 +110,6 @@ class Kubelet:
         self.server.stop(0).wait()
         if self.channel:
             self.channel.close()
-
-    def restart(self):
-        """Pods that it had not taken in are forgotten until it takes them in again."""
-        self.stop()
-        with self.lock:
-            self.pods = {uid: pod for uid, pod in self.pods.items() if any(pod["ids"].values())}
-        self.start()
 
     def on_register(self, request, _):
         self.channel = grpc.insecure_channel(
@@ -153,68 +135,36 @@ class Kubelet:
             M[answer].FromString)(request, timeout=60)
 
     def write_checkpoint(self):
-        entries = [{"PodUID": uid, "ContainerName": box, "ResourceName": RESOURCE,
-                    "DeviceIDs": {"-1": ids},
-                    "AllocResp": base64.b64encode(pod["answers"][box]).decode()}
-                   for uid, pod in self.pods.items() for box, ids in pod["ids"].items() if ids]
+        entries = [{"PodUID": uid, "ContainerName": BOX, "ResourceName": RESOURCE, "DeviceIDs": {"-1": ids},
+                    "AllocResp": base64.b64encode(answer.SerializeToString()).decode()}
+                   for uid, (ids, answer) in self.pods.items()]
         with open(f"{self.folder}/new", "w", encoding="utf-8") as file:
             json.dump({"Data": {"PodDeviceEntries": entries, "RegisteredDevices": {}}}, file)
         os.rename(f"{self.folder}/new", f"{self.folder}/kubelet_internal_checkpoint")
 
-    def draw(self, again, units):
-        used = {i for pod in self.pods.values() for ids in pod["ids"].values() for i in ids}
-        free = [i for i, well in self.devices.items() if well and i not in used]
-        self.random.shuffle(free)
-        ids = again[:units] + free[:units - len(again[:units])]
-        return ids if len(ids) == units else None
+    def admit(self, uid, units):
+        """The answer to Allocate."""
+        wait_for("devices", lambda: self.devices)
+        used = {one for ids, _ in self.pods.values() for one in ids}
+        free = [one for one, well in self.devices.items() if well and one not in used]
+        ids = self.random.sample(free, units)
+        answer, = self.call("Allocate", M["AllocateRequest"](containers=[M["Ids"](ids=ids)]),
+                            "AllocateAnswer").containers
+        self.pods[uid] = ids, answer
+        self.write_checkpoint()
+        return answer
 
-    def admit(self, uid, name, boxes, lose_answer):
-        """Calls Allocate for what it has no ids for; {box: the GPUs' UUIDs}, or the error's words.
-        lose_answer(box): the kubelet dies before it wrote the answer down."""
-        with self.lock:
-            pod = self.pods.setdefault(uid, {"name": name, "ids": {b: [] for b, _ in boxes},
-                                             "answers": {}})
-        again = []
-        for box, units in boxes:
-            if not pod["ids"][box]:
-                wait_for("devices", lambda: self.devices)
-                with self.lock:
-                    ids = self.draw(again, units)
-                if not ids:
-                    return "no ids left"
-                try:
-                    answer = self.call("Allocate", M["AllocateRequest"](
-                        containers=[M["Ids"](ids=ids)]), "AllocateAnswer")
-                except grpc.RpcError as error:
-                    return error.details() or "no words"
-                if lose_answer(box):
-                    self.restart()
-                    return self.admit(uid, name, boxes, lambda box: False)
-                with self.lock:
-                    pod["ids"][box] = ids
-                    pod["answers"][box] = answer.containers[0].SerializeToString()
-                    self.write_checkpoint()
-            again = [i for i in again if i not in pod["ids"][box]]
-            again += pod["ids"][box] if box[0] == "i" else []
-        return {box: self.environment(pod, box) for box, _ in boxes}
-
-    @staticmethod
-    def environment(pod, box):
-        answer = M["ContainerAnswer"].FromString(pod["answers"][box])
-        return {e.key: e.value for e in answer.envs}.get("NVIDIA_VISIBLE_DEVICES")
-
-    def start_container(self, uid, box):
+    def start_container(self, uid):
         """None, or why not."""
         try:
-            self.call("PreStartContainer", M["Ids"](ids=self.pods[uid]["ids"][box]), "Empty")
+            self.call("PreStartContainer", M["Ids"](ids=self.pods[uid][0]), "Empty")
         except grpc.RpcError as error:
             return error.details() or "no words"
         return None
 
     def forget(self, uid):
-        with self.lock:
-            self.pods.pop(uid, None)
-            self.write_checkpoint()
+        self.pods.pop(uid)
+        self.write_checkpoint()
 
 
 class Plugin:
