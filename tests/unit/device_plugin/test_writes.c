@@ -226,6 +226,7 @@ static void a_record_is_given_up_where_the_api_will_never_take_it(void **state)
         end(&plugin);
         row_equal(r->row, queue.sent == PODS, r->over);
         row_equal(r->row, atomic_load(&api.event_tries), r->event);
+        row_text(r->row, api.about, r->event ? "apps/v1 ReplicaSet default/web-7f r" : "");
         queue.event = false;
     }
 }
