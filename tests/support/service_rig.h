@@ -220,19 +220,14 @@ static inline void rig_tick(struct rig *rig, int64_t ns)
     service_tick(rig->service);
 }
 
-/* One node with GPUs of these sizes: "16,16,24". moved: the list of moved pods as it stands between
- * quotes ({\\"u1\\":[0]}), of a plugin that says that it writes one; NULL: the original's node.
- */
-static inline void rig_node_moved(struct rig *rig, const char *name, const char *sizes,
-                                  const char *moved)
+/* One node with GPUs of these sizes: "16,16,24", without a list of moved pods. */
+static inline void rig_node(struct rig *rig, const char *name, const char *sizes)
 {
-    char json[4096], list[1024] = "";
-    if (moved)
-        snprintf(list, sizeof(list), "\"aliyun.com/gpu-reassigned\":\"%s\",", moved);
+    char json[4096];
     int len = snprintf(json, sizeof(json),
-                       "{\"metadata\":{\"name\":\"%s\",\"annotations\":{%s\"aliyun.com/"
-                       "gpu-inventory\":\"{\\\"v\\\":1,%s\\\"unit\\\":\\\"GiB\\\",\\\"gpus\\\":[",
-                       name, list, moved ? "\\\"reassignments\\\":true," : "");
+                       "{\"metadata\":{\"name\":\"%s\",\"annotations\":{\"aliyun.com/"
+                       "gpu-inventory\":\"{\\\"v\\\":1,\\\"unit\\\":\\\"GiB\\\",\\\"gpus\\\":[",
+                       name);
     unsigned idx = 0, total = 0;
     for (const char *at = sizes; *at; idx++) {
         unsigned mem = 0;
@@ -256,11 +251,6 @@ static inline void rig_node_moved(struct rig *rig, const char *name, const char 
         fail_msg("%s in %s", err.msg, json);
     assert_int_equal(rig->sink.node(rig->sink.ctx, &node), 0);
     gs_node_release(&node);
-}
-
-static inline void rig_node(struct rig *rig, const char *name, const char *sizes)
-{
-    rig_node_moved(rig, name, sizes, NULL);
 }
 
 static inline void rig_feed(struct rig *rig, const char *json, bool gone)
@@ -336,16 +326,6 @@ static inline void rig_lists(struct rig *rig)
         assert_int_equal(rig->sink.list_end(rig->sink.ctx, (enum gs_kind)kind), 0);
         rig->sink.live(rig->sink.ctx, (enum gs_kind)kind, true, NULL);
     }
-}
-
-/* It leads, and a list that began after that is taken in. */
-static inline void rig_lead(struct rig *rig, struct gs_election *election)
-{
-    gs_election_step(election, NULL);
-    gs_service_tick_part(rig->service, GS_TICK_TERM);
-    rig->now_ns++;
-    rig_lists(rig);
-    gs_service_tick_part(rig->service, GS_TICK_TERM);
 }
 
 typedef int rig_verb(struct gs_service *service, const char *body, size_t len,

@@ -16,7 +16,7 @@ static int start_with(enum gs_placement policy)
 {
     rig_start_as(&rig, (struct gs_service_config){.policy = policy});
     rig_lists(&rig);
-    rig_node_moved(&rig, "n1", "16,16,16", "{}");
+    rig_node(&rig, "n1", "16,16,16");
     return 0;
 }
 
