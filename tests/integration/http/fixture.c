@@ -146,9 +146,7 @@ void fixture_pass(struct fixture *fix, int64_t ms)
 {
     uint64_t before = fixture_stats(fix).sweeps;
     atomic_fetch_add(&fix->now_ns, ms * GS_NS_PER_MS);
-    for (int i = 0; i < 10000 && fixture_stats(fix).sweeps == before; i++)
-        sleep_ms(1);
-    assert_int_not_equal(fixture_stats(fix).sweeps, before);
+    WAIT_UNTIL(fixture_stats(fix).sweeps != before);
 }
 
 void fixture_start(struct fixture *fix)
@@ -185,23 +183,17 @@ void sleep_ms(int ms)
 
 void wait_open(const struct fixture *fix, uint64_t most)
 {
-    for (int i = 0; i < 10000 && fixture_stats(fix).connections_open > most; i++)
-        sleep_ms(1);
-    assert_true(fixture_stats(fix).connections_open <= most);
+    WAIT_UNTIL(fixture_stats(fix).connections_open <= most);
 }
 
 void wait_buffered(const struct fixture *fix, uint64_t bytes)
 {
-    for (int i = 0; i < 10000 && fixture_stats(fix).buffered_bytes != bytes; i++)
-        sleep_ms(1);
-    assert_int_equal(fixture_stats(fix).buffered_bytes, bytes);
+    WAIT_UNTIL(fixture_stats(fix).buffered_bytes == bytes);
 }
 
 void wait_for(const atomic_int *value, int want)
 {
-    for (int i = 0; i < 10000 && atomic_load(value) < want; i++)
-        sleep_ms(1);
-    assert_true(atomic_load(value) >= want);
+    WAIT_UNTIL(atomic_load(value) >= want);
 }
 
 int fixture_setup(void **state)

@@ -65,12 +65,19 @@ void fixture_pass(struct fixture *fix, int64_t ms);
 
 struct gs_http_stats fixture_stats(const struct fixture *fix);
 
-/* Waits up to 10 s until no more than that many connections are open. */
+/* For 10 s at most. */
+#define WAIT_UNTIL(condition)                                                                      \
+    for (int waited_ms = 0; !(condition); waited_ms++) {                                           \
+        assert_true(waited_ms < 10000);                                                            \
+        sleep_ms(1);                                                                               \
+    }
+
+/* Until no more than that many connections are open. */
 void wait_open(const struct fixture *fix, uint64_t most);
-/* Waits up to 10 s until so many bytes of bodies and answers are counted: an answer is counted
- * until the last of it is sent, a moment after the client may have it. */
+/* Until so many bytes of bodies and answers are counted: an answer is counted until the last of it
+ * is sent, a moment after the client may have it. */
 void wait_buffered(const struct fixture *fix, uint64_t bytes);
-/* Waits up to 10 s for *value to become at least want. */
+/* Until *value is at least want. */
 void wait_for(const atomic_int *value, int want);
 void sleep_ms(int ms);
 

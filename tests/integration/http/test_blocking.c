@@ -90,9 +90,7 @@ static void a_handler_that_would_sleep_runs_again_on_a_worker(void **state)
 
 static void wait_queued(struct fixture *fix, unsigned count)
 {
-    for (int i = 0; i < 5000 && fixture_stats(fix).queued != count; i++)
-        sleep_ms(1);
-    assert_int_equal(fixture_stats(fix).queued, count);
+    WAIT_UNTIL(fixture_stats(fix).queued == count);
 }
 
 static void a_full_queue_is_answered_503(void **state)
@@ -270,8 +268,7 @@ static void stop_in_the_middle_of_traffic_is_clean(void **state)
         fixture_start(&fix);
         for (int i = 0; i < 4; i++)
             assert_int_equal(pthread_create(&threads[i], NULL, hammer, &fix), 0);
-        for (int i = 0; i < 5000 && fixture_stats(&fix).requests[2] <= 10; i++)
-            sleep_ms(1);
+        WAIT_UNTIL(fixture_stats(&fix).requests[2] > 10);
         sleep_ms(50);
         gs_http_server_stop(fix.server, round % 2 ? 0 : GS_NS_PER_S / 20);
         for (int i = 0; i < 4; i++)
@@ -280,7 +277,6 @@ static void stop_in_the_middle_of_traffic_is_clean(void **state)
         assert_int_equal(stats.connections_open, 0);
         assert_int_equal(stats.streams_open, 0);
         assert_int_equal(stats.buffered_bytes, 0);
-        assert_true(stats.requests[2] > 10);
         fixture_stop(&fix);
     }
 }

@@ -141,8 +141,7 @@ static void connections_that_never_asked_go_before_others(void **state)
     struct http_probe *good = open_and_get(fix, "/hello", 200);
     for (int i = 0; i < 7; i++)
         open_probe(fix);
-    for (int i = 0; i < 5000 && fixture_stats(fix).connections_open < 8; i++)
-        sleep_ms(1);
+    WAIT_UNTIL(fixture_stats(fix).connections_open >= 8);
     sleep_ms(50);
     open_and_get(fix, "/hello", 200);
     assert_int_equal(fixture_stats(fix).connections_evicted, 1);
@@ -340,8 +339,7 @@ static void two_thousand_connections_cost_little(void **state)
             assert_true(http_probe_open(&probes[i], fix.port));
             assert_true(http_probe_text(&probes[i], "%s", r->bytes));
         }
-        for (int i = 0; i < 10000 && fixture_stats(&fix).connections_open < COUNT; i++)
-            sleep_ms(1);
+        WAIT_UNTIL(fixture_stats(&fix).connections_open >= COUNT);
         assert_int_equal(http_probe_get(fix.port, "/hello"), 200);
         assert_int_equal(fixture_stats(&fix).connections_evicted, 0);
         long used_kib = resident_kib() - before_kib;

@@ -35,9 +35,7 @@ static void expect_chunk(struct http_probe *probe, const char *want)
 static void expect_closed(const struct fixture *fix, int count)
 {
     wait_for(&fix->streams_closed, count);
-    for (int i = 0; i < 5000 && fixture_stats(fix).streams_open > 0; i++)
-        sleep_ms(1);
-    assert_int_equal(fixture_stats(fix).streams_open, 0);
+    WAIT_UNTIL(fixture_stats(fix).streams_open == 0);
     assert_int_equal(atomic_load(&fix->streams_closed), count);
 }
 
