@@ -6,6 +6,16 @@
 
 #define POD "{'metadata':{'name':'p','uid':'u'}}"
 
+/* With a bar after each. */
+static void tell_names(const struct gs_filter_args *args, char *text, size_t size)
+{
+    text[0] = '\0';
+    for (uint32_t i = 0; i < gs_filter_args_count(args); i++) {
+        struct gs_slice name = gs_filter_args_name(args, i);
+        snprintf(text + strlen(text), size - strlen(text), "%.*s|", (int)name.len, name.at);
+    }
+}
+
 static void requests_are_read_in_any_key_case(void **state)
 {
     static const struct {
@@ -46,11 +56,7 @@ static void requests_are_read_in_any_key_case(void **state)
         row_text(r->row, err.msg, "");
         row_equal(r->row, args.has_names, r->has_names);
         row_equal(r->row, args.has_nodes, r->has_nodes);
-        for (uint32_t i = 0; i < gs_filter_args_count(&args); i++) {
-            struct gs_slice name = gs_filter_args_name(&args, i);
-            snprintf(names + strlen(names), sizeof(names) - strlen(names), "%.*s|", (int)name.len,
-                     name.at);
-        }
+        tell_names(&args, names, sizeof(names));
         for (uint32_t i = 0; i < args.node_count; i++)
             snprintf(nodes + strlen(nodes), sizeof(nodes) - strlen(nodes), "%.*s|",
                      (int)args.nodes[i].len, args.nodes[i].at);
@@ -102,16 +108,12 @@ static void what_is_no_request_is_refused_and_leaves_nothing(void **state)
     }
 }
 
-/* The names, with a bar after each, and what an answer that keeps all but the second says. */
-static void tell_names(const struct gs_filter_args *args, char *text, size_t size)
+/* The names, and what an answer that keeps all but the second says. */
+static void tell_answer(const struct gs_filter_args *args, char *text, size_t size)
 {
     static const uint8_t reasons[8] = {[1] = GS_REASON_NO_ROOM};
     _cleanup_(gs_buf_release) struct gs_buf out = GS_BUF(4096);
-    text[0] = '\0';
-    for (uint32_t i = 0; i < gs_filter_args_count(args); i++) {
-        struct gs_slice name = gs_filter_args_name(args, i);
-        snprintf(text + strlen(text), size - strlen(text), "%.*s|", (int)name.len, name.at);
-    }
+    tell_names(args, text, size);
     gs_codec_filter_result(&out, args, reasons, false);
     assert_false(gs_buf_failed(&out));
     snprintf(text + strlen(text), size - strlen(text), " %s", out.data);
@@ -158,8 +160,8 @@ static void names_that_come_again_are_those_of_before(void **state)
         int result = gs_codec_filter_args(default_names(), gs_slice_of(body), &args, NULL);
         row_equal(r->row, result,
                   gs_codec_filter_args(default_names(), gs_slice_of(body), &fresh, NULL));
-        tell_names(&args, names, sizeof(names));
-        tell_names(&fresh, alone, sizeof(alone));
+        tell_answer(&args, names, sizeof(names));
+        tell_answer(&fresh, alone, sizeof(alone));
         row_text(r->row, names, alone);
         row_equal(r->row, args.names_id == id, r->same);
         id = args.names_id;

@@ -49,30 +49,10 @@ static void times_are_read_in_every_form_and_written_in_utc(void **state)
     assert_int_equal(ns, 1795255200000000000);
 }
 
-static void digits_are_cut(void **state)
-{
-    static const struct {
-        const char *row;
-        int64_t ns;
-        int digits;
-        const char *text;
-    } rows[] = {
-        {"seconds", 999999999, 0, "1970-01-01T00:00:00Z"},
-        {"milli", 1999999, 3, "1970-01-01T00:00:00.001Z"},
-        {"before the epoch", -1, 6, "1969-12-31T23:59:59.999999Z"},
-        {"first", INT64_MIN, 9, "1677-09-21T00:12:43.145224192Z"},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        char text[GS_RFC3339_BYTES];
-        row_text(r->row, gs_rfc3339_format(r->ns, r->digits, text), r->text);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(times_are_read_in_every_form_and_written_in_utc),
-        cmocka_unit_test(digits_are_cut),
     };
     return GS_RUN(tests);
 }

@@ -41,29 +41,6 @@ static void what_is_no_json_is_told_with_its_place(void **state)
     }
 }
 
-static void nesting_ends_at_its_ceiling(void **state)
-{
-    for (int levels = GS_SCAN_DEPTH_MAX - 1; levels <= GS_SCAN_DEPTH_MAX + 1; levels++) {
-        char text[2 * GS_SCAN_DEPTH_MAX + 8];
-        memset(text, '[', (size_t)levels);
-        memset(text + levels, ']', (size_t)levels);
-        struct gs_scan skipped, walked;
-        struct gs_error err = {0};
-        gs_scan_init(&skipped, (struct gs_slice){text, (size_t)levels * 2});
-        walked = skipped;
-        gs_scan_skip(&skipped);
-        int depth = 0;
-        while (gs_scan_array(&walked, "level") && gs_scan_element(&walked))
-            depth++;
-        bool fits = levels <= GS_SCAN_DEPTH_MAX;
-        assert_int_equal(depth, fits ? levels - 1 : GS_SCAN_DEPTH_MAX);
-        assert_int_equal(walked.failed, !fits);
-        assert_int_equal(gs_scan_finish(&skipped, &err), fits ? 0 : -1);
-        assert_string_equal(err.msg,
-                            fits ? "" : "JSON: nested more than 64 levels deep at byte 64");
-    }
-}
-
 /* A pod's owner chooses how deep its managedFields are: nobody reads them. */
 static void only_managed_fields_may_be_deeper(void **state)
 {
@@ -196,7 +173,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_no_json_is_told_with_its_place),
-        cmocka_unit_test(nesting_ends_at_its_ceiling),
         cmocka_unit_test(only_managed_fields_may_be_deeper),
         cmocka_unit_test(what_is_skipped_on_trust_ends_where_it_ends),
         cmocka_unit_test(a_value_of_another_type_fails_with_its_name),

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <nghttp2/nghttp2.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "gpushare/grpc/loop.h"
@@ -131,6 +132,20 @@ static inline int peer_on_close(nghttp2_session *session, int32_t id, uint32_t e
         stream->error_code = error_code;
     }
     return 0;
+}
+
+/* A connection to a path, or -1 with errno. */
+static inline int peer_dial(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strncpy(address.sun_path, path, sizeof(address.sun_path) - 1);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+        return fd;
+    const int why = errno;
+    close(fd);
+    errno = why;
+    return -1;
 }
 
 /* Starts on one end of a socket pair and returns the other end, non-blocking. */

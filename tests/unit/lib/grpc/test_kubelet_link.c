@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "h2_peer.h"
 
-#include <dirent.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
 #include "gpushare/grpc/kubelet_link.h"
 #include "grpc/server.h"
@@ -153,10 +151,8 @@ static void expect(struct fixture *f, const char *log)
 
 static int dial(struct fixture *f)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    strncpy(address.sun_path, f->own, sizeof(address.sun_path) - 1);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    int fd = peer_dial(f->own);
+    assert_true(fd >= 0);
     return fd;
 }
 

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rows.h"
+#include "h2_peer.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "grpc/server_internal.h"
 
@@ -58,29 +53,22 @@ static int teardown(void **state)
     return 0;
 }
 
-static int try_connect(const char *path)
+static void turn(struct fixture *f, int times)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    strncpy(address.sun_path, path, sizeof(address.sun_path) - 1);
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    int result = connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? errno : 0;
-    close(fd);
-    return result;
+    while (times--)
+        gs_loop_step(f->loop, 0, NULL);
 }
 
 /* Connects and lets the loop accept: who got it? */
 static struct gs_grpc_server *who_serves(struct fixture *f)
 {
     size_t before = f->a ? f->a->conn_count : 0;
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    strncpy(address.sun_path, f->path, sizeof(address.sun_path) - 1);
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    int fd = peer_dial(f->path);
+    assert_true(fd >= 0);
     gs_loop_step(f->loop, 0, NULL);
     bool is_a = f->a && f->a->conn_count > before;
     close(fd);
-    for (int i = 0; i < 3; i++)
-        gs_loop_step(f->loop, 0, NULL);
+    turn(f, 3);
     return is_a ? f->a : f->b;
 }
 
@@ -132,7 +120,8 @@ static void a_stale_socket_is_removed(void **state)
         _exit(0);
     }
     assert_int_equal(waitpid(pid, NULL, 0), pid);
-    assert_int_equal(try_connect(f->path), ECONNREFUSED);
+    assert_int_equal(peer_dial(f->path), -1);
+    assert_int_equal(errno, ECONNREFUSED);
     assert_int_equal(gs_grpc_server_listen(f->b, f->path, NULL), 0);
     assert_ptr_equal(who_serves(f), f->b);
 }
@@ -181,25 +170,20 @@ static void a_full_house_makes_newcomers_wait(void **state)
 {
     struct fixture *f = *state;
     int fds[70];
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    strncpy(address.sun_path, f->path, sizeof(address.sun_path) - 1);
     assert_int_equal(gs_grpc_server_listen(f->a, f->path, NULL), 0);
     GS_FOR_EACH_ROW (r, fds) {
-        *r = socket(AF_UNIX, SOCK_STREAM, 0);
-        assert_int_equal(connect(*r, (struct sockaddr *)&address, sizeof(address)), 0);
+        *r = peer_dial(f->path);
+        assert_true(*r >= 0);
         gs_loop_step(f->loop, 0, NULL);
     }
-    for (int i = 0; i < 100; i++)
-        gs_loop_step(f->loop, 0, NULL);
+    turn(f, 100);
     assert_int_equal(f->a->conn_count, 64);
     close(fds[0]);
-    for (int i = 0; i < 100; i++)
-        gs_loop_step(f->loop, 0, NULL);
+    turn(f, 100);
     assert_int_equal(f->a->conn_count, 64);
     for (size_t i = 1; i < GS_COUNT_OF(fds); i++)
         close(fds[i]);
-    for (int i = 0; i < 100; i++)
-        gs_loop_step(f->loop, 0, NULL);
+    turn(f, 100);
     assert_int_equal(f->a->conn_count, 0);
 }
 
