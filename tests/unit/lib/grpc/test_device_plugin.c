@@ -108,35 +108,26 @@ static void the_options_want_pre_start(void **state)
 
 /* ---- the list ---- */
 
-static const char **many_devices(size_t count, char (**ret_ids)[32])
-{
-    const char **list = calloc(count, sizeof(*list));
-    char(*ids)[32] = calloc(count, sizeof(*ids));
-    for (size_t i = 0; i < count; i++) {
-        snprintf(ids[i], sizeof(ids[i]), "gpu-%07zu-abcdefgh", i % 10000000); /* 20 characters */
-        list[i] = ids[i];
-    }
-    *ret_ids = ids;
-    return list;
-}
-
 static void the_largest_list_arrives_and_a_larger_one_is_refused(void **state)
 {
+    enum { MOST = 127100 };
+    static char ids[MOST + 1][21];
+    static const char *list[MOST + 1];
     struct fixture *f = *state;
-    char(*ids)[32];
-    const char **list = many_devices(127101, &ids);
     struct gs_error err = {0};
-    assert_int_equal(gs_dp_set_devices(f->dp, list, 127100, NULL), 0);
+    GS_FOR_EACH_ROW (id, ids) {
+        snprintf(*id, sizeof(*id), "gpu-%07zu-abcdefgh", (size_t)(id - ids));
+        list[id - ids] = *id;
+    }
+    assert_int_equal(gs_dp_set_devices(f->dp, list, MOST, NULL), 0);
     struct peer_stream *stream = ask(f, CALL("ListAndWatch"), EMPTY);
-    assert_int_equal(stream->body_len, 5 + 127100 * 33);
-    assert_int_equal(gs_dp_set_devices(f->dp, list, 127101, &err), -1);
+    assert_int_equal(stream->body_len, 5 + MOST * 33);
+    assert_int_equal(gs_dp_set_devices(f->dp, list, MOST + 1, &err), -1);
     assert_int_equal(err.code, GS_ETOOBIG);
     assert_string_equal(
         err.msg, "a list of 127101 devices has 4194333 bytes, and the kubelet accepts 4194304");
     peer_run(&f->peer);
-    assert_int_equal(stream->body_len, 5 + 127100 * 33);
-    free((void *)list);
-    free(ids);
+    assert_int_equal(stream->body_len, 5 + MOST * 33);
 }
 
 static void ids_that_the_api_forbids_are_refused(void **state)
@@ -153,10 +144,15 @@ static void ids_that_the_api_forbids_are_refused(void **state)
     assert_int_equal(gs_dp_set_devices(f->dp, fits, 1, NULL), 0);
 }
 
+static void set_device(struct fixture *f, const char *id)
+{
+    assert_int_equal(gs_dp_set_devices(f->dp, &id, 1, NULL), 0);
+    peer_run(&f->peer);
+}
+
 static void updates_go_to_every_stream(void **state)
 {
     struct fixture *f = *state;
-    const char *const a = "a", *const b = "b";
     struct peer second;
     assert_int_equal(gs_dp_adopt(f->dp, peer_open(&second, f->loop, false), NULL), 0);
     struct peer_stream *one = ask(f, CALL("ListAndWatch"), EMPTY);
@@ -165,11 +161,9 @@ static void updates_go_to_every_stream(void **state)
     peer_run(&second);
     assert_int_equal(gs_dp_streams(f->dp), 3);
     assert_int_equal(one->body_len, 0); /* nothing is known yet */
-    assert_int_equal(gs_dp_set_devices(f->dp, &a, 1, NULL), 0);
-    peer_run(&f->peer);
+    set_device(f, "a");
     peer_run(&second);
-    assert_int_equal(gs_dp_set_devices(f->dp, &b, 1, NULL), 0);
-    peer_run(&f->peer);
+    set_device(f, "b");
     peer_run(&second);
     const struct peer_stream *streams[] = {one, two, three};
     for (size_t i = 0; i < 3; i++) {
@@ -183,8 +177,7 @@ static void updates_go_to_every_stream(void **state)
     nghttp2_submit_rst_stream(f->peer.session, 0, one->id, NGHTTP2_CANCEL);
     peer_run(&f->peer);
     assert_int_equal(gs_dp_streams(f->dp), 1);
-    assert_int_equal(gs_dp_set_devices(f->dp, &a, 1, NULL), 0);
-    peer_run(&f->peer);
+    set_device(f, "a");
     assert_int_equal(two->body_len, 3 * 19);
     assert_int_equal(one->body_len, 2 * 19);
 }
@@ -192,11 +185,9 @@ static void updates_go_to_every_stream(void **state)
 static void an_equal_list_is_not_sent_again(void **state)
 {
     struct fixture *f = *state;
-    const char *const a = "a";
     struct peer_stream *stream = ask(f, CALL("ListAndWatch"), EMPTY);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(gs_dp_set_devices(f->dp, &a, 1, NULL), 0);
-        peer_run(&f->peer);
+        set_device(f, "a");
     }
     assert_int_equal(stream->body_len, 19);
     assert_int_equal(gs_dp_set_devices(f->dp, NULL, 0, NULL), 0); /* no device is a list, too */
