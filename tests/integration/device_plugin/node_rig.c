@@ -506,17 +506,6 @@ bool node_starts(struct node *node, struct node_pod *pod)
     return node->starts;
 }
 
-struct node_pod *node_pod(struct node *node, const char *name, uint32_t units, uint32_t gpu)
-{
-    struct node_pod *pod = node_bind(node, name, units, GS_GPU_BIT(gpu), 0);
-    if (!node_admit(node, pod) || !node_starts(node, pod))
-        fail_msg("%s: %s", name, pod->why);
-    pod->running = true;
-    node_list_pods(node);
-    node_run(node, 1);
-    return pod;
-}
-
 void node_end(struct node *node, struct node_pod *pod)
 {
     tree_rmdir(&node->tree, node_folder(pod));
@@ -548,15 +537,6 @@ const char *node_env(const struct node_pod *pod, const char *name)
         return value;
     }
     return "";
-}
-
-bool node_told(const struct node *node, const char *reason, const char *words)
-{
-    for (uint32_t i = 0; i < node->event_count; i++) {
-        if (strstr(node->events[i], reason) && strstr(node->events[i], words))
-            return true;
-    }
-    return false;
 }
 
 void node_make(struct node *node)

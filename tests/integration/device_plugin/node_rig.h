@@ -8,7 +8,7 @@
  *
  *   node_make(&node);                    two cards of 16 GiB, GPU-a (0) and GPU-b (1); all answers
  *   node_start(&node);                   the plugin; set node.settings before
- *   node_pod(&node, "p", 8, 0);          bound to GPU 0, admitted, its container starts, it runs
+ *   node_admit(&node, node_bind(&node, "p", 8, GS_GPU_BIT(0), 0));
  *   node_kill(&node);  node_start(&node);
  *   node_run(&node, 15);                 seconds
  */
@@ -99,8 +99,6 @@ uint32_t node_free_ids(const struct node *node);
 bool node_admit(struct node *node, struct node_pod *pod);
 /* Its container starts; false: it was held back. */
 bool node_starts(struct node *node, struct node_pod *pod);
-/* All of that, and it runs. */
-struct node_pod *node_pod(struct node *node, const char *name, uint32_t units, uint32_t gpu);
 /* A pod changed by hand. */
 void node_write_checkpoint(const struct node *node);
 void node_end(struct node *node, struct node_pod *pod);
@@ -111,4 +109,3 @@ const char *node_folder(const struct node_pod *pod);
 uint64_t node_limit(struct node *node, const struct node_pod *pod, const char *region);
 /* The value of a variable of its container; "" without it. */
 const char *node_env(const struct node_pod *pod, const char *name);
-bool node_told(const struct node *node, const char *reason, const char *words);
