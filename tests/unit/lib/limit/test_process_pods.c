@@ -138,26 +138,6 @@ static void what_cannot_be_read_is_nobodys(void **state)
     }
 }
 
-static void a_huge_file_is_nobodys_and_is_asked_again(void **state)
-{
-    const size_t len = 1 << 20;
-    struct proc proc;
-    make(&proc);
-    char *text = malloc(len);
-    assert_non_null(text);
-    memset(text, 'x', len);
-    memcpy(text, IN(A), sizeof(IN(A)) - 1);
-    run(&proc, 7, "x", 500, "");
-    fake_proc_put(proc.dir, 7, "cgroup", text, len);
-    assert_string_equal(ask(&proc, 7), "");
-    run(&proc, 7, "x", 500, IN(A));
-    assert_string_equal(ask(&proc, 7), A);
-    fake_proc_put(proc.dir, 7, "stat", text, len);
-    assert_string_equal(ask(&proc, 7), "");
-    free(text);
-    clear(&proc);
-}
-
 /* What becomes of PID 7 from one list of the driver's to the next. */
 static void a_pid_that_others_have_is_nobodys(void **state)
 {
@@ -316,7 +296,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_process_is_its_pods),
         cmocka_unit_test(what_cannot_be_read_is_nobodys),
-        cmocka_unit_test(a_huge_file_is_nobodys_and_is_asked_again),
         cmocka_unit_test(a_pid_that_others_have_is_nobodys),
         cmocka_unit_test(a_list_has_one_answer_for_a_pid),
         cmocka_unit_test(a_refused_list_is_none_without_it),
