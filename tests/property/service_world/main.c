@@ -121,12 +121,10 @@ static void print_counts(const struct options *options, uint64_t rounds,
     printf(
         "seed %llu: %llu rounds, %lu steps: %lu binds (%lu at once, %lu answers lost, %lu late), "
         "%lu lists, %lu restarts, %lu terms, %lu exchanges, %lu edits, %lu pods by hand, "
-        "%lu choices spoiled, %lu filters beside promises, %lu of the best alone, %lu victims, "
-        "%lu attempts on what they left\n",
+        "%lu filters beside promises\n",
         (unsigned long long)options->seed, (unsigned long long)rounds, counts->steps, counts->binds,
         counts->bound, counts->lost, counts->late, counts->lists, counts->restarts, counts->terms,
-        counts->exchanges, counts->edits, counts->by_hand, counts->spoiled, counts->promises,
-        counts->best, counts->preempted, counts->reserved);
+        counts->exchanges, counts->edits, counts->by_hand, counts->promises);
 }
 
 int main(int argc, char **argv)

@@ -11,7 +11,6 @@
 #include "gpushare/codec/pod.h"
 
 #include "../../support/service_calls.h"
-#include "core/policy_internal.h"
 #include "extender/service/service_internal.h"
 
 enum { LATE_MAX_S = 60 };
@@ -379,25 +378,6 @@ unsigned sw_promises(const struct sw_replica *replica)
     return gs_ledger_promises(replica->service->ledger);
 }
 
-/* By prioritize's answer; where nothing was reserved before, filter's best is of the highest. */
-static void compare_with_scores(const struct sw_replica *replica, int p, const char *scores)
-{
-    unsigned score[SW_NODES] = {0}, best = 0;
-    char uid[16];
-    for (const char *at = scores; (at = strstr(at, "\"Host\":\"n")); at++) {
-        const int n = atoi(at + strlen("\"Host\":\"n"));
-        score[n] = (unsigned)atoi(strstr(at, "\"Score\":") + strlen("\"Score\":"));
-        best = score[n] > best ? score[n] : best;
-    }
-    snprintf(uid, sizeof(uid), "u%u", sw.pods[p].uid);
-    const struct gs_hold *hold = gs_ledger_find_hold(replica->service->ledger, uid);
-    if (!hold || !hold->gpus)
-        return;
-    if (score[sw.pods[p].asked] != best)
-        sw_fail("filter names n%d for p%d, and the scores are %s", sw.pods[p].asked, p, scores);
-    sw.counts.best++;
-}
-
 /* The pod goes to one of the nodes that filter names. */
 static void ask_where(struct sw_replica *replica, int p, const struct gs_buf *body,
                       struct gs_buf *answer)
@@ -415,138 +395,12 @@ static void ask_where(struct sw_replica *replica, int p, const struct gs_buf *bo
 void sw_ask_something(struct sw_replica *replica)
 {
     const int p = (int)sw_random(SW_PODS);
-    struct gs_buf answer = GS_BUF(1 << 16), body = GS_BUF(1 << 16), scores = GS_BUF(1 << 16);
+    struct gs_buf answer = GS_BUF(1 << 16), body = GS_BUF(1 << 16);
     if (sw.pods[p].exists && sw.pods[p].node < 0 && !sw_paused(replica)) {
         char *json = sw_pod_json(p);
         gs_buf_printf(&body, "{\"Pod\":%s,\"NodeNames\":[\"n0\",\"n1\",\"n2\"]}", json);
         free(json);
-        const bool alone = !sw_promises(replica);
-        gs_service_prioritize(replica->service, body.data, body.len, &scores, NULL);
-        gs_buf_putc(&scores, '\0');
         ask_where(replica, p, &body, &answer);
-        if (alone)
-            compare_with_scores(replica, p, scores.data);
-    }
-    gs_buf_release(&scores);
-    gs_buf_release(&body);
-    gs_buf_release(&answer);
-}
-
-/* As a collision would: what is kept of a kind of pod says another GPU. */
-void sw_spoil(struct sw_replica *replica)
-{
-    struct gs_policies *policies = replica->service ? replica->service->cluster.policies : NULL;
-    const uint64_t row = policies ? (policies->choices.mask + 1) / GS_KINDS_MAX : 0;
-    for (uint64_t i = 0; policies && i < GS_KINDS_MAX * SW_NODES; i++) {
-        struct gs_memo_entry *entry = &policies->choices.entries[i / SW_NODES * row + i % SW_NODES];
-        const uint64_t gpus = sw_random(1u << SW_GPUS);
-        if (!entry->check)
-            continue;
-        entry->check ^= entry->second ^ gpus;
-        entry->second = gpus;
-        sw.counts.spoiled++;
-    }
-}
-
-/* Whether filter names that node. */
-static bool fits(struct sw_replica *replica, int p, int n)
-{
-    struct gs_buf answer = GS_BUF(1 << 16), body = GS_BUF(1 << 16);
-    char *json = sw_pod_json(p);
-    gs_buf_printf(&body, "{\"Pod\":%s,\"NodeNames\":[\"n%d\"]}", json, n);
-    free(json);
-    service_try(replica->service, GS_VERB_FILTER, body.data, body.len, &answer);
-    gs_buf_putc(&answer, '\0');
-    const bool named = answer.len > 1 && strstr(answer.data, "\"NodeNames\":[\"n");
-    gs_buf_release(&body);
-    gs_buf_release(&answer);
-    return named;
-}
-
-/* It alone holds a place there, and none of a group's. Which GPUs several have is worked out anew
- * with each bind, and one may find none; a group's place stays as it was while its pod is edited.
- */
-static bool holds_alone(const struct sw_replica *replica, int p, int n)
-{
-    const struct gs_service *service = replica->service;
-    char name[8], uid[16];
-    snprintf(name, sizeof(name), "n%d", n);
-    snprintf(uid, sizeof(uid), "u%u", sw.pods[p].uid);
-    const struct gs_node_view *view = gs_service_view(service, name);
-    const struct gs_hold *hold = gs_ledger_find_hold(service->ledger, uid);
-    return view && view->nominated == 1 && !(hold && hold->gpus);
-}
-
-/* While the nomination is not to be seen, pods of lower priority come by. */
-static void try_to_take(struct sw_replica *replica, int p, int n)
-{
-    const bool was_quiet = sw.quiet;
-    const unsigned long lists = sw.counts.lists;
-    sw_deliver(replica, GS_KIND_POD, SIZE_MAX);
-    if (sw.counts.lists != lists || !fits(replica, p, n) || !holds_alone(replica, p, n))
-        return; /* what a list does not have is no event */
-    sw.quiet = true;
-    sw.counts.reserved++;
-    for (int other = 0; other < SW_PODS; other++) {
-        struct sw_pod *pod = &sw.pods[other];
-        if (!pod->exists || pod->node >= 0 || pod->ended || pod->priority >= sw.pods[p].priority ||
-            !fits(replica, other, n))
-            continue;
-        pod->asked = n;
-        bind_pod(replica, other);
-    }
-    if (!fits(replica, p, n) && holds_alone(replica, p, n))
-        sw_fail("what was freed for p%d on n%d was taken", p, n);
-    sw.quiet = was_quiet;
-}
-
-static int running(unsigned uid)
-{
-    for (int p = 0; p < SW_PODS; p++) {
-        if (sw.pods[p].uid == uid && sw_runs(&sw.pods[p]))
-            return p;
-    }
-    return -1;
-}
-
-/* The victims that an answer names end, at once or after they were marked; false: one had ended. */
-static bool evict(const char *answer)
-{
-    const bool marked = sw_once_in(3);
-    bool all = true;
-    for (const char *at = answer; (at = strstr(at, "\"UID\":\"u")); at++) {
-        const int v = running((unsigned)atoi(at + strlen("\"UID\":\"u")));
-        all &= v >= 0;
-        if (v < 0)
-            continue;
-        sw.counts.preempted++;
-        sw.pods[v].deleting = true;
-        if (marked)
-            sw_tell_pod(v, false);
-        sw_end_pod(v, true);
-    }
-    return all;
-}
-
-void sw_preempt_something(struct sw_replica *replica)
-{
-    const int p = (int)sw_random(SW_PODS), n = (int)sw_random(SW_NODES);
-    struct sw_pod *pod = &sw.pods[p];
-    struct gs_buf answer = GS_BUF(1 << 16), body = GS_BUF(1 << 16);
-    if (!pod->exists || pod->node >= 0 || pod->ended || pod->priority == 0 || sw.depth ||
-        replica->listing || sw_paused(replica) || pod->nominated || pod->nominating)
-        return;
-    char *json = sw_pod_json(p);
-    gs_buf_printf(&body, "{\"Pod\":%s,\"NodeNameToMetaVictims\":{\"n%d\":{\"Pods\":[]}}}", json, n);
-    free(json);
-    gs_service_preempt(replica->service, body.data, body.len, &answer, NULL);
-    gs_buf_putc(&answer, '\0');
-    if (strstr(answer.data, "UID")) {
-        const bool all = evict(answer.data);
-        pod->nominating = n + 1;
-        pod->nominating_ns = sw.now_ns + (int64_t)sw_random(8000) * 1000000;
-        if (all && replica->frozen_until_ns <= sw.now_ns)
-            try_to_take(replica, p, n);
     }
     gs_buf_release(&body);
     gs_buf_release(&answer);
@@ -577,23 +431,9 @@ void sw_check_once(const struct sw_replica *replica)
     }
 }
 
-static void nominate_late(void)
-{
-    for (int p = 0; p < SW_PODS; p++) {
-        struct sw_pod *pod = &sw.pods[p];
-        if (!pod->nominating || (pod->nominating_ns > sw.now_ns && !sw.quiet))
-            continue;
-        pod->nominated = pod->nominating;
-        pod->nominating = 0;
-        if (pod->exists && pod->node < 0 && !pod->ended)
-            sw_tell_pod(p, false);
-    }
-}
-
 void sw_pass(int64_t ns)
 {
     sw.now_ns += ns;
-    nominate_late();
     sw_carry_out_late(false);
     for (int r = 0; r < sw.replica_count; r++) {
         struct sw_replica *replica = &sw.replicas[r];

@@ -6,8 +6,8 @@
 /*
  * A cluster in one thread: an API server with its history, one or two replicas of the service that
  * follow it, a device plugin on every node, and tenants, who edit their pods while they wait, while
- * they are bound and while they run. Everything that can be late, lost, doubled, edited or, of what
- * a policy remembers, wrong is, by a seed. What is asserted (sw_check, sw_settle): no GPU ever
+ * they are bound and while they run. Everything that can be late, lost, doubled or edited is, by a
+ * seed. What is asserted (sw_check, sw_settle): no GPU ever
  * holds more than it has, where the pods truly are; and in the end every ledger is what the API
  * says.
  *
@@ -35,8 +35,6 @@ struct sw_pod {
     int node;            /* -1: not bound */
     int asked;           /* the node that it was last to be bound to */
     int nominated;       /* node + 1; 0: none */
-    int nominating;      /* likewise, from then on: kube-scheduler's patch is late */
-    int64_t nominating_ns;
     int priority;
     gs_gpu_mask runs_on; /* 0: the kubelet has not given it any yet */
     gs_gpu_mask listed;  /* in the node's list of moved pods; 0: not */
@@ -108,7 +106,7 @@ struct sw_world {
     char what[200]; /* went wrong */
     struct sw_counts {
         unsigned long steps, binds, bound, lost, late, lists, exchanges, edits, by_hand, terms,
-            restarts, spoiled, promises, best, preempted, reserved;
+            restarts, promises;
     } counts;
 };
 
@@ -148,14 +146,11 @@ void sw_list_nodes(struct sw_replica *replica);
 bool sw_paused(const struct sw_replica *replica);
 /* kube-scheduler asks for some pod on some node, or on the same one again. */
 void sw_bind_something(struct sw_replica *replica);
-/* kube-scheduler asks which nodes have room for a pod, and how good all are; and what is remembered
- * of that is spoiled. */
+/* kube-scheduler asks which nodes have room for a pod. */
 void sw_ask_something(struct sw_replica *replica);
 unsigned sw_promises(const struct sw_replica *replica); /* places that filter keeps */
-void sw_spoil(struct sw_replica *replica);
-void sw_preempt_something(struct sw_replica *replica); /* and its victims end */
-bool sw_any_hold(const struct sw_replica *replica);    /* of a pod that shows no nomination */
-void sw_check_once(const struct sw_replica *replica);  /* running pods are charged where they are */
+bool sw_any_hold(const struct sw_replica *replica);     /* of a pod that shows no nomination */
+void sw_check_once(const struct sw_replica *replica); /* running pods are charged where they are */
 void sw_pass(int64_t ns);
 
 /* --- the plugins --- */

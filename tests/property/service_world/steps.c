@@ -264,10 +264,6 @@ void sw_step(void)
     case 5:
         for (int i = 0; i < 8; i++) {
             sw_ask_something(any_replica());
-            if (sw_once_in(4))
-                sw_spoil(any_replica());
-            if (sw_once_in(4))
-                sw_preempt_something(any_replica());
             sw_bind_something(any_replica());
         }
         break;
