@@ -35,8 +35,6 @@ static const struct {
     /* amounts: limits or requests */
     {"nothing", ASKS("{}"), "main:0"},
     {"null sides", ASKS("{'limits':null,'requests':null}"), "main:0"},
-    {"limits", ASKS("{'limits':{'aliyun.com/gpu-mem':'8','cpu':'2','memory':'1Ki'}}"),
-     "main:8,2000m,1024B"},
     {"requests", ASKS("{'requests':{'aliyun.com/gpu-mem':'8','cpu':'100m','memory':'5'}}"),
      "main:8,100m,5B"},
     {"GPU memory by its limit, the rest by requests",
@@ -49,16 +47,12 @@ static const struct {
     {"numbers", ASKS("{'limits':{'aliyun.com/gpu-mem':8,'cpu':1.5,'memory':1e3}}"),
      "main:8,1500m,1000B"},
     {"largest", ASKS("{'limits':{'aliyun.com/gpu-mem':'2147483647'}}"), "main:2147483647"},
-    {"above the largest", ASKS("{'limits':{'aliyun.com/gpu-mem':'2147483648'}}"),
-     "main:2147483647 overflow=1"},
     {"beyond 64 bits",
      ASKS("{'limits':{'aliyun.com/gpu-mem':'1e30','cpu':'1e30','memory':'1e30'}}"),
      "main:2147483647,9223372036854775807m,9223372036854775807B overflow=1"},
     {"another domain", ASKS("{'limits':{'example.com/gpu-mem':'8','nvidia.com/gpu':'1'}}"),
      "main:0"},
     {"key with escapes", ASKS("{'limits':{'aliyun.com\\/gpu-mem':'\\u0034'}}"), "main:4"},
-    {"compute", ASKS("{'limits':{'aliyun.com/gpu-mem':'8','aliyun.com/gpu-core.percentage':'30'}}"),
-     "main:8,30%"},
     {"compute by its limit",
      ASKS("{'requests':{'aliyun.com/gpu-core.percentage':'30'},'limits':{'aliyun.com/"
           "gpu-core.percentage':'40'}}"),
@@ -68,8 +62,6 @@ static const struct {
     {"too much compute for any number",
      ASKS("{'limits':{'aliyun.com/gpu-core.percentage':'1e30'}}"), "main:0,65535% named=1"},
     /* its own, in place of its containers' */
-    {"requests, of the pod", OWN("{'requests':{'cpu':'500m','memory':'2Ki'}}"),
-     "main:8,2000m,1024B own=500m,2048B"},
     {"zero is an answer", OWN("{'requests':{'cpu':'0','memory':0}}"),
      "main:8,2000m,1024B own=0m,0B"},
     {"limits alone are no request", OWN("{'limits':{'cpu':'3','memory':'1'}}"),
@@ -80,18 +72,15 @@ static const struct {
     {"label", COUNT("'4'", "null"), "count=4"},
     {"annotation", COUNT("null", "'4'"), "count=4"},
     {"they differ", COUNT("'4'", "'2'"), "count=broken"},
-    {"broken label", COUNT("'x'", "'2'"), "count=broken"},
     {"zero", COUNT("'0'", "null"), "count=broken"},
     {"smallest", COUNT("'1'", "null"), "count=1"},
     {"largest count", COUNT("'64'", "null"), "count=64"},
     {"above the largest count", COUNT("'65'", "null"), "count=broken"},
     {"very long", COUNT("'00000000000000000000000000000001'", "null"), "count=broken"},
-    {"escaped", COUNT("'\\u0032'", "null"), "count=2"},
     /* annotations that users break */
     {"index list", NOTE("'ALIYUN_COM_GPU_MEM_IDX':'63,0'"), "gpus=0,63"},
     {"index out of range", NOTE("'ALIYUN_COM_GPU_MEM_IDX':'64'"), "gpus=broken"},
     {"index empty", NOTE("'ALIYUN_COM_GPU_MEM_IDX':''"), "gpus=broken"},
-    {"index of another domain", NOTE("'EXAMPLE_COM_GPU_MEM_IDX':'1'"), ""},
     {"allocation alone", NOTE(ALLOCATION("{\\'0\\':{\\'1\\':4},\\'1\\':{\\'1\\':4}}")),
      "idx-missing=1 gpus=1"},
     {"allocation and index",
@@ -129,13 +118,11 @@ static const struct {
     {"succeeded", "{'status':{'phase':'Succeeded'}}", "phase=Succeeded"},
     {"failed", "{'status':{'phase':'Failed'}}", "phase=Failed"},
     {"unknown phase", "{'status':{'phase':'Lost'}}", ""},
-    {"not deleted", "{'metadata':{'deletionTimestamp':null}}", ""},
     {"smallest priority", SPEC("'priority':-2147483648"), "priority=-2147483648"},
     {"a time with all digits and an offset",
      "{'metadata':{'creationTimestamp':'1970-01-01T01:01:00.000000000+01:00'},'spec':{'containers':"
      "[{'resources':{'limits':{'aliyun.com/gpu-mem':'1'}}}]}}",
      "main:1 created=60"},
-    {"not gated", SPEC("'schedulingGates':[],'preemptionPolicy':'PreemptLowerPriority'"), ""},
     {"a gate", SPEC("'schedulingGates':[{'name':'quota'}]"), "gated=1"},
     {"never preempts", SPEC("'preemptionPolicy':'Never'"), "never-preempts=1"},
     /* what kube-scheduler's scores are for */
@@ -165,7 +152,6 @@ static const struct {
     {"it controls nothing",
      OWNER("'apiVersion':'batch/v1','kind':'DaemonSet','name':'j','uid':'a'"), ""},
     {"no name", OWNER("'kind':'Job','controller':true"), ""},
-    {"nulls", OWNER("'kind':null,'name':null,'controller':true"), ""},
     {"the second controls it",
      OWNER("'apiVersion':'v1','kind':'DaemonSet','name':'n'},{'apiVersion':'apps/"
            "v1','kind':'ReplicaSet','name':'web-7f','uid':'a','controller':true"),
@@ -189,10 +175,6 @@ static const struct {
     {"names devices",
      CONTAINERS("{},{'env':[{'name':'NVIDIA_VISIBLE_DEVICES','value':'all'},{'name':'B'}]},{}"),
      "main:0 main:0 main:0 overrides=NVIDIA_VISIBLE_DEVICES"},
-    {"almost",
-     CONTAINERS(
-         "{'env':[{'name':'NVIDIA_VISIBLE_DEVICE'},{'name':'CUDA_MP'},{'name':'XCUDA_MPS_'}]}"),
-     "main:0"},
     {"no name, and null",
      CONTAINERS("{'env':[{'value':'NVIDIA_VISIBLE_DEVICES'}]},{'env':null,'volumeMounts':null}"),
      "main:0 main:0"},
@@ -209,8 +191,6 @@ static const struct {
      "main:0 main:0 own-shm=1"},
     {"shm with a slash", CONTAINERS("{'volumeMounts':[{'mountPath':'/dev/shm/'}]}"),
      "main:0 own-shm=1"},
-    {"beside shm", CONTAINERS("{'volumeMounts':[{'mountPath':'/dev/shm/a'},{'mountPath':'/dev'}]}"),
-     "main:0"},
 };
 
 static void a_pod_is_what_its_object_says(void **state)
