@@ -4,9 +4,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../scratch.h"
 #include "fixture.h"
 #include "gpushare/base/cleanup.h"
+#include "scratch.h"
 #include "tls_client.h"
 
 enum { DAY_S = 86400 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "../scratch.h"
 #include "fixture.h"
+#include "scratch.h"
 
 #include <unistd.h>
 

@@ -8,9 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../scratch.h"
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/num.h"
+#include "scratch.h"
 
 /* TLS against `openssl s_server`, with certificates made on the spot. */
 

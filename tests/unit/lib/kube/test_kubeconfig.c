@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rows.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "gpushare/kube/kubeconfig.h"
 #include "kube/url.h"
+#include "scratch.h"
 
 /* One text: what is read out of it, and what is wrong with it. */
 
@@ -231,74 +229,64 @@ static void a_server_alone_is_a_configuration(void **state)
 
 /* ---- files ---- */
 
-static char folder[] = "/tmp/gpushare-kubeconfig-XXXXXX";
-
-static void write_file(const char *name, const char *text)
+static int enter(void **state)
 {
-    char path[256];
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    FILE *file = fopen(path, "we");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
+    scratch_enter();
+    return 0;
+}
+
+static int leave(void **state)
+{
+    scratch_leave();
+    return 0;
 }
 
 static void relative_paths_belong_to_the_files_folder(void **state)
 {
     struct gs_kube_config config = {0};
     struct gs_error err = {0};
-    char *back = getcwd(NULL, 0), want[512], real[256];
-    assert_non_null(mkdtemp(folder));
-    write_file("kc", HEAD CTX CLUST "users:\n- name: u\n  user: {tokenFile: tok}\n");
-    assert_int_equal(chdir(folder), 0);
+    char *want, *file;
+    scratch_text("kc", HEAD CTX CLUST "users:\n- name: u\n  user: {tokenFile: tok}\n");
     assert_int_equal(gs_kube_config_load("kc", &config, &err), 0);
     assert_string_equal(config.token_file, "tok");
     assert_string_equal(config.source, "kc");
     gs_kube_config_release(&config);
-    assert_int_equal(chdir("/"), 0);
-    snprintf(real, sizeof(real), "%s/kc", folder);
-    snprintf(want, sizeof(want), "%s/tok", folder);
-    assert_int_equal(gs_kube_config_load(real, &config, &err), 0);
+    assert_true(asprintf(&file, "%s/kc", scratch_path()) > 0);
+    assert_true(asprintf(&want, "%s/tok", scratch_path()) > 0);
+    assert_int_equal(gs_kube_config_load(file, &config, &err), 0);
     assert_string_equal(config.token_file, want);
     gs_kube_config_release(&config);
     assert_int_equal(gs_kube_config_load("/nowhere", &config, &err), -1);
     assert_int_equal(err.code, GS_ENOENT);
-    assert_int_equal(unlink(real), 0);
-    assert_int_equal(rmdir(folder), 0);
-    assert_int_equal(chdir(back), 0);
-    free(back);
+    free(file);
+    free(want);
 }
 
 static void a_pod_uses_its_service_account(void **state)
 {
     struct gs_kube_config config = {0};
     struct gs_error err = {0};
-    char path[256];
     unsetenv("KUBERNETES_SERVICE_HOST");
     assert_int_equal(gs_kube_config_load(NULL, &config, &err), -1);
     assert_int_equal(err.code, GS_ENOENT);
     gs_error_clear(&err);
 
-    strcpy(folder + sizeof(folder) - 7, "XXXXXX");
-    assert_non_null(mkdtemp(folder));
-    write_file("token", "sa-token\n");
+    scratch_text("token", "sa-token\n");
     setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
     setenv("KUBERNETES_SERVICE_PORT", "443", 1);
-    assert_int_equal(gs_kube_config_in_cluster(folder, &config, &err), 0);
+    assert_int_equal(gs_kube_config_in_cluster(".", &config, &err), 0);
     assert_string_equal(config.source, "in-cluster");
     assert_string_equal(config.server, "https://10.0.0.1:443");
     assert_string_equal(config.ns, "default");
     assert_null(config.ca.file); /* then the system's authorities count */
     gs_kube_config_release(&config);
 
-    write_file("ca.crt", "CA");
-    write_file("namespace", "sa-ns\n");
+    scratch_text("ca.crt", "CA");
+    scratch_text("namespace", "sa-ns\n");
     setenv("KUBERNETES_SERVICE_HOST", "fd00::1", 1);
-    assert_int_equal(gs_kube_config_in_cluster(folder, &config, &err), 0);
-    snprintf(path, sizeof(path), "%s/token", folder);
-    assert_string_equal(config.token_file, path);
-    snprintf(path, sizeof(path), "%s/ca.crt", folder);
-    assert_string_equal(config.ca.file, path);
+    assert_int_equal(gs_kube_config_in_cluster(".", &config, &err), 0);
+    assert_string_equal(config.token_file, "./token");
+    assert_string_equal(config.ca.file, "./ca.crt");
     assert_string_equal(config.server, "https://[fd00::1]:443");
     assert_string_equal(config.ns, "sa-ns");
     gs_kube_config_release(&config);
@@ -307,12 +295,6 @@ static void a_pod_uses_its_service_account(void **state)
     assert_int_equal(err.code, GS_ENOENT);
     assert_non_null(strstr(err.msg, "/nowhere/token"));
     assert_null(config.server);
-    static const char *const names[] = {"token", "ca.crt", "namespace"};
-    GS_FOR_EACH_ROW (r, names) {
-        snprintf(path, sizeof(path), "%s/%s", folder, *r);
-        assert_int_equal(unlink(path), 0);
-    }
-    assert_int_equal(rmdir(folder), 0);
 }
 
 int main(void)
@@ -324,8 +306,8 @@ int main(void)
         cmocka_unit_test(servers_are_checked_and_completed),
         cmocka_unit_test(every_mistake_is_reported_with_its_place),
         cmocka_unit_test(a_server_alone_is_a_configuration),
-        cmocka_unit_test(relative_paths_belong_to_the_files_folder),
-        cmocka_unit_test(a_pod_uses_its_service_account),
+        cmocka_unit_test_setup_teardown(relative_paths_belong_to_the_files_folder, enter, leave),
+        cmocka_unit_test_setup_teardown(a_pod_uses_its_service_account, enter, leave),
     };
     return GS_RUN(tests);
 }
