@@ -36,12 +36,6 @@ static void both_forms_are_read_in_any_key_case(void **state)
         {"no counts, as 1.20 sends it",
          "{'Pod':{},'NodeNameToMetaVictims':{'n1':{'Pods':[{'UID':'a'}]}}}", true,
          "'n1':{'Pods':[{'UID':'a'}],'NumPDBViolations':0}"},
-        {"no victims",
-         "{'Pod':{},'NodeNameToMetaVictims':{'n1':{'Pods':[]},'n2':{'Pods':null},"
-         "'n3':{},'n4':null}}",
-         true,
-         "'n1':{'Pods':[],'NumPDBViolations':0},'n2':{'Pods':[],'NumPDBViolations':0},'n3':{'Pods':"
-         "[],'NumPDBViolations':0},'n4':{'Pods':[],'NumPDBViolations':0}"},
         {"whole pods",
          "{'Pod':{},'NodeNameToMetaVictims':null,'NodeNameToVictims':{'n1':{'Pods':["
          "{'metadata':{'name':'x','uid':'a'},'spec':{}},{'spec':{}}],'NumPDBViolations':-1}}}",

@@ -33,9 +33,6 @@ static void inventories_are_read_and_written(void **state)
         {"no limit, the reason first",
          ONE(",'enforcedReason':'no-addr\\u0065ss','enforced':'none'"),
          AGAIN(",'enforced':'none','enforcedReason':'no-address'")},
-        {"a limit that is null", ONE(",'enforced':null,'enforcedReason':null"), AGAIN("")},
-        {"a later reason", ONE(",'enforced':'none','enforcedReason':'?'"),
-         AGAIN(",'enforced':'none','enforcedReason':'other'")},
     };
     GS_FOR_EACH_ROW (r, rows) {
         _cleanup_(gs_arena_release) struct gs_arena arena = {0};
@@ -85,14 +82,12 @@ static void what_is_no_inventory_is_refused_with_a_reason(void **state)
         const char *why; /* up to the byte number */
     } rows[] = {
         {"nothing in it", "{}", "v is not 1"},
-        {"later version", "{'v':2,'unit':'GiB','gpus':[]}", "v is not 1"},
         {"version as text", "{'v':'1','unit':'GiB','gpus':[]}", "v is not a number"},
         {"no unit", "{'v':1,'gpus':[]}", "unit is missing"},
         {"unknown unit", "{'v':1,'unit':'GB','gpus':[]}",
          "unit is not one of MiB, 64MiB, 256MiB, GiB"},
         {"no GPUs", "{'v':1,'unit':'GiB'}", "gpus is missing"},
         {"GPUs null", "{'v':1,'unit':'GiB','gpus':null}", "gpus is missing"},
-        {"GPU is no object", IN("1"), "gpus[] is not an object"},
         {"no index", IN("{'mem':1}"), "gpus.idx is missing"},
         {"no size", IN("{'idx':1}"), "gpus.mem is missing"},
         {"index too large", IN("{'idx':64,'mem':1}"), "gpus.idx is above 63"},
@@ -106,9 +101,6 @@ static void what_is_no_inventory_is_refused_with_a_reason(void **state)
         {"minor number too large", IN("{'idx':1,'mem':1,'minor':65535}"),
          "gpus.minor is not a minor number"},
         {"rev negative", "{'v':1,'unit':'GiB','gpus':[],'rev':-1}", "rev is negative"},
-        {"node is no text", "{'v':1,'unit':'GiB','gpus':[],'node':7}", "node is not a string"},
-        {"others is no list", "{'v':1,'unit':'GiB','gpus':[],'otherDriverGPUs':'GPU-a'}",
-         "otherDriverGPUs is not an array"},
         {"others holds null", "{'v':1,'unit':'GiB','gpus':[],'otherDriverGPUs':[null]}",
          "otherDriverGPUs contains an invalid entry"},
         {"more", IN("") "x", "JSON: unexpected data after the value"},

@@ -23,7 +23,6 @@ static void what_is_no_json_is_told_with_its_place(void **state)
     } rows[] = {
         {"only spaces", " \t\r\n", "JSON: unexpected end of input at byte 4"},
         {"leading zero", "01", "JSON: invalid number at byte 0"},
-        {"longer than any type", "123456789012345678901234567890", NULL},
         {"open string", "\"abc", "JSON: unexpected end of input at byte 4"},
         {"newline in a string", "\"a\n\"", "JSON: invalid character in a string at byte 2"},
     };
@@ -79,7 +78,6 @@ static void what_is_skipped_on_trust_ends_where_it_ends(void **state)
     } rows[] = {
         {"object", "{\"a\":\"", "\"},1", ",1"},
         {"brackets in a string", "[\"]}", "[{\"]]", "]"},
-        {"escaped quote", "[\"", "\\\"]\"]]", "]"},
         {"escaped backslash", "[\"", "\\\\\"]]", "]"},
         {"three backslashes", "[\"", "\\\\\\\"]\"]]", "]"},
         {"escape at the start", "[\"\\\"", "\"]]", "]"},
@@ -115,7 +113,6 @@ static void a_value_of_another_type_fails_with_its_name(void **state)
         char read; /* which reader */
         const char *why;
     } rows[] = {
-        {"object", "[]", 'o', "field is not an object at byte 0"},
         {"array", " {}", 'a', "field is not an array at byte 1"},
         {"string", "12", 's', "field is not a string at byte 0"},
         {"boolean", "null", 'b', "field is not true or false at byte 0"},
