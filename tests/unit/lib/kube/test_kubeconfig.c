@@ -161,6 +161,8 @@ static const struct error_row {
      GS_EINVAL, "FILE: user must be a string"},
     {"a name twice", HEAD CTX "- name: c\n  context: {cluster: z}\n", GS_EINVAL,
      "FILE: contexts: duplicate name \"c\""},
+    {"an empty cluster", HEAD CTX USER "clusters:\n- name: k\n", GS_EINVAL,
+     "FILE: the cluster has no server"},
     {"an authority twice",
      WITH_CLUSTER("    certificate-authority: x\n    certificate-authority-data: Q0E=\n"),
      GS_EINVAL, "FILE: certificate-authority cannot be used with the -data key of the same name"},
