@@ -29,6 +29,9 @@ struct fixture {
 extern const struct gs_clock sleepless;
 extern _Atomic int64_t slept_ns;
 
+/* The rule of a server that answers whatever is asked. */
+extern const struct fake_rule anything[1];
+
 /* Starts the server, then a client without credentials. */
 void fixture_start(struct fixture *f, const struct fake_rule *rules, size_t count);
 

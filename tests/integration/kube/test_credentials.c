@@ -6,8 +6,6 @@
 
 /* Which credentials travel, and how they are renewed. */
 
-static const struct fake_rule anything[] = {{.match = "", .body = "{}"}};
-
 static struct fixture f;
 
 static int setup(void **state)
