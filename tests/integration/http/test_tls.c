@@ -253,7 +253,7 @@ static void start_telling(const char *cert, const char *key, const char *client_
     fix.config.tls_key = key;
     fix.config.tls_client_ca = client_ca;
     fix.config.on_tls_files = note_files;
-    fix.config.request_timeout_ns = GS_NS_PER_S / 4; /* it looks 32 times a second */
+    fix.config.response_timeout_ns = GS_NS_PER_S / 4; /* it looks 32 times a second */
     fixture_start(&fix);
 }
 

@@ -164,7 +164,7 @@ static void what_may_be_tried_again_is(void **state)
         struct fake_rule rules[] = {r->first, {.match = "", .body = "{}"}};
         bool silence = r->code == GS_ETIMEOUT;
         struct fixture f = {.clock = silence ? NULL : &sleepless,
-                            .patience_ns = silence ? GS_NS_PER_S / 3 : 900 * GS_NS_PER_S};
+                            .patience_ns = silence ? GS_NS_PER_S / 2 : 900 * GS_NS_PER_S};
         rules[0].match = "";
         fixture_start(&f, rules, 2);
         const bool reads = strcmp(r->method, "GET") == 0;

@@ -165,7 +165,7 @@ static void every_fault_is_survived(void **state)
         rules[2].times = 1;
         if (r->oversized)
             rules[2].stream = longest;
-        struct fixture f = {.stall_ns = r->stalls ? 250 * GS_NS_PER_MS : 0};
+        struct fixture f = {.stall_ns = r->stalls ? 500 * GS_NS_PER_MS : 0};
         fixture_start(&f, rules, GS_COUNT_OF(rules));
         struct watch_recorder *recorder = recorder_start(f.kube, &pods);
         row_true(r->row, recorder_wait(recorder, NULL, "end"));
