@@ -387,13 +387,11 @@ EXPORT int nvmlDeviceGetHandleByUUID(const char *uuid, struct card ***ret)
     return NOT_FOUND;
 }
 
-/* What is noted of a cgroup on a card, in an attribute of its folder: "limit" is set here, the
- * nearest above a cgroup is its; "used" by tests. */
-static int read_note(const struct card *card, const char *cgroup, const char *what,
-                     unsigned long long *ret)
+/* A cgroup's limit on a card, in an attribute of its folder; the nearest above it is its. */
+static int read_limit(const struct card *card, const char *cgroup, unsigned long long *ret)
 {
     char name[128], text[32] = "";
-    snprintf(name, sizeof(name), "user.%s.%s", what, card->uuid);
+    snprintf(name, sizeof(name), "user.limit.%s", card->uuid);
     if (getxattr(cgroup, name, text, sizeof(text) - 1) <= 0)
         return UNSUPPORTED;
     *ret = strtoull(text, NULL, 10);
@@ -463,8 +461,6 @@ EXPORT int nvmlDeviceSetMemoryLimits_v1(struct card **device, struct set_limits 
     const struct card *card = &state.cards[index_of(device)];
     if (state.dmem)
         read_dmem(card, to->cgroup, "dmem.current", &state.in_use);
-    else
-        read_note(card, to->cgroup, "used", &state.in_use);
     if (to->soft > to->hard || to->hard < state.in_use || strcmp(to->cgroup, "/sys/fs/cgroup") == 0)
         return INVALID;
     return (state.dmem ? write_dmem : write_limit)(card, to->cgroup, to->hard);
@@ -487,10 +483,9 @@ EXPORT int nvmlDeviceGetMemoryLimits_v1(struct card **device, struct get_limits 
         return read_dmem(card, ret->limits.cgroup, "dmem.current", &ret->used);
     snprintf(path, sizeof(path), "%s", ret->limits.cgroup);
     for (; path[0]; *strrchr(path, '/') = '\0') {
-        if (read_note(card, path, "limit", &ret->limits.hard) != OK)
+        if (read_limit(card, path, &ret->limits.hard) != OK)
             continue;
         ret->used = state.in_use;
-        read_note(card, path, "used", &ret->used);
         return OK;
     }
     return UNSUPPORTED;
