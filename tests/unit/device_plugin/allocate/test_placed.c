@@ -34,6 +34,7 @@ static void a_bound_pod_is_told_with_its_share(void **state)
         bool runs;
     } rows[] = {
         {"as its bind says", {"p", {8}, 1}, 2, 8, "p", false},
+        {"no place yet", {"p", {8}, -1}, 0, 0, "", false},
         {"a static pod", {"p", {8}, 0, .static_uid = HASH}, 1, 8, HASH, false},
         {"running when it was first seen",
          {"p", {8}, 0, .phase = GS_PHASE_RUNNING},
