@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The program between a kubelet and an API server. What limits a container beside the kernel: a hook that the
-operator brings and one that was changed, MPS on nodes with the label. How it leaves, follows a kubelet, gives
-another vendor's GPUs, and that it does not grow.
+"""The program between a kubelet and an API server: how it leaves, follows a kubelet, gives another vendor's GPUs, and
+that it does not grow.
 
   node_limits.py BUILD"""
 
-import hashlib
 import json
 import os
 import random
@@ -23,8 +21,6 @@ from node_world import ASSIGNED, IDX, Api, Kubelet, Plugin, wait_for
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "world"))
 from programs import free_port  # noqa: E402
 
-LIBRARY = b"not really a library"
-PRELOAD = "/usr/local/vgpu/libvgpu.so"
 ENDING_S = 13       # of the 30 after which the kubelet kills; one request to a silent API server takes 15
 ROUNDS, WARM, GROWTH_KIB = 1500, 300, 64
 
@@ -35,13 +31,11 @@ def equal(got, wanted, what):
 
 
 class World:
-    def __init__(self, build, cards, *flags, labels=None):
+    def __init__(self, build, cards, *flags):
         self.folder = tempfile.mkdtemp(prefix="node-limits-")
         os.chmod(self.folder, 0o755)
         os.mkdir(f"{self.folder}/kubelet")
         self.api = Api(self.folder, build)
-        if labels:
-            self.api.patch("/api/v1/nodes/n1", {"metadata": {"labels": labels}})
         self.kubelet = Kubelet(f"{self.folder}/kubelet", random.Random(1))
         self.plugin = Plugin(self.folder, build, self.api)
         self.plugin.set_cards(cards)
@@ -63,13 +57,6 @@ class World:
     def start(self):
         self.plugin.start()
         wait_for("the node has an inventory", lambda: self.api.node("gpu-inventory"))
-
-    def gpu(self, uuid):
-        return {gpu["uuid"]: gpu for gpu in self.api.node("gpu-inventory")["gpus"]}.get(uuid)
-
-    def word_is(self, uuid, word, reason=None):
-        wait_for(f"{uuid} is {word}", lambda: self.gpu(uuid).get("enforced") == word)
-        equal(self.gpu(uuid).get("enforcedReason"), reason, f"why {uuid} is {word}")
 
     def is_open(self):
         return any(gpu["schedulable"] for gpu in self.api.node("gpu-inventory").get("gpus", []))
@@ -94,10 +81,10 @@ class World:
         with open(f"/proc/{self.plugin.process.pid}/smaps_rollup", encoding="ascii") as rollup:
             return sum(int(line.split()[1]) for line in rollup if line.startswith("Private_Dirty:"))
 
-    def admit(self, name, units, idx, annotations=None):
+    def admit(self, name, units, idx):
         """What the container is given: an answer to Allocate."""
         uid = self.uids[name] = self.api.make_pod(
-            name, units, {IDX: str(idx), ASSIGNED: "false", **(annotations or {})})
+            name, units, {IDX: str(idx), ASSIGNED: "false"})
         return self.kubelet.admit(uid, units)
 
     def start_container(self, name):
@@ -111,68 +98,6 @@ class World:
 
 def envs(answer):
     return {env.key: env.value for env in answer.envs}
-
-
-def only_the_pinned_library_is_preloaded(build):
-    pinned = hashlib.sha256(LIBRARY).hexdigest()
-    with World(build, [("GPU-a", 16)], "--hook-library", "{folder}/lib.so", "--hook-sha256", pinned,
-               "--hook-root", "{folder}/hook") as world:
-        def install(text):
-            with open(f"{world.folder}/lib.so.new", "wb") as out:
-                out.write(text)
-            os.chmod(f"{world.folder}/lib.so.new", 0o644)
-            os.rename(f"{world.folder}/lib.so.new", f"{world.folder}/lib.so")
-
-        def mounts(name, units, annotations=None):
-            answer = world.admit(name, units, 0, annotations)
-            equal(envs(answer)["CUDA_DEVICE_MEMORY_LIMIT_0"], f"{units * 1024}m", f"{name}'s limit")
-            found = {mount.container: mount for mount in answer.mounts}
-            equal([(at, mount.read_only) for at, mount in found.items()],
-                  [("/usr/local/vgpu", False), (PRELOAD, True), ("/etc/ld.so.preload", True),
-                   ("/tmp/vgpulock", False)], f"{name}'s mounts")
-            return found
-
-        def preloads(found):
-            with open(found["/etc/ld.so.preload"].host, encoding="ascii") as file:
-                return file.read()
-
-        install(LIBRARY)
-        world.start()
-        world.word_is("GPU-a", "hook")
-        first = mounts("first", 8)
-        equal(world.start_container("first"), None, "the start of first")
-        equal(preloads(first), f"{PRELOAD}\n", "what first preloads")
-        with open(first[PRELOAD].host, "rb") as file:
-            equal(file.read(), LIBRARY, "what is preloaded")
-        equal(oct(os.stat(first["/usr/local/vgpu"].host).st_mode & 0o7777), "0o777", "its folder's mode")
-
-        install(b"another")
-        world.word_is("GPU-a", "none", "hook-unavailable")
-        second = mounts("second", 4)
-        equal(world.start_container("second"), None, "the start of second")
-        equal(preloads(second), "", "what second preloads")
-        with open(first[PRELOAD].host, "rb") as file:
-            equal(file.read(), LIBRARY, "what first has")
-        third = mounts("third", 2, {"aliyun.com/gpu-enforce": "required"})
-        refused = world.start_container("third")
-        if not refused or "start blocked" not in refused:
-            raise AssertionError(f"third, which insists: {refused}")
-        install(LIBRARY)
-        equal(world.start_container("third"), None, "the start of third")
-        equal(preloads(third), f"{PRELOAD}\n", "what third preloads")
-        world.word_is("GPU-a", "hook")
-
-
-def mps_is_where_the_label_says(build):
-    flags = ("--mps-root", "{folder}/mps", "--mps-by-label", "--enforce", "off")
-    for labels, reason in ((None, "not-enabled"),
-                           ({"aliyun.com/gpu-mps": "true"}, "mps-unavailable")):
-        with World(build, [("GPU-a", 16)], *flags, labels=labels) as world:
-            world.start()
-            world.word_is("GPU-a", "none", reason)
-            equal(world.gpu("GPU-a")["healthy"], labels is None, "the GPU's health")
-            equal("CUDA_MPS_PIPE_DIRECTORY" in envs(world.admit("a", 4, 0)), labels is not None,
-                  f"MPS with the labels {labels}")
 
 
 class Patient(Kubelet):
@@ -273,9 +198,9 @@ def pods_leave_nothing_behind(build):
 
 
 def main():
-    for case in (only_the_pinned_library_is_preloaded, mps_is_where_the_label_says, it_leaves_without_losing_a_pod,
-                 it_ends_in_time_while_the_api_is_silent, it_follows_the_kubelet_into_another_folder,
-                 another_vendors_gpus_are_given_as_it_wants, pods_leave_nothing_behind):
+    for case in (it_leaves_without_losing_a_pod, it_ends_in_time_while_the_api_is_silent,
+                 it_follows_the_kubelet_into_another_folder, another_vendors_gpus_are_given_as_it_wants,
+                 pods_leave_nothing_behind):
         case(os.path.abspath(sys.argv[1]))
         print(f"ok    {case.__name__}", flush=True)
 

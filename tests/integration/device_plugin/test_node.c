@@ -305,6 +305,14 @@ static void verb_admit(struct scenario *s)
                      scenario_word(s));
 }
 
+/* env NAME KEY VALUE: what its container was told; - for nothing */
+static void verb_env(struct scenario *s)
+{
+    const struct node_pod *pod = find_pod(s);
+    const char *key = scenario_word(s), *value = node_env(pod, key);
+    scenario_is_text(s, key, value[0] ? value : "-", scenario_word(s));
+}
+
 /* begin NAME = ok; = held "why": its container starts */
 static void verb_begin(struct scenario *s)
 {
@@ -552,6 +560,7 @@ static const struct scenario_verb verbs[] = {
     {"checkpoint", verb_checkpoint},
     {"admit", verb_admit},
     {"begin", verb_begin},
+    {"env", verb_env},
     {"pod", verb_pod},
     {"edit", verb_edit},
     {"end", verb_end},
