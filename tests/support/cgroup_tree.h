@@ -31,7 +31,6 @@ struct cgroup_tree {
     const char *locked; /* folders with this in their path are read-only */
     int writes;         /* to dmem.max, tried */
     int enablings;      /* to cgroup.subtree_control, tried */
-    char written[160];  /* the last text */
 };
 
 static inline void tree_path(const struct cgroup_tree *tree, const char *folder, const char *file,
@@ -158,7 +157,6 @@ static inline int host_put(void *ctx, const char *path, const char *text, size_t
     if (strstr(path, "/cgroup.subtree_control"))
         return tree->put_error && tree->put_errors ? tree->put_error : enable_in(tree, path);
     tree->writes++;
-    snprintf(tree->written, sizeof(tree->written), "%.*s", (int)len, text);
     if (tree->put_error && tree->put_errors) {
         tree->put_errors -= tree->put_errors > 0;
         return tree->put_error;

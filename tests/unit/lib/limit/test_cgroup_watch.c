@@ -95,17 +95,6 @@ static void pods_are_told_as_their_cgroups_appear(void **state)
     }
 }
 
-static void nothing_is_told_of_a_tree_that_is_not_there(void **state)
-{
-    struct fixture *f = *state;
-    follow(f);
-    assert_string_equal(news(f), "");
-    tree_mkdirs(&f->tree, "/kubepods/poda", true);
-    assert_string_equal(news(f), "");
-    follow(f);
-    assert_string_equal(news(f), "g:a ");
-}
-
 static void a_class_folder_made_anew_is_followed_again(void **state)
 {
     struct fixture *f = *state;
@@ -222,7 +211,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pods_are_told_as_their_cgroups_appear),
-        in_tree(nothing_is_told_of_a_tree_that_is_not_there),
         in_tree(a_class_folder_made_anew_is_followed_again),
         in_tree(following_again_lets_go_of_what_was_followed),
         in_tree(containers_of_some_pods_are_told),
