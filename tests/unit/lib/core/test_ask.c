@@ -4,6 +4,16 @@
 #include "gpushare/base/cleanup.h"
 #include "gpushare/core/placement.h"
 
+/* Owns no memory. */
+static struct gs_pod pod_with(struct gs_container *container)
+{
+    struct gs_pod pod = {0};
+    gs_pod_reset(&pod);
+    pod.containers = container;
+    pod.container_count = 1;
+    return pod;
+}
+
 static void broken_annotations_end_in_a_reason(void **state)
 {
     static const struct {
@@ -39,10 +49,7 @@ static void broken_annotations_end_in_a_reason(void **state)
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_container container = {
             .kind = GS_CONTAINER_MAIN, .gpu_units = r->units, .cores_pct = r->cores_pct};
-        _cleanup_(gs_pod_release) struct gs_pod pod = {0};
-        gs_pod_reset(&pod);
-        pod.containers = &container;
-        pod.container_count = 1;
+        struct gs_pod pod = pod_with(&container);
         pod.count_kind = r->kind;
         pod.gpu_count = r->gpu_count;
         pod.placement = r->placement;
@@ -111,12 +118,9 @@ static void selectors_choose_gpus(void **state)
     unknown.inventory = NULL;
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_container container = {.kind = GS_CONTAINER_MAIN, .gpu_units = 8};
-        _cleanup_(gs_pod_release) struct gs_pod pod = {0};
+        struct gs_pod pod = pod_with(&container);
         struct gs_match match;
         struct gs_ask ask;
-        gs_pod_reset(&pod);
-        pod.containers = &container;
-        pod.container_count = 1;
         pod.gpu_model = r->model;
         pod.gpu_model_deny = r->model_deny;
         pod.gpu_uuid = r->uuid;
@@ -180,10 +184,7 @@ static void lists_past_a_ceiling_are_broken(void **state)
     static char text[16384];
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_container container = {.kind = GS_CONTAINER_MAIN, .gpu_units = 8};
-        _cleanup_(gs_pod_release) struct gs_pod pod = {0};
-        gs_pod_reset(&pod);
-        pod.containers = &container;
-        pod.container_count = 1;
+        struct gs_pod pod = pod_with(&container);
         pod.gpu_model = list_of(text, r->entries, r->bytes);
         struct gs_ask ask;
         gs_ask_of_pod(&ask, &pod);
@@ -218,10 +219,7 @@ static void lists_with_empty_entries_or_controls_are_broken(void **state)
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_container container = {.kind = GS_CONTAINER_MAIN, .gpu_units = 8};
         for (int which = 0; which < 4; which++) {
-            _cleanup_(gs_pod_release) struct gs_pod pod = {0};
-            gs_pod_reset(&pod);
-            pod.containers = &container;
-            pod.container_count = 1;
+            struct gs_pod pod = pod_with(&container);
             *(which == 0   ? &pod.gpu_model
               : which == 1 ? &pod.gpu_model_deny
               : which == 2 ? &pod.gpu_uuid
