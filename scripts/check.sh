@@ -55,7 +55,6 @@ steps=(
     "node     what limits containers, and the device plugin in random worlds, a minute and a half (--long: 30 minutes)"
     "mutants  mistakes put into the code near the last changes are seen by tests, three minutes (all: tests/mutants/run.py)"
     "promises random attempts of one namespace on another and on memory that preemption freed, a minute or two (--long: an hour)"
-    "surface  random attempts on the CLI by device plugins that lie and by names, 20 s (--long: an hour)"
     "web      the page of kubectl inspect gpushare web in a headless Chromium, on clusters of gpushare-sim"
     "world    the service in random worlds, 4 million steps (--long: 40 million)"
     "callgrind filter takes as many instructions as it did"
@@ -257,14 +256,6 @@ step_promises() {
     apt_need python3
     build_project "$root" release gpushare-extender
     tests/integration/promise_attack/run.py --build build --seed "$seed" --seconds "$seconds"
-}
-
-step_surface() {
-    local seconds=20 seed=1
-    ((fuzz_seconds == 5)) || seconds=3600 seed=$(date +%s)
-    apt_need python3
-    build_project "$root" release kubectl-inspect-gpushare
-    tests/integration/hostile_surface/run.py --build build --seed "$seed" --seconds "$seconds"
 }
 
 step_mutants() {
