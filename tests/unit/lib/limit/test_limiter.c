@@ -4,6 +4,7 @@
 #include "gpushare/limit/limiter.h"
 
 #define UID_A "0a1b2c3d-0000-4000-8000-00000000000a"
+#define AGAIN "/kubepods.slice/kubepods-pod0a1b2c3d_0000_4000_8000_00000000000a.slice"
 #define POD_A "/kubepods/burstable/pod" UID_A
 
 static const char pod_a[] = UID_A;
@@ -165,6 +166,31 @@ static void one_tree_that_can_be_written_is_enough(void **state)
         row_equal(r->row, gs_limiter_look(f->limiter, addresses, 2, gpus), r->host);
         teardown(&own);
     }
+}
+
+/* Its processes may be in either, and what they use is that of both. */
+static void a_pod_with_two_cgroups_is_limited_in_both_and_held_by_none(void **state)
+{
+    static const char *const regions[] = {REGION_0};
+    struct fixture *f = *state;
+    struct gs_region gpus[2];
+    struct gs_limit_result result;
+    const struct gs_limit limit = {REGION_0, GIB};
+    uint64_t used = 77;
+    tree_mkdirs(&f->tree, "/kubepods.slice", true);
+    tree_put(&f->tree, "/kubepods.slice", "cgroup.subtree_control", "memory pids dmem\n");
+    tree_mkdir(&f->tree, AGAIN);
+    tree_put(&f->tree, AGAIN, "dmem.current", REGION_0 " 5\n");
+    tree_put(&f->tree, POD_A, "dmem.current", REGION_0 " 7\n");
+    gs_limiter_look(f->limiter, addresses, 2, gpus);
+    assert_int_equal(gs_limiter_hold(f->limiter, pod_a, &limit, 1, &result), GS_LIMIT_TWICE);
+    assert_int_equal(result.outcome, GS_LIMIT_TWICE);
+    assert_non_null(strstr(tree_get(&f->tree, POD_A, "dmem.max"), REGION_0 " 1073741824\n"));
+    assert_non_null(strstr(tree_get(&f->tree, AGAIN, "dmem.max"), REGION_0 " 1073741824\n"));
+    assert_int_equal(gs_limiter_use(f->limiter, pod_a, regions, 1, &used), GS_LIMIT_HELD);
+    assert_int_equal(used, 12);
+    tree_rmdir(&f->tree, AGAIN);
+    assert_int_equal(gs_limiter_hold(f->limiter, pod_a, &limit, 1, &result), GS_LIMIT_HELD);
 }
 
 /* Every row begins with a pod whose first GPU has no limit. */
@@ -345,6 +371,7 @@ int main(void)
         in_tree(a_host_can_limit_or_says_why_not),
         cmocka_unit_test(whether_limits_can_be_written_is_tried),
         cmocka_unit_test(one_tree_that_can_be_written_is_enough),
+        in_tree(a_pod_with_two_cgroups_is_limited_in_both_and_held_by_none),
         cmocka_unit_test(a_limit_is_held_only_when_the_kernel_says_so),
         in_tree(a_lost_limit_is_written_again_and_only_that),
         in_tree(dmem_is_passed_on_to_pods_that_lack_it),
