@@ -52,7 +52,7 @@ steps=(
     "packages the .debs go into a fresh Debian 12, run and leave nothing; a release is whole (by name, or --long)"
     "hardening RELRO, PIE, stack protector, FORTIFY and the rest are in the programs"
     "supply   docs/development.md lists what is linked, and under which licence; so does the SPDX document; corrections by Debian are found"
-    "node     what limits containers, and the device plugin in random worlds, a minute and a half (--long: 30 minutes)"
+    "node     what limits containers, and the device plugin in random worlds, a minute and a half (--long: ten minutes)"
     "mutants  mistakes put into the code near the last changes are seen by tests, three minutes (all: tests/mutants/run.py)"
     "promises random attempts of one namespace on another and on memory that preemption freed, a minute or two (--long: an hour)"
     "web      the page of kubectl inspect gpushare web in a headless Chromium, on clusters of gpushare-sim"
