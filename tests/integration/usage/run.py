@@ -53,6 +53,13 @@ PLUGIN_ROWS = [
     ("MPS beside limits", ["--mps-root", "/m", "--enforce", "preferred"], {}, 2, "mutually exclusive"),
     ("no such list", ["--device-list-strategy", "envvar,cdi"], {}, 2, "device-list-strategy"),
 ]
+CLI_ROWS = [
+    ("compute on two GPUs", ["what-if", "-m4", "--gpu-core=50", "--gpu-count=2"], {}, 2, "--gpu-core"),
+    ("no replicas", ["what-if", "-m4", "--replicas=0"], {}, 2, "--replicas"),
+    ("too many replicas", ["what-if", "-m4", "--replicas=100001"], {}, 2, "--replicas"),
+    ("no pods of a size", ["what-if", "-m4x0"], {}, 2, "4x0"),
+    ("a pod as CSV", ["why", "pod", "-ocsv"], {}, 2, "CSV"),
+]
 
 
 def kubeconfig_of_the_simulator(build):
@@ -95,6 +102,7 @@ def main():
     failures = read_only_cgroups(sys.argv[1])
     rows = [("gpushare-extender", *row) for row in ROWS]
     rows += [("gpushare-device-plugin", *row) for row in PLUGIN_ROWS]
+    rows += [("kubectl-inspect-gpushare", *row) for row in CLI_ROWS]
     for program, name, arguments, environment, code, words in rows:
         run = subprocess.run([os.path.join(sys.argv[1], program)] + arguments, stdin=subprocess.DEVNULL,
                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=30,

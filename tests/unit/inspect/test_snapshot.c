@@ -9,6 +9,7 @@ static struct snapshot snapshot;
 static struct gs_watch_sink sink;
 static struct gs_names names;
 
+/* Without a node it has gone. */
 static void pod_is(char name, const char *node, const char *scheduler)
 {
     _cleanup_(gs_pod_release) struct gs_pod pod = {0};
@@ -18,12 +19,12 @@ static void pod_is(char name, const char *node, const char *scheduler)
              "\"annotations\":{\"ALIYUN_COM_GPU_MEM_IDX\":\"0\"}},"
              "\"spec\":{\"nodeName\":\"%s\",\"schedulerName\":\"%s\",\"containers\":"
              "[{\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"4\"}}}]}}",
-             name, name, node, scheduler);
+             name, name, node ? node : "", scheduler);
     assert_int_equal(gs_codec_pod(&names, gs_slice_of(json), &pod, NULL), 0);
-    assert_int_equal(sink.pod(sink.ctx, &pod), 0);
+    assert_int_equal((node ? sink.pod : sink.pod_gone)(sink.ctx, &pod), 0);
 }
 
-/* "[" and "]": a list of pods; "a": the pod waits; "A": it is bound. */
+/* "[" and "]": a list of pods; "a": the pod waits; "A": it is bound; "-a": it is deleted. */
 static void watch(const char *steps)
 {
     for (; *steps; steps++) {
@@ -31,6 +32,8 @@ static void watch(const char *steps)
             sink.list_begin(sink.ctx, GS_KIND_POD);
         else if (*steps == ']')
             sink.list_end(sink.ctx, GS_KIND_POD);
+        else if (*steps == '-')
+            pod_is(*++steps, NULL, "");
         else
             pod_is((char)(*steps | 0x20), *steps < 'a' ? "n1" : "", "");
     }
@@ -54,6 +57,7 @@ static void who_waits_is_who_is_told_to(void **state)
         {"before that list has ended", "[ab][b", "ab"},
         {"one that comes between lists", "[a]b[b]", "b"},
         {"one that is bound in a later list", "[ab][aB]", "a"},
+        {"one that is deleted", "[ab]-a", "b"},
     };
     GS_FOR_EACH_ROW (row, rows) {
         print_message("  %s\n", row->name);
