@@ -95,7 +95,7 @@ static void print_drain(const struct what_if *run)
            run->without, moves.placed < moves.pods ? "cannot" : "can", moves.placed, moves.pods,
            ending(moves.pods));
     if (run->end_there)
-        printf("; %" PRIu32 " more of a DaemonSet end with their node", run->end_there);
+        printf("; %" PRIu32 " more, of a DaemonSet or static, end with their node", run->end_there);
     putchar('\n');
 }
 

@@ -59,6 +59,8 @@ CLI_ROWS = [
     ("too many replicas", ["what-if", "-m4", "--replicas=100001"], {}, 2, "--replicas"),
     ("no pods of a size", ["what-if", "-m4x0"], {}, 2, "4x0"),
     ("a pod as CSV", ["why", "pod", "-ocsv"], {}, 2, "CSV"),
+    ("all of a pod", ["why", "pod", "--all"], {}, 2, "--all"),
+    ("no moves", ["defrag", "--max-moves=0"], {}, 2, "--max-moves"),
 ]
 
 
