@@ -90,6 +90,7 @@ static inline const char *say_pod(const struct gs_pod *pod)
         {"sets-mps", NULL, pod->sets_mps},
         {"overrides", pod->overrides},
         {"group", pod->group},
+        {"said", pod->said},
         {"static", pod->static_uid},
         {"owner", pod->owner},
         {"owner-uid", pod->owner_uid},
@@ -155,6 +156,8 @@ static inline const char *say_node(const struct gs_node *node)
         {"inventory", node->inventory_error, node->inventory},
         {"reassigns", node->moved_error, node->tells_moved},
         {"cordon-unknown", NULL, node->cordon_unknown},
+        {"unit-conflict", NULL, node->unit_doubted},
+        {"rev", NULL, node->inventory_rev},
     };
     say(to, said, GS_COUNT_OF(said));
     if (node->cordoned)

@@ -47,7 +47,7 @@ static void covered_is_whom_kube_scheduler_counts(void **state)
                 "'disruptedPods':{'o':'2026-01-01T00:00:00Z'}"),
          true},
     };
-    static const struct gs_kv own[] = {{"app", "web"}, {"tier", "gpu"}};
+    static const struct gs_kv own[] = {{"tier", "gpu"}, {"app", "web"}};
     GS_FOR_EACH_ROW (r, rows) {
         _cleanup_(gs_arena_release) struct gs_arena arena = {0};
         struct gs_budget *all;

@@ -26,7 +26,7 @@ static void inventories_are_read_and_written(void **state)
          "'schedulable':true},{'idx':63,'mem':0,'healthy':true,'schedulable':true}]}"},
         {"all that the host's record has",
          WITH(",'reassignments':true,'unitConflict':true,'rev':9223372036854775807,"
-              "'node':'n\\'1','otherDriverGPUs':['GPU-b','GPU-c']"),
+              "'node':'n\\'1','mps':true,'otherDriverGPUs':['GPU-b','GPU-c']"),
          NULL},
         {"reassignments denied", WITH(",'reassignments':false"), WITH("")},
         {"a limit", ONE(",'enforced':'dmem'"), AGAIN(",'enforced':'dmem'")},
@@ -92,7 +92,9 @@ static void what_is_no_inventory_is_refused_with_a_reason(void **state)
         {"no size", IN("{'idx':1}"), "gpus.mem is missing"},
         {"index too large", IN("{'idx':64,'mem':1}"), "gpus.idx is above 63"},
         {"index twice", IN("{'idx':1,'mem':1},{'idx':1,'mem':1}"), "gpus.idx is duplicated"},
-        {"UUID twice", IN("{'idx':1,'mem':1,'uuid':'a'},{'idx':2,'mem':1,'uuid':'a'}"),
+        {"UUID twice",
+         IN("{'idx':1,'mem':1},{'idx':2,'mem':1,'uuid':'a'},{'idx':3,'mem':1,'uuid':'b'},{'idx':4,"
+            "'mem':1,'uuid':'a'}"),
          "gpus.uuid is duplicated"},
         {"size too large", IN("{'idx':1,'mem':2147483648}"), "gpus.mem is not an integer in range"},
         {"NUMA node too large", IN("{'idx':1,'mem':1,'numa':32768}"),

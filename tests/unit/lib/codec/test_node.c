@@ -14,7 +14,8 @@
     "}}}"
 #define SPEAKS(version)                                                                            \
     "'aliyun.com/gpu-inventory':'{\\'v\\':" version                                                \
-    ",\\'unit\\':\\'GiB\\',\\'gpus\\':[],\\'reassignments\\':true}'"
+    ",\\'unit\\':\\'GiB\\',\\'gpus\\':[],\\'reassignments\\':true,\\'unitConflict\\':true,\\'"     \
+    "rev\\':3}'"
 #define CORDON(gpus)                                                                               \
     NOTE("'aliyun.com/gpu-cordon':'" gpus "','aliyun.com/gpu-inventory':'" TWO_GPUS "'")
 
@@ -33,7 +34,7 @@ static const struct {
      "{'type':'InternalIP','address':'fd00::1'}],"
      "'nodeInfo':{'kubeletVersion':'v1.28.0'},"
      "'conditions':[{'type':'DiskPressure','status':'False'},"
-     "{'type':'Ready','status':'True'}]}}",
+     "{'type':'Ready','status':'True'},{'type':'PIDPressure','status':'False'}]}}",
      "1:79=GPU-a 4:39=GPU-b name=n uid=u version=7 units=118 count=2 cordoned=1 ready=1 labelled=1 "
      "allocatable=117 cores=200 cpu=7500 memory=2147483648 address=10.0.0.1 kubelet=v1.28.0 "
      "unit=GiB inventory=1"},
@@ -69,14 +70,14 @@ static const struct {
     {"two", NOTE("'aliyun.com/gpu-reassigned':'{\\'u2\\':[1],\\'u1\\':[0,3]}'"), "u1=0,3 u2=1"},
     {"a plugin that speaks of them",
      NOTE("'aliyun.com/gpu-reassigned':'{\\'u1\\':[1]}'," SPEAKS("1")),
-     "unit=GiB inventory=1 reassigns=1 u1=1"},
+     "unit=GiB inventory=1 reassigns=1 unit-conflict=1 rev=3 u1=1"},
     {"not believed", NOTE("'aliyun.com/gpu-reassigned':'{\\'u1\\':[1],\\'u2\\':[64]}'"),
      "reassigns=GPU index is not between 0 and 63 at byte 18"},
     /* cordoned GPUs */
     {"index", CORDON("4"), "1:79=GPU-a 4:39=GPU-b- unit=GiB inventory=1 off=4"},
     {"UUID", CORDON("GPU-a"), "1:79=GPU-a- 4:39=GPU-b unit=GiB inventory=1 off=1"},
-    {"list with spaces and holes", CORDON(" 1 ,, GPU-b ,"),
-     "1:79=GPU-a- 4:39=GPU-b- unit=GiB inventory=1 off=1,4"},
+    {"list with spaces and holes", CORDON(" 1 ,, GPU-b ,0,GPU-c,"),
+     "1:79=GPU-a- 4:39=GPU-b- unit=GiB inventory=1 cordon-unknown=2 off=1,4"},
     {"other index", CORDON("0"), "1:79=GPU-a 4:39=GPU-b unit=GiB inventory=1 cordon-unknown=1"},
     {"escaped", CORDON("\\u0031"), "1:79=GPU-a- 4:39=GPU-b unit=GiB inventory=1 off=1"},
     {"of divided GPUs",

@@ -42,14 +42,16 @@ static const struct {
           "gpu-mem':'2','cpu':'2','memory':'2'}}"),
      "main:2,1000m,1B"},
     {"a limit of zero counts",
-     ASKS("{'limits':{'aliyun.com/gpu-mem':'0'},'requests':{'aliyun.com/gpu-mem':'3'}}"),
-     "main:0 named=1"},
+     CONTAINERS("{'resources':{'limits':{'aliyun.com/gpu-mem':'0'},'requests':{'aliyun.com/"
+                "gpu-mem':'3'}}},{}"),
+     "main:0 main:0 named=1"},
     {"numbers", ASKS("{'limits':{'aliyun.com/gpu-mem':8,'cpu':1.5,'memory':1e3}}"),
      "main:8,1500m,1000B"},
     {"largest", ASKS("{'limits':{'aliyun.com/gpu-mem':'2147483647'}}"), "main:2147483647"},
     {"beyond 64 bits",
-     ASKS("{'limits':{'aliyun.com/gpu-mem':'1e30','cpu':'1e30','memory':'1e30'}}"),
-     "main:2147483647,9223372036854775807m,9223372036854775807B overflow=1"},
+     CONTAINERS("{'resources':{'limits':{'aliyun.com/gpu-mem':'1e30','cpu':'1e30','memory':"
+                "'1e30'}}},{}"),
+     "main:2147483647,9223372036854775807m,9223372036854775807B main:0 overflow=1"},
     {"another domain", ASKS("{'limits':{'example.com/gpu-mem':'8','nvidia.com/gpu':'1'}}"),
      "main:0"},
     {"key with escapes", ASKS("{'limits':{'aliyun.com\\/gpu-mem':'\\u0034'}}"), "main:4"},
@@ -68,6 +70,7 @@ static const struct {
      "main:8,2000m,1024B"},
     {"both sides", OWN("{'limits':{'cpu':'8','memory':'9'},'requests':{'cpu':'4','memory':'5'}}"),
      "main:8,2000m,1024B own=4000m,5B"},
+    {"CPU alone", OWN("{'requests':{'cpu':'4'}}"), "main:8,2000m,1024B own=4000m,1024B"},
     /* gpu-count */
     {"label", COUNT("'4'", "null"), "count=4"},
     {"annotation", COUNT("null", "'4'"), "count=4"},
@@ -86,8 +89,8 @@ static const struct {
     {"allocation and index",
      NOTE("'ALIYUN_COM_GPU_MEM_IDX':'0'," ALLOCATION("{\\'0\\':{\\'1\\':4}}")), "gpus=0"},
     {"allocation that is none", NOTE(ALLOCATION("GPU 1")), "idx-missing=1 gpus=broken"},
-    {"unequal shares", NOTE(ALLOCATION("{\\'0\\':{\\'0\\':12,\\'1\\':4}}")),
-     "idx-missing=1 uneven=1 gpus=0,1"},
+    {"unequal shares", NOTE(ALLOCATION("{\\'0\\':{\\'0\\':12,\\'1\\':4,\\'2\\':12}}")),
+     "idx-missing=1 uneven=1 gpus=0,1,2"},
     {"placement", NOTE("'aliyun.com/gpu-placement':'spread'"), "placement=spread"},
     {"placement empty", NOTE("'aliyun.com/gpu-placement':''"), "placement=broken"},
     {"placement very long",
@@ -118,6 +121,10 @@ static const struct {
     {"succeeded", "{'status':{'phase':'Succeeded'}}", "phase=Succeeded"},
     {"failed", "{'status':{'phase':'Failed'}}", "phase=Failed"},
     {"unknown phase", "{'status':{'phase':'Lost'}}", ""},
+    {"not scheduled yet",
+     "{'status':{'conditions':[{'type':'PodScheduled','message':'full'},{'type':'Ready','message':"
+     "'no'}]}}",
+     "said=full"},
     {"smallest priority", SPEC("'priority':-2147483648"), "priority=-2147483648"},
     {"a time with all digits and an offset",
      "{'metadata':{'creationTimestamp':'1970-01-01T01:01:00.000000000+01:00'},'spec':{'containers':"
@@ -133,6 +140,9 @@ static const struct {
      AFFINITY(
          "'podAntiAffinity':{'preferredDuringSchedulingIgnoredDuringExecution':[{'weight':1}]}"),
      "prefers=1"},
+    {"keeps to pods if it can",
+     AFFINITY("'podAffinity':{'preferredDuringSchedulingIgnoredDuringExecution':[{'weight':1}]}"),
+     "prefers=1"},
     {"prefers nothing",
      AFFINITY("'nodeAffinity':{'preferredDuringSchedulingIgnoredDuringExecution':[]},'podAffinity':"
               "null"),
@@ -141,9 +151,14 @@ static const struct {
      SPEC("'topologySpreadConstraints':[{'whenUnsatisfiable':'ScheduleAnyway'}]"), "prefers=1"},
     {"spreads", SPEC("'topologySpreadConstraints':[{'whenUnsatisfiable':'DoNotSchedule'}]"), ""},
     /* its group */
-    {"PodGroup", SPEC("'schedulingGroup':{'podGroupName':'g'}"), "group=g"},
+    {"PodGroup before Coscheduling",
+     "{'metadata':{'labels':{'scheduling.x-k8s.io/pod-group':'h'}},'spec':{'schedulingGroup':{"
+     "'podGroupName':'g'}}}",
+     "group=g"},
     {"a group without a name", SPEC("'schedulingGroup':{}"), ""},
-    {"Coscheduling", LABEL("'scheduling.x-k8s.io/pod-group':'g'"), "group=g"},
+    {"Coscheduling",
+     LABEL("'scheduling.x-k8s.io/pod-group':'g','pod-group.scheduling.sigs.k8s.io':'h'"),
+     "group=g"},
     {"Coscheduling before", LABEL("'pod-group.scheduling.sigs.k8s.io':'g'"), "group=g"},
     /* whose it is */
     {"the first controls it",
@@ -182,8 +197,9 @@ static const struct {
      CONTAINERS("{'env':[{'name':'SIMULATED_VISIBLE_DEVICES','value':''}]}"),
      "main:0 overrides=SIMULATED_VISIBLE_DEVICES"},
     {"its pipes of MPS",
-     CONTAINERS("{'env':[{'name':'A'},{'name':'CUDA_MPS_PIPE_DIRECTORY','value':'/x'}]}"),
-     "main:0 sets-mps=1"},
+     CONTAINERS("{'env':[{'name':'A'},{'name':'CUDA_MPS_PIPE_DIRECTORY','value':'/x'},{'name':'B'}]"
+                "},{}"),
+     "main:0 main:0 sets-mps=1"},
     {"its limit of MPS", CONTAINERS("{'env':[{'name':'CUDA_MPS_PINNED_DEVICE_MEM_LIMIT'}]}"),
      "main:0 sets-mps=1"},
     {"shm",

@@ -16,7 +16,7 @@ static const char node_json[] =
     "{'key':'team','value':'x','effect':'NoSchedule','timeAdded':null},"
     "{'key':'soft','effect':'PreferNoSchedule'}]}}";
 
-#define TOLERATES "'tolerations':[{'key':'team','operator':'Equal','value':'x'}],"
+#define TOLERATES "'tolerations':[{'key':'x'},{'key':'team','operator':'Equal','value':'x'}],"
 
 static void decode_pod(const char *json, struct gs_pod *pod)
 {
@@ -55,16 +55,20 @@ static void rules_are_read_as_kubernetes_means_them(void **state)
         {"nulls", POD("'tolerations':null,'nodeSelector':null,'affinity':{'nodeAffinity':null}"),
          GS_ELIGIBLE_NOT_TAINTED},
         {"no operator is Equal", POD("'tolerations':[{'key':'team','value':'x'}]"), GS_ELIGIBLE},
-        {"everything is tolerated", POD("'tolerations':[{'operator':'Exists'}]"), GS_ELIGIBLE},
+        {"everything is tolerated", POD("'tolerations':[{'operator':'Exists'},{'key':'x'}]"),
+         GS_ELIGIBLE},
         {"the operators of 1.35", POD("'tolerations':[{'key':'team','operator':'Gt','value':'1'}]"),
          GS_ELIGIBLE_UNKNOWN},
+        {"not known, and not selected",
+         POD("'tolerations':[{'key':'team','operator':'Gt'}],'nodeSelector':{'no':''}"),
+         GS_ELIGIBLE_NOT_SELECTED},
         {"selected", POD(TOLERATES "'nodeSelector':{'zone':'b','empty':''}"), GS_ELIGIBLE},
-        {"not selected", POD(TOLERATES "'nodeSelector':{'zone':'b','rank':'8'}"),
+        {"not selected", POD(TOLERATES "'nodeSelector':{'zone':'b','rank':'8','empty':''}"),
          GS_ELIGIBLE_NOT_SELECTED},
         {"affine",
          POD(TOLERATES AFFINITY(
              "{'matchExpressions':[{'key':'zone','operator':'In',"
-             "'values':['a','b']},{'key':'rank','operator':'Gt','values':['6']}]}")),
+             "'values':['a','b']},{'key':'rank','operator':'Gt','values':['6']}]},{}")),
          GS_ELIGIBLE},
         {"one term of two",
          POD(TOLERATES AFFINITY("{'matchExpressions':[{'key':'zone','operator':'NotIn',"
@@ -73,8 +77,8 @@ static void rules_are_read_as_kubernetes_means_them(void **state)
          GS_ELIGIBLE},
         {"expressions and fields of one term",
          POD(TOLERATES AFFINITY("{'matchExpressions':[{'key':'zone','operator':'Exists'}],"
-                                "'matchFields':[{'key':'metadata.name','operator':'In',"
-                                "'values':['n2']}]}")),
+                                "'matchFields':[{'key':'metadata.name','operator':'In','values':["
+                                "'n2']},{'key':'metadata.name','operator':'NotIn'}]}")),
          GS_ELIGIBLE_NOT_AFFINE},
         {"an empty term", POD(TOLERATES AFFINITY("{}")), GS_ELIGIBLE_NOT_AFFINE},
         {"an operator that nobody knows",

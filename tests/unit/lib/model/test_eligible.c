@@ -6,8 +6,11 @@
 
 /* One node for all rows. */
 static struct gs_kv labels[] = {{"gpu", "a100"}, {"pool", "train"}, {"rank", "-7"}, {"zone", ""}};
-static struct gs_taint hard[] = {{"team", "x", "NoSchedule"}, {"soft", "", "PreferNoSchedule"}};
+static struct gs_taint hard[] = {{"soft", "", "PreferNoSchedule"}, {"team", "x", "NoSchedule"}};
 static struct gs_taint leaving[] = {{"gone", "", "NoExecute"}};
+static struct gs_taint passing[] = {{"node.kubernetes.io/unschedulable", "", "NoSchedule"},
+                                    {"node.kubernetes.io/not-ready", "", "NoExecute"},
+                                    {"node.kubernetes.io/unreachable", "", "NoExecute"}};
 static const struct gs_node_rules plain = {
     .name = "n1", .labels = labels, .label_count = GS_COUNT_OF(labels)};
 
@@ -77,14 +80,17 @@ static void taints_need_a_toleration_that_matches(void **state)
                                          .toleration_count = 1};
         row_equal(r->row, gs_eligible(&pod, &plain), GS_ELIGIBLE);
         row_equal(r->row, gs_eligible(&pod, &tainted), r->tainted);
+        row_true(r->row, gs_find_untolerated(&pod, &tainted) ==
+                             (r->tainted == GS_ELIGIBLE_NOT_TAINTED ? &hard[1] : NULL));
         row_equal(r->row, gs_eligible(&pod, &going), r->leaving);
         row_equal(r->row, gs_eligible(&pod, &cordoned), r->cordoned);
     }
     const struct gs_pod_rules none = {0};
     assert_int_equal(gs_eligible(&none, &tainted), GS_ELIGIBLE_NOT_TAINTED);
     assert_int_equal(gs_eligible(&none, &cordoned), GS_ELIGIBLE_NOT_CORDONED);
-    const struct gs_node_rules soft = with(&hard[1], 1, false);
+    const struct gs_node_rules soft = with(hard, 1, false), away = with(passing, 3, false);
     assert_int_equal(gs_eligible(&none, &soft), GS_ELIGIBLE);
+    assert_null(gs_find_untolerated(&none, &away));
 }
 
 static const char *two[] = {"h100", "a100"}, *other[] = {"h100"}, *seven[] = {"-7"},

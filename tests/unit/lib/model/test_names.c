@@ -26,6 +26,7 @@ static void names_of_the_default_domain_are_the_originals(void **state)
         {"dev", names.dev, "ALIYUN_COM_GPU_MEM_DEV"},
         {"pod", names.pod, "ALIYUN_COM_GPU_MEM_POD"},
         {"container", names.container, "ALIYUN_COM_GPU_MEM_CONTAINER"},
+        {"gpus", names.gpus, "ALIYUN_COM_GPU_MEM_GPUS"},
         {"assigned", names.assigned, "ALIYUN_COM_GPU_MEM_ASSIGNED"},
         {"assume_time", names.assume_time, "ALIYUN_COM_GPU_MEM_ASSUME_TIME"},
         {"placement", names.placement, "aliyun.com/gpu-placement"},
@@ -35,6 +36,7 @@ static void names_of_the_default_domain_are_the_originals(void **state)
         {"model_deny", names.model_deny, "aliyun.com/gpu-model-deny"},
         {"uuid", names.uuid, "aliyun.com/gpu-uuid"},
         {"uuid_deny", names.uuid_deny, "aliyun.com/gpu-uuid-deny"},
+        {"offer", names.offer, "aliyun.com/gpu-nominated"},
         {"wake", names.wake, "aliyun.com/gpu-requeue"},
     };
     GS_FOR_EACH_ROW (r, rows) {

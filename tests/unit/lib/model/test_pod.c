@@ -40,14 +40,27 @@ static const struct {
     {                                                                                              \
 #name, offsetof(struct gs_pod, name)                                                       \
     }
-    TEXT(uid),        TEXT(ns),
-    TEXT(name),       TEXT(resource_version),
-    TEXT(node_name),  TEXT(nominated_node),
-    TEXT(owner_uid),  TEXT(owner),
-    TEXT(owner_api),  TEXT(owner_kind),
-    TEXT(owner_name), TEXT(static_uid),
-    TEXT(gpu_model),  TEXT(gpu_model_deny),
-    TEXT(gpu_uuid),   TEXT(gpu_uuid_deny),
+    TEXT(uid),
+    TEXT(ns),
+    TEXT(name),
+    TEXT(resource_version),
+    TEXT(node_name),
+    TEXT(nominated_node),
+    TEXT(owner_uid),
+    TEXT(owner),
+    TEXT(owner_api),
+    TEXT(owner_kind),
+    TEXT(owner_name),
+    TEXT(static_uid),
+    TEXT(said),
+    TEXT(scheduler_name),
+    TEXT(group),
+    TEXT(term),
+    TEXT(offer),
+    TEXT(gpu_model),
+    TEXT(gpu_model_deny),
+    TEXT(gpu_uuid),
+    TEXT(gpu_uuid_deny),
 };
 
 static const char **text_of(struct gs_pod *pod, size_t offset)
