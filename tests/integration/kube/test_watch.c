@@ -129,11 +129,12 @@ static const struct list_row {
     {"no memory for an event: what it missed is listed",
      {{.match = IS_LIST, .times = 1, .body = LIST("5", "", "")},
       {.match = IS_LIST, .body = LIST("9", "", POD("b", "6"))},
-      {.match = IS_WATCH, .times = 1, .stream = ADDED("b", "6"), .end = FAKE_KEEP}},
-     {"end", "pod d/b", "lost: out of memory", "begin", "pod d/b", "end"},
+      {.match = IS_WATCH, .times = 1, .stream = ADDED("b", "6"), .end = FAKE_KEEP},
+      {.match = IS_WATCH, .times = 1, .stream = ADDED("c", "10"), .end = FAKE_CUT}},
+     {"pod d/b", "lost: out of memory", "begin", "pod d/b", "end", "lost: ", "live"},
      2,
      2,
-     .lost = 1,
+     .lost = 2,
      .refuse = 1},
     {"a token lost between pages is no failure",
      {{PAGE(""), .times = 1, .status = 410},
@@ -271,13 +272,14 @@ static void a_server_that_only_fails_is_listed_from_anew_in_the_end(void **state
 {
     static const struct fake_rule rules[] = {
         {.match = IS_LIST, .body = LIST("5", "", "")},
-        {.match = IS_WATCH, .times = 4, .status = 504},
+        {.match = IS_WATCH, .times = 5, .status = 504}, /* the fifth is the first again */
     };
     struct fixture f = {0};
     struct watch_recorder *recorder = start(&f, rules, 2);
     assert_true(fake_api_wait(f.api, IS_LIST, 2));
     assert_in_range(fake_api_count(f.api, IS_WATCH), 4, 5); /* the fifth follows the list */
     assert_true(recorder_wait(recorder, NULL, "live"));
+    assert_int_equal(fake_api_count(f.api, IS_LIST), 2);
     stop(&f, recorder);
 }
 

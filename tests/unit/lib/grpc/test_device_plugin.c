@@ -206,7 +206,8 @@ static const struct {
 } allocates[] = {
     {"one container", "\0\0\0\0\x08\x0A\6\x0A\1x\x0A\1y", 13, "x y", "0"},
     {"an unknown field", "\0\0\0\0\x07\x0A\3\x0A\1x\x10\1", 12, "x", "0"},
-    {"two containers, answered as one", "\0\0\0\0\x0A\x0A\3\x0A\1x\x0A\3\x0A\1y", 15, "x;y", "13"},
+    {"two containers, answered as one", "\0\0\0\0\x0D\x0A\6\x0A\1x\x0A\1y\x0A\3\x0A\1z", 18,
+     "x y;z", "13"},
     {"no container", "\0\0\0\0\0", 5, "", "3"},
     {"not protobuf", "\0\0\0\0\3\xFF\xFF\xFF", 8, "", "3"},
     {"cut short", "\0\0\0\0\3\x0A\6\x0A", 8, "", "3"},

@@ -168,17 +168,24 @@ static void watch_plugin(struct fixture *f, struct peer *peer)
     assert_int_equal(gs_dp_streams(f->dp), 1);
 }
 
-static void a_kubelet_that_comes_later_is_found(void **state)
+static void a_kubelet_that_comes_later_is_found_and_asked_again(void **state)
 {
     struct fixture *f = *state;
     start_link(f);
-    for (int i = 0; i < 20; i++)
+    for (int i = 0; i < 20; i++) {
         gs_loop_step(f->loop, 10 * GS_NS_PER_MS, NULL);
+        f->skew_ns += GS_NS_PER_S;
+    }
     assert_int_equal(f->log[0], 'F');
     assert_int_equal(f->failure.code, GS_EIO);
     memset(f->log, 0, sizeof(f->log));
+    f->status = GS_GRPC_UNAVAILABLE;
     start_kubelet(f);
-    expect(f, "R");
+    while (!f->log[0])
+        assert_int_equal(gs_loop_step(f->loop, 10 * GS_NS_PER_MS, NULL), 0);
+    assert_non_null(strstr(f->failure.msg, "the resource is taken"));
+    f->status = GS_GRPC_OK; /* the pauses are short again */
+    expect(f, "FR");
 }
 
 static void a_restarted_kubelet_is_registered_with_at_once(void **state)
@@ -267,7 +274,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(a_kubelet_that_comes_later_is_found),
+        TEST(a_kubelet_that_comes_later_is_found_and_asked_again),
         TEST(a_restarted_kubelet_is_registered_with_at_once),
         TEST(a_deleted_socket_of_ours_is_made_again),
         TEST(without_a_stream_it_registers_again),

@@ -171,9 +171,14 @@ static void requests_in_flight_have_a_common_ceiling(void **state)
 {
     struct fixture *f = *state;
     const size_t len = (4 << 20) - 1; /* all but the last byte: the server keeps waiting */
-    char *request = calloc(1, 5 + len);
+    char *request = calloc(1, 5 + len + 1);
     memcpy(request, "\0\0\100\0\0", 5);
     struct peer_stream *streams[5];
+    for (size_t i = 0; i < 5; i++) { /* those that were answered are not in flight */
+        streams[i] = peer_request(&f->peer, ECHO, request, 5 + len + 1, true);
+        peer_run(&f->peer);
+        assert_string_equal(peer_header(streams[i], "grpc-status"), "0");
+    }
     for (size_t i = 0; i < 5; i++) {
         streams[i] = peer_request(&f->peer, ECHO, request, 5 + len, false);
         peer_run(&f->peer);
