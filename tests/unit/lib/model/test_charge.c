@@ -44,7 +44,7 @@ static const struct {
     {"the sum divides, the parts do not", "main:3 main:5", "2", "8 not_divisible"},
     {"the init container does not divide", "init:1 main:8", "2", "8 not_divisible"},
     {"fewer units than GPUs", "main:2", "4", "2 not_divisible"},
-    {"broken count", "main:8", "x", "8 invalid_count"},
+    {"broken count", "main:8,101", "x", "8,100% invalid_count"},
 
     {"largest", "main:" HUGE, "", HUGE},
     {"sum is too large", "main:" HUGE " main:1", "", HUGE " gpu_too_small"},

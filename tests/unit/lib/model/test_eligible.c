@@ -147,6 +147,8 @@ static void each_operator_matches_as_in_kubernetes(void **state)
                   verdict_of(r->match, GS_ELIGIBLE_NOT_AFFINE));
         row_equal(r->row, gs_eligible(&selects, &plain),
                   verdict_of(r->match, GS_ELIGIBLE_NOT_SELECTED));
+        row_equal(r->row, gs_pod_selects(&affine, &plain), r->match != 0);
+        row_equal(r->row, gs_pod_selects(&selects, &plain), r->match != 0);
     }
 }
 
@@ -174,6 +176,9 @@ static void copies_have_memory_of_their_own_and_say_the_same(void **state)
     node = with(hard, 2, false);
     assert_int_not_equal(gs_node_rules_hash(copy), gs_node_rules_hash(&node));
     assert_true(copy->labels != labels && copy->taints != hard);
+    node = with(hard, 2, true);
+    copy->taints[1].value = "y";
+    assert_int_not_equal(gs_node_rules_hash(copy), gs_node_rules_hash(&node));
     free(copy);
 
     struct gs_requirement one = sample(1);
@@ -194,9 +199,13 @@ static void copies_have_memory_of_their_own_and_say_the_same(void **state)
                 to.terms[0].all[0].values != one.values && to.tolerations != &toleration);
     assert_int_equal(to.selector.count, 1);
     assert_int_equal(gs_pod_rules_hash(&to), gs_pod_rules_hash(&pod));
-    to.tolerations[0].value = "y";
-    assert_int_not_equal(gs_pod_rules_hash(&to), gs_pod_rules_hash(&pod));
-    to.tolerations[0].value = "x";
+    const char **told[] = {&to.tolerations->key, &to.tolerations->value, &to.tolerations->effect};
+    GS_FOR_EACH_ROW (text, told) {
+        const char *before = **text;
+        **text = "y";
+        assert_int_not_equal(gs_pod_rules_hash(&to), gs_pod_rules_hash(&pod));
+        **text = before;
+    }
     to.terms[0].all[0].op = GS_OPERATOR_NOT_IN;
     assert_int_not_equal(gs_pod_rules_hash(&to), gs_pod_rules_hash(&pod));
     gs_arena_release(&arena);
