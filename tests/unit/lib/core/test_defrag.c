@@ -18,7 +18,7 @@ struct bound {
     int64_t cpu_milli, age_s;
     bool alone; /* no controller */
     uint32_t cores_pct;
-    bool leaving;
+    bool leaving, excluded;
 };
 
 struct world {
@@ -37,11 +37,13 @@ static const char *const pod_names[PODS_MAX] = {"p0", "p1", "p2", "p3",  "p4",  
 
 static struct gs_ask ask_of(const struct bound *pod)
 {
+    static const struct gs_pod_rules no_node = {.affine = true};
     return (struct gs_ask){.units = pod->units,
                            .gpu_count = pod->gpu_count,
                            .cores_pct = pod->cores_pct,
                            .priority = pod->priority,
                            .cpu_milli = pod->cpu_milli,
+                           .rules = pod->excluded ? &no_node : NULL,
                            .uid = "w"};
 }
 
@@ -285,7 +287,7 @@ static uint32_t number_at(const char **at)
 }
 
 /* What follows a pod's units: "c30" compute, "!9" priority, "a50" age, "m3000" CPU, "x" no
- * controller, "~" it is being deleted. */
+ * controller, "~" it is being deleted, "-" its node affinity excludes every node. */
 static void read_words(const char **at, struct bound *pod)
 {
     while (**at && **at != ' ') {
@@ -304,6 +306,7 @@ static void read_words(const char **at, struct bound *pod)
             break;
         default:
             pod->alone |= **at == 'x';
+            pod->excluded |= **at == '-';
             pod->leaving |= *(*at)++ == '~';
         }
     }
@@ -526,6 +529,14 @@ static const struct {
      "16 | 16",
      "0@0:6c60 1@0:6c60",
      {{"4c80", GS_DEFRAG_NONE}, {"4c40", GS_DEFRAG_FITS}}},
+    {"who may use other nodes is another",
+     "16 | 16",
+     "",
+     {{"4-", GS_DEFRAG_NO_SUM}, {"4", GS_DEFRAG_FITS}}},
+    {"who has another priority is another",
+     "16 | 16",
+     "0@0:6!6 1@0:6!6",
+     {{"16", GS_DEFRAG_NONE}, {"16!6", GS_DEFRAG_FOUND}}},
 };
 
 static void plans_follow_one_another(void **state)
