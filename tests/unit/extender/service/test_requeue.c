@@ -246,6 +246,8 @@ static void a_node_that_led_many_nowhere_is_not_offered_for_a_while(void **state
         rig_pod_gone(&rig, "next");
         rig_tick(&rig, 60 * GS_NS_PER_S);
         row_true(r->row, n2_is_offered_to("last"));
+        tick(40);
+        row_true(r->row, n2_is_offered_to("another")); /* those before are forgotten */
     }
 }
 
