@@ -58,7 +58,9 @@ CLI_ROWS = [
     ("no replicas", ["what-if", "-m4", "--replicas=0"], {}, 2, "--replicas"),
     ("too many replicas", ["what-if", "-m4", "--replicas=100001"], {}, 2, "--replicas"),
     ("no pods of a size", ["what-if", "-m4x0"], {}, 2, "4x0"),
+    ("too many of a size", ["what-if", "-m4x100001"], {}, 2, "4x100001"),
     ("a pod as CSV", ["why", "pod", "-ocsv"], {}, 2, "CSV"),
+    ("three names", ["why", "a/b/c"], {}, 2, "a/b/c"),
     ("all of a pod", ["why", "pod", "--all"], {}, 2, "--all"),
     ("no moves", ["defrag", "--max-moves=0"], {}, 2, "--max-moves"),
 ]
