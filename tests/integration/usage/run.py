@@ -60,6 +60,8 @@ CLI_ROWS = [
     ("no pods of a size", ["what-if", "-m4x0"], {}, 2, "4x0"),
     ("too many of a size", ["what-if", "-m4x100001"], {}, 2, "4x100001"),
     ("a pod as CSV", ["why", "pod", "-ocsv"], {}, 2, "CSV"),
+    ("more than there is", ["what-if", "-m3000000000"], {}, 2, "3000000000"),
+    ("until what fits", ["what-if", "-m4", "--until-fit"], {}, 2, "--add-node"),
     ("three names", ["why", "a/b/c"], {}, 2, "a/b/c"),
     ("all of a pod", ["why", "pod", "--all"], {}, 2, "--all"),
     ("no moves", ["defrag", "--max-moves=0"], {}, 2, "--max-moves"),
