@@ -50,9 +50,8 @@ struct gs_watch_sink {
 
 struct gs_watch_spec {
     enum gs_kind kind;
-    const char *node;     /* NULL: all; else pods of this node that have not ended (by a field
-                             selector), or the one node of this name (metadata.name) */
-    bool skip_other_pods; /* pods without GPU memory need not be delivered, except as gone */
+    const char *node; /* NULL: all; else pods of this node that have not ended (by a field
+                         selector), or the one node of this name (metadata.name) */
     /* Set by anybody, then gs_kube_ops.wake: the watch gives up what it does, lists anew and goes
      * on from there, with a list that begins after it was set: false again from then on. NULL:
      * never. */

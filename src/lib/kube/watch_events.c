@@ -38,8 +38,6 @@ static int deliver(struct gs_watcher *watcher)
     const struct gs_watch_sink *sink = watcher->sink;
     if (watcher->spec->kind == GS_KIND_NODE)
         return sink->node(sink->ctx, &watcher->node);
-    if (watcher->spec->skip_other_pods && !gs_pod_wants_gpu(&watcher->pod))
-        return 0;
     return sink->pod(sink->ctx, &watcher->pod);
 }
 
