@@ -145,6 +145,7 @@ static void a_group_leaves_workers_and_queue_to_others(void **state)
     wait_for(&fix->waiting, 7);
     atomic_store(&fix->gate, 1);
     expect_all_waited(probes, 12);
+    expect_answer(post_of_group(fix, 1), 200); /* what is over is none of its share */
 }
 
 static void a_client_that_left_does_not_disturb(void **state)

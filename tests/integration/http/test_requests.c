@@ -212,6 +212,7 @@ static void answers_have_their_headers(void **state)
         {"GET /echo", 405, "Allow", "POST, PUT"},
         {"DELETE /hello", 405, "Allow", "GET, HEAD"},
         {"GET /show/x", 201, "X-One", "1"},
+        {"GET /show/x", 201, "X-Two", "2"},
         {"GET /echo", 405, "Content-Type", "application/json"},
         {"GET /hello", 200, "Content-Type", "text/plain"},
         {"GET /show/x", 201, "Content-Type", "application/json"},

@@ -159,7 +159,7 @@ static void every_fault_is_survived(void **state)
             {.match = IS_LIST, .times = 1, .body = LIST("5", "", POD("a", "1"))},
             {.match = IS_LIST, .body = LIST("50", "", POD("z", "1"))},
             r->fault,
-            {.match = IS_WATCH, .stream = BOOKMARK("60"), .end = FAKE_STALL},
+            {.match = IS_WATCH, .stream = ADDED("y", "60"), .end = FAKE_STALL},
         };
         rules[2].match = IS_WATCH;
         rules[2].times = 1;
@@ -175,7 +175,7 @@ static void every_fault_is_survived(void **state)
         row_true(r->row, strstr(fake_api_request(f.api, IS_WATCH, 1), r->resumes) != NULL);
         row_equal(r->row, recorder_count(recorder, "lost") > 0, r->lost != NULL);
         row_equal(r->row, recorder_count(recorder, "begin"), r->lists);
-        row_true(r->row, recorder_wait(recorder, NULL, "live"));
+        row_true(r->row, recorder_wait(recorder, NULL, "pod d/y"));
         struct gs_kube_stats stats = fixture_stats(&f);
         row_equal(r->row, stats.watch_cuts, r->cuts);
         row_equal(r->row, stats.watch_expired, r->expired);

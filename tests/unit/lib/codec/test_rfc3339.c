@@ -32,6 +32,7 @@ static void times_are_read_in_every_form_and_written_in_utc(void **state)
         {"ten digits", "2026-01-01T00:00:00.1234567890Z"},
         {"zone without a colon", "2026-01-01T00:00:00+0100"},
         {"zone of 24 hours", "2026-01-01T00:00:00+24:00"},
+        {"zone of 60 minutes", "2026-01-01T00:00:00+00:60"},
         {"more", "2026-01-01T00:00:00Z "},
         {"sign in a number", "2026-01--1T00:00:00Z"},
     };

@@ -2,6 +2,7 @@
 #include "h2_peer.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -187,6 +188,25 @@ static void a_full_house_makes_newcomers_wait(void **state)
     assert_int_equal(f->a->conn_count, 0);
 }
 
+static void a_server_without_descriptors_accepts_once_it_has_some(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(gs_grpc_server_listen(f->a, f->path, NULL), 0);
+    const int fd = peer_dial(f->path); /* the lowest that was free */
+    struct rlimit before, none;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = (rlim_t)fd + 1;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    turn(f, 3);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(f->a->conn_count, 0);
+    for (int i = 0; i < 300 && !f->a->conn_count; i++)
+        gs_loop_step(f->loop, 10 * GS_NS_PER_MS, NULL);
+    assert_int_equal(f->a->conn_count, 1);
+    close(fd);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -198,6 +218,7 @@ int main(void)
         TEST(a_failed_move_leaves_the_old_place),
         TEST(a_path_must_fit_into_an_address),
         TEST(a_full_house_makes_newcomers_wait),
+        TEST(a_server_without_descriptors_accepts_once_it_has_some),
     };
     return GS_RUN(tests);
 }

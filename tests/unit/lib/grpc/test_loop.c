@@ -175,6 +175,8 @@ static void so_many_descriptors_can_be_added_and_no_more(void **state)
     assert_int_equal(strlen(f->log), GS_COUNT_OF(letters));
     for (size_t i = 0; i < GS_COUNT_OF(letters); i++)
         gs_loop_fd_remove(f->loop, &letters[i].fd);
+    assert_int_equal(gs_loop_fd_add(f->loop, &more.fd, fds[0], POLLIN, NULL), 0);
+    gs_loop_fd_remove(f->loop, &more.fd);
     close(fds[0]);
     close(fds[1]);
 }
