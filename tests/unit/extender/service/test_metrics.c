@@ -40,6 +40,7 @@ static void what_no_known_pod_can_use_is_stranded(void **state)
         rig_pod(&rig, name, 10, NULL, NULL);
     }
     rig_pod(&rig, "old", 10, "n1", "0");
+    rig_pod(&rig, "p0", 10, "n2", "0");
     rig_tick(&rig, 2 * GS_NS_PER_S);
     expect("gpushare_memory_stranded_bytes", NULL);
     rig_pod(&rig, "last", 10, NULL, NULL);
@@ -47,7 +48,7 @@ static void what_no_known_pod_can_use_is_stranded(void **state)
     expect("gpushare_memory_stranded_bytes", "\ngpushare_memory_stranded_bytes 12884901888\n");
     expect(NULL, "\ngpushare_node_memory_stranded_bytes{node=\"n1\"} 6442450944\n");
     rig_pod_gone(&rig, "old");
-    expect("gpushare_memory_free_bytes", "\ngpushare_memory_free_bytes 34359738368\n");
+    expect("gpushare_memory_free_bytes", "\ngpushare_memory_free_bytes 23622320128\n");
     expect("gpushare_memory_stranded_bytes", "\ngpushare_memory_stranded_bytes 12884901888\n");
 }
 

@@ -92,10 +92,10 @@ static void a_gpu_is_found_by_its_index(void **state)
 /* What a node's inventory is written again for. */
 static void gpus_differ_by_all_that_is_told_of_them(void **state)
 {
-    struct gs_gpu others[11] = {
-        {.idx = 1},        {.mem_units = 1}, {.mem_mib = 1},  {.numa = 1},
-        {.healthy = true}, {.xid = 1},       {.xid_boot = 1}, {.enforced = GS_ENFORCED_DMEM},
-        {.uuid = "x"},     {.model = "x"},   {.pci = "x"}};
+    struct gs_gpu others[12] = {{.idx = 0},     {.idx = 1},      {.mem_units = 1},
+                                {.mem_mib = 1}, {.numa = 1},     {.healthy = true},
+                                {.xid = 1},     {.xid_boot = 1}, {.enforced = GS_ENFORCED_DMEM},
+                                {.uuid = "x"},  {.model = "x"},  {.pci = "x"}};
     for (size_t i = 0; i < GS_COUNT_OF(others); i++) {
         for (size_t k = 0; k < GS_COUNT_OF(others); k++)
             assert_int_equal(gs_gpu_same(&others[i], &others[k]), i == k);
