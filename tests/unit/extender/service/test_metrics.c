@@ -52,6 +52,26 @@ static void what_no_known_pod_can_use_is_stranded(void **state)
     expect("gpushare_memory_stranded_bytes", "\ngpushare_memory_stranded_bytes 12884901888\n");
 }
 
+static bool pods_leave(void)
+{
+    const struct gs_ask ask = {.units = 10, .gpu_count = 1};
+    struct gs_chooser chooser;
+    gs_chooser_init(&chooser, rig.service->cluster.policies, GS_PLACEMENT_ROLLOUT, &ask);
+    return chooser.leaving;
+}
+
+static void placement_knows_that_pods_leave(void **state)
+{
+    assert_false(pods_leave());
+    for (int i = 0; i < 256; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "p%d", i);
+        rig_pod(&rig, name, 6, "n1", "0");
+        rig_pod_gone(&rig, name);
+    }
+    assert_true(pods_leave());
+}
+
 /* Whoever may make namespaces makes 1000 series and no more. */
 static void namespaces_beyond_a_thousand_are_told_together(void **state)
 {
@@ -114,6 +134,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(what_no_known_pod_can_use_is_stranded),
+        T(placement_knows_that_pods_leave),
         T(namespaces_beyond_a_thousand_are_told_together),
         T(series_per_gpu_can_be_left_out),
         T(the_audit_finds_an_account_that_is_wrong_on_any_node),
