@@ -166,7 +166,7 @@ int __wrap_gs_kube_request(struct gs_kube_client *client, const struct gs_kube_r
 void node_list_pods(struct node *node)
 {
     struct gs_error err = {0};
-    if (node->pods_away || !node->runs)
+    if (node->pods_away || node->unwatched || !node->runs)
         return;
     gs_allocator_list_begin(plugin.alloc);
     for (uint32_t i = 0; i < node->pod_count; i++) {
@@ -212,12 +212,12 @@ int __wrap_gs_dp_set_devices(struct gs_dp *dp, const char *const *ids, size_t co
 void __wrap_gs_dp_allocate_reply(struct gs_dp_call *call, const struct gs_dp_container *containers,
                                  size_t count)
 {
-    struct node_pod *pod = here->calling;
+    struct node_pod *pod = (struct node_pod *)call;
     size_t at = 0;
     for (size_t i = 0; i < containers[0].env_count; i++)
         at += (size_t)snprintf(pod->env + at, sizeof(pod->env) - at, "%s=%s\n",
                                containers[0].envs[i].key, containers[0].envs[i].value);
-    here->answered = true;
+    pod->answered = true;
 }
 
 bool __real_checkpoint_observe(struct plugin *unused, bool at_allocate, bool with_ids);
@@ -229,14 +229,15 @@ bool __wrap_checkpoint_observe(struct plugin *unused, bool at_allocate, bool wit
 
 void __wrap_gs_dp_pre_start_reply(struct gs_dp_call *call)
 {
-    here->answered = here->starts = true;
+    ((struct node_pod *)call)->answered = here->starts = true;
     here->start_wakes = plugin.round.wake_ns <= here->now_ns + NODE_SOON_NS;
 }
 
 void __wrap_gs_dp_call_fail(struct gs_dp_call *call, const struct gs_error *why)
 {
-    snprintf(here->calling->why, sizeof(here->calling->why), "%s", why->msg);
-    here->answered = true;
+    struct node_pod *pod = (struct node_pod *)call;
+    snprintf(pod->why, sizeof(pod->why), "%s", why->msg);
+    pod->answered = true;
 }
 
 /* protobuf by hand: field 1 of the answer is a map entry (api.proto). */
@@ -412,11 +413,11 @@ struct node_pod *node_bind(struct node *node, const char *name, uint32_t units, 
     return pod;
 }
 
-static void finish_call(struct node *node)
+static void finish_call(struct node *node, const struct node_pod *pod)
 {
-    for (int i = 0; i < 40 && !node->answered; i++)
+    for (int i = 0; i < 40 && !pod->answered; i++)
         node_run(node, 1);
-    assert_true(node->answered);
+    assert_true(pod->answered);
 }
 
 static bool is_in_use(const struct node *node, const char *id)
@@ -468,24 +469,27 @@ const char *node_folder(const struct node_pod *pod)
     return folder;
 }
 
-bool node_admit(struct node *node, struct node_pod *pod)
+void node_ask(struct node *node, struct node_pod *pod)
 {
-    const char *ids[NODE_IDS];
     assert_in_range(pod->units, 1, node_free_ids(node));
     const struct node_pod *twin = node->twice ? of_its_size(node, pod) : NULL;
     for (uint32_t i = 0; i < pod->units; i++) {
         const char *id = twin ? twin->ids[i] : free_id(node);
         snprintf(pod->ids[i], sizeof(pod->ids[0]), "%s", id);
-        ids[i] = pod->ids[i];
+        pod->asked[i] = pod->ids[i];
     }
     pod->admitted = true;
     if (!pod->late)
         tree_mkdirs(&node->tree, node_folder(pod), true);
-    const struct gs_dp_ids wanted = {ids, pod->units};
-    node->calling = pod;
-    node->answered = false;
-    kubelet_calls_ops.allocate(&plugin, (struct gs_dp_call *)node, &wanted, 1);
-    finish_call(node);
+    pod->wanted = (struct gs_dp_ids){pod->asked, pod->units};
+    pod->answered = false;
+    kubelet_calls_ops.allocate(&plugin, (struct gs_dp_call *)pod, &pod->wanted, 1);
+}
+
+bool node_admit(struct node *node, struct node_pod *pod)
+{
+    node_ask(node, pod);
+    finish_call(node, pod);
     pod->failed = !pod->env[0];
     pod->admitted = !pod->failed;
     node_write_checkpoint(node);
@@ -498,11 +502,10 @@ bool node_starts(struct node *node, struct node_pod *pod)
     for (uint32_t i = 0; i < pod->units; i++)
         ids[i] = pod->ids[i];
     const struct gs_dp_ids wanted = {ids, pod->units};
-    node->calling = pod;
-    node->answered = node->starts = false;
+    pod->answered = node->starts = false;
     for (uint32_t i = 0; i <= node->more_starts; i++)
-        kubelet_calls_ops.pre_start(&plugin, (struct gs_dp_call *)node, &wanted);
-    finish_call(node);
+        kubelet_calls_ops.pre_start(&plugin, (struct gs_dp_call *)pod, &wanted);
+    finish_call(node, pod);
     return node->starts;
 }
 

@@ -31,7 +31,10 @@ struct node_pod {
     bool running;
     bool admitted; /* the kubelet has it */
     char ids[NODE_IDS][40];
+    const char *asked[NODE_IDS]; /* the same, for its call */
+    struct gs_dp_ids wanted;
     char env[512]; /* KEY=VALUE lines of the answer */
+    bool answered; /* its last call */
     bool failed;   /* Allocate failed; why */
     char why[256];
 };
@@ -46,6 +49,7 @@ struct node {
     struct gs_gpu_set gpus;
     /* the API server */
     bool node_away, pods_away, slices_away;
+    bool unwatched; /* pods are listed, and their watch brings nothing */
     char inventory[8192], moved[2048], slices[1024];
     char label[32];            /* gpu-enforced */
     const char *cordon;        /* gpu-cordon; NULL: none */
@@ -67,9 +71,8 @@ struct node {
     uint32_t next_id;
     bool lazy;  /* it writes its checkpoint down with the next pod that it admits */
     bool twice; /* it gives out ids that another pod holds, as up to 1.37 (kubernetes#137534) */
-    /* the call under way */
-    struct node_pod *calling;
-    bool answered, starts;
+    /* the start under way */
+    bool starts;
     bool start_wakes;               /* it is followed by a round soon */
     uint32_t more_starts, readings; /* starts beside one; of the checkpoint for starts */
     bool runs;                      /* the plugin */
@@ -95,6 +98,8 @@ struct node_pod *node_bind(struct node *node, const char *name, uint32_t units, 
                            uint32_t count);
 /* Of the resource, that the kubelet has given nobody. */
 uint32_t node_free_ids(const struct node *node);
+/* The kubelet calls for its memory. */
+void node_ask(struct node *node, struct node_pod *pod);
 /* The kubelet takes it in and makes its cgroup, if it is not late. False: Allocate failed. */
 bool node_admit(struct node *node, struct node_pod *pod);
 /* Its container starts; false: it was held back. */

@@ -81,6 +81,7 @@ static void verb_set(struct scenario *s)
                  {"twice", &node.twice},
                  {"node-away", &node.node_away},
                  {"pods-away", &node.pods_away},
+                 {"unwatched", &node.unwatched},
                  {"slices-away", &node.slices_away}};
     const struct {
         const char *word;
@@ -293,6 +294,13 @@ static struct node_pod *bind_pod(struct scenario *s)
 static void verb_bind(struct scenario *s)
 {
     bind_pod(s);
+}
+
+/* ask NAME: a call that begins a list, which does not come yet */
+static void verb_ask(struct scenario *s)
+{
+    node_ask(&node, find_pod(s));
+    plugin_round(&plugin);
 }
 
 /* admit NAME = GPU-a,GPU-b; = no */
@@ -558,6 +566,7 @@ static const struct scenario_verb verbs[] = {
     {"word", verb_word},
     {"bind", verb_bind},
     {"checkpoint", verb_checkpoint},
+    {"ask", verb_ask},
     {"admit", verb_admit},
     {"begin", verb_begin},
     {"env", verb_env},

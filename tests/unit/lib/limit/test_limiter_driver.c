@@ -142,11 +142,17 @@ static void a_containers_own_limit_is_no_way_around_the_pods(void **state)
         tree_path(&f.tree, APP, NULL, path, sizeof(path));
         fake_limits_set(&f.driver, "GPU-a", path, r->own);
         fake_limit_of(&f.driver, "GPU-a", path)->used = 7;
+        tree_path(&f.tree, POD_A "/beside", NULL, path, sizeof(path));
+        tree_mkdirs(&f.tree, POD_A "/beside", false);
+        if (r->nests)
+            tree_put(&f.tree, POD_A "/beside", "dmem.max", "");
+        fake_limits_set(&f.driver, "GPU-a", path, r->own);
+        fake_limit_of(&f.driver, "GPU-a", path)->used = 5;
         for (int deep = 0; r->nests && deep < 2; deep++)
             tree_put(&f.tree, deep ? APP "/container" : APP, "dmem.max", "");
         row_equal(r->row, gs_limiter_hold(f.limiter, UID_A, two, 1, &result), r->first);
         row_equal(r->row, limit_at(&f, "GPU-a", APP), r->left);
-        row_equal(r->row, result.apart_bytes, r->nests ? 0 : 7); /* crun's is the same again */
+        row_equal(r->row, result.apart_bytes, r->nests ? 0 : 12); /* crun's is the same again */
         row_equal(r->row, gs_limiter_hold(f.limiter, UID_A, two, 1, &result), GS_LIMIT_HELD);
         gs_limiter_show(f.limiter, UID_A, two, 1); /* several containers would have more together */
         row_true(r->row, limit_at(&f, "GPU-a", APP) <= r->left);
