@@ -191,6 +191,10 @@ static void budgets_are_counted_for_added_victims(void **state)
     expect_victim("theirs and ours", "a", 2);
     put_budgets(BUDGET("default", "b", "0") "," BUDGET("default", "a", "1"));
     expect_victim("one may go", "a", 1);
+    put_budgets(BUDGET("default", "a", "0") "," BUDGET("default", "a", "9"));
+    expect_victim("the first of its budgets has none left", "b", 1);
+    put_budgets(BUDGET("default", "a", "9") "," BUDGET("default", "a", "0"));
+    expect_victim("the second of its budgets has none left", "b", 1);
     put_budgets(BUDGET("default", "a", "0"));
     put_budgets(BUDGET("default", "a", "-2147483648"));
     expect_victim("less than nobody may go", "b", 1);
