@@ -74,18 +74,9 @@ static const char schema[] =
     "   certData: '', keyData: '', caData: ''},"
     "  managedResources: [{name: '', ignoredByScheduler: true}]}]}";
 
-/* Go's time.ParseDuration; fractions are cut off. */
 static bool parse_duration(const json_t *value, int64_t *ret_ns)
 {
-    const char *text = json_string_value(value);
-    char whole[64] = "";
-    size_t len = 0;
-    for (bool cut = false; text && *text && len < sizeof(whole) - 1; text++) {
-        cut = *text == '.' || (cut && gs_is_digit(*text));
-        if (!cut)
-            whole[len++] = *text;
-    }
-    return text && gs_parse_duration_ns(whole, ret_ns);
+    return json_is_string(value) && gs_parse_duration_ns(json_string_value(value), ret_ns);
 }
 
 static bool is_of_type(const json_t *value, const json_t *like)

@@ -54,6 +54,6 @@ static inline uint64_t gs_sat_mul_u64(uint64_t a, uint64_t b)
 /* true|false|yes|no|on|off|1|0, any case: what YAML and the environment offer. */
 bool gs_parse_bool(const char *text, bool *ret);
 
-/* "150ms", "5s", "1m", "2h", or a sum such as "1m30s" (Go's time.ParseDuration without fractions);
- * a bare "0" is allowed. */
+/* "150ms", "1.5s", "1m", "2h", or a sum such as "1m30s" (as Go's time.ParseDuration, without a
+ * sign); a bare "0" is allowed. */
 bool gs_parse_duration_ns(const char *text, int64_t *ret_ns);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/base/num.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -80,13 +81,17 @@ bool gs_parse_duration_ns(const char *text, int64_t *ret_ns)
     int64_t total = 0, count, unit_ns = 1;
     bool zero = strcmp(text, "0") == 0;
     do {
-        size_t digits = strspn(text, "0123456789");
-        size_t width = zero ? 0 : duration_unit(text + digits, &unit_ns);
+        const size_t digits = strspn(text, "0123456789");
+        const char *point = text + digits;
+        const char *unit = *point == '.' ? point + 1 + strspn(point + 1, "0123456789") : point;
+        size_t width = zero ? 0 : duration_unit(unit, &unit_ns);
+        const int64_t part = unit > point ? (int64_t)(strtod(point, NULL) * (double)unit_ns) : 0;
         if (!gs_parse_i64(text, digits, &count) || (width == 0 && !zero) ||
             __builtin_mul_overflow(count, unit_ns, &count) ||
-            __builtin_add_overflow(total, count, &total))
+            __builtin_add_overflow(total, count, &total) ||
+            __builtin_add_overflow(total, part, &total))
             return false;
-        text += digits + width;
+        text = unit + width;
     } while (*text);
     *ret_ns = total;
     return true;

@@ -67,7 +67,11 @@ static void durations(void **state)
         {"no unit at the end", "5s5", false, 0},
         {"unknown unit", "5d", false, 0},
         {"negative", "-5s", false, 0},
-        {"fraction", "1.5s", false, 0},
+        {"fraction", "1.5s", true, 1500000000},
+        {"fractions of a sum", "0.25h1.001ms", true, 900001001000},
+        {"a fraction of nothing", ".5s", false, 0},
+        {"an exponent", "1.5e3s", false, 0},
+        {"a fraction above the largest", "9223372036.9s", false, 0},
     };
     GS_FOR_EACH_ROW (r, rows) {
         int64_t ns = -4711;
