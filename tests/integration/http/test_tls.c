@@ -384,6 +384,22 @@ static void what_is_not_tls_is_cut_at_the_deadline(void **state)
     fixture_stop(&fix);
 }
 
+/* As Go's HTTP client has one in reserve. */
+static void a_connection_that_asked_nothing_delays_no_stop(void **state)
+{
+    const int64_t long_ns = 600 * GS_NS_PER_S; /* longer than this test may take */
+    struct tls_client spare;
+    fixture_init(&fix);
+    fix.config.tls_cert = "server.crt";
+    fix.config.tls_key = "server.key";
+    fix.config.request_timeout_ns = fix.config.idle_timeout_ns = long_ns;
+    fixture_start(&fix);
+    open_to(&spare, NULL, "server");
+    gs_http_server_stop(fix.server, long_ns);
+    tls_client_close(&spare);
+    fixture_stop(&fix);
+}
+
 static void wrong_files_are_told_at_start(void **state)
 {
     static const struct {
@@ -427,6 +443,7 @@ int main(void)
         cmocka_unit_test(files_that_cannot_be_used_change_nothing),
         cmocka_unit_test(a_mounted_secret_is_replaced_in_one_step),
         cmocka_unit_test(what_is_not_tls_is_cut_at_the_deadline),
+        cmocka_unit_test(a_connection_that_asked_nothing_delays_no_stop),
         cmocka_unit_test(wrong_files_are_told_at_start),
     };
     return cmocka_run_group_tests_name("http over TLS", tests, make_certificates,
