@@ -280,7 +280,7 @@ struct rig_pod {
     int priority;
     const char *spec; /* "'key':value," */
     unsigned units;
-    const char *uid, *node, *idx;
+    const char *uid, *node, *idx, *nominated;
     const char *labels; /* "{…}" */
     bool deleting;
 };
@@ -295,13 +295,14 @@ static inline const char *rig_json(struct rig *rig, struct rig_pod pod)
              "{'metadata':{'name':'%.63s','namespace':'%s','uid':'%s','resourceVersion':'%llu'%s,"
              "'labels':%s,'annotations':{%s%s%s}},'spec':{%s'priority':%d,'nodeName':'%s',"
              "'containers':[{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':'%u'}}}]},"
-             "'status':{'phase':'%s'}}",
+             "'status':{'phase':'%s','nominatedNodeName':'%s'}}",
              pod.name, pod.ns ? pod.ns : "default", pod.uid ? pod.uid : uid,
              (unsigned long long)++rig->revision,
              pod.deleting ? ",'deletionTimestamp':'2026-01-01T00:00:00Z'" : "",
              pod.labels ? pod.labels : "{}", pod.idx ? "'ALIYUN_COM_GPU_MEM_IDX':'" : "",
              pod.idx ? pod.idx : "", pod.idx ? "'" : "", pod.spec ? pod.spec : "", pod.priority,
-             pod.node ? pod.node : "", pod.units ? pod.units : 1, pod.node ? "Running" : "Pending");
+             pod.node ? pod.node : "", pod.units ? pod.units : 1, pod.node ? "Running" : "Pending",
+             pod.nominated ? pod.nominated : "");
     rig_quote(json);
     return json;
 }

@@ -47,7 +47,7 @@ enum gs_recorded {
 enum gs_count_kind { GS_COUNT_ABSENT, GS_COUNT_VALID, GS_COUNT_BROKEN };
 
 /* Of the UID by which the kubelet knows a pod, its NUL included: a static pod's is a hash of its
- * manifest, or what the manifest says; a longer one is not believed. */
+ * manifest, or what the manifest says; a longer one is ignored. */
 enum { GS_POD_UID_BYTES = 64 };
 
 /*

@@ -297,16 +297,15 @@ static int verify_client(gnutls_session_t session)
     return 0;
 }
 
-/* The client's last message of the handshake has been accepted: from now on bytes are a request's.
- */
+/* The client's last message of the handshake was accepted: what comes now is a request. */
 static int finished(gnutls_session_t session, unsigned type, unsigned when, unsigned incoming,
                     const gnutls_datum_t *message)
 {
     struct gs_http_conn *conn = conn_of_session(session);
-    if (!incoming)
-        return 0;
-    conn->tls->complete = true;
-    gs_conn_set_state(conn, GS_CONN_IDLE);
+    if (incoming) {
+        conn->tls->complete = true;
+        gs_conn_set_state(conn, GS_CONN_IDLE);
+    }
     return 0;
 }
 

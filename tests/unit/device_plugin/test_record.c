@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rows.h"
 
-#include <ftw.h>
 #include <sys/stat.h>
 
 #include "alloc_fail.h"
 #include "device_plugin/record.h"
-
-static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *ftw)
-{
-    return remove(path);
-}
+#include "scratch.h"
 
 static struct gs_gpu gpus[] = {{.idx = 0, .mem_units = 16, .uuid = "GPU-a"}};
 
@@ -58,71 +53,67 @@ static void the_newer_of_host_and_node_counts(void **state)
          6},
     };
     GS_FOR_EACH_ROW (r, rows) {
-        char folder[] = "/tmp/gpushare-record.XXXXXX";
         const struct gs_inventory gib = in(GS_UNIT_GIB), mib = in(GS_UNIT_MIB),
                                   other = in(GS_UNIT_256MIB);
-        assert_non_null(mkdtemp(folder));
+        scratch_enter();
         static struct record host, *const record = &host;
-        record_open(record, folder, "d", "n1");
+        record_open(record, ".", "d", "n1");
         row_equal(r->row, record->on_host, false);
         row_equal(r->row, record_keep(record, &gib), 1);
         row_equal(r->row, record_keep(record, &gib), 1); /* nothing changed */
         row_equal(r->row, record_keep(record, &mib), 2);
         record_release(record);
-        record_open(record, folder, "d", r->name);
+        record_open(record, ".", "d", r->name);
         row_equal(r->row, record->on_host, r->on_host);
         record_take_node(record, &r->node);
         row_equal(r->row, record->now.unit, r->unit);
         row_equal(r->row, record_keep(record, &other), r->kept_rev);
         record_release(record);
-        nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+        scratch_leave();
     }
 }
 
 static void what_the_host_did_not_take_is_written_later(void **state)
 {
-    char folder[] = "/tmp/gpushare-record.XXXXXX";
     const struct gs_inventory gib = in(GS_UNIT_GIB);
     static struct record record, again;
-    assert_non_null(mkdtemp(folder));
-    assert_int_equal(remove(folder), 0);
-    record_open(&record, folder, "d", "n1");
+    scratch_enter();
+    record_open(&record, "later", "d", "n1");
     for (int i = 0; i < 3; i++) {
         assert_int_equal(record_keep(&record, &gib), 1);
         assert_int_equal(record.on_host, i > 0);
         if (!i)
-            assert_int_equal(mkdir(folder, 0700), 0);
+            assert_int_equal(mkdir("later", 0700), 0);
     }
-    record_open(&again, folder, "d", "n1");
+    record_open(&again, "later", "d", "n1");
     assert_true(again.on_host);
     record_release(&again);
     record_release(&record);
-    nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    scratch_leave();
 }
 
 /* The file had no GPUs: that text is nothing to write again. */
 static void without_memory_nothing_is_written(void **state)
 {
-    char folder[] = "/tmp/gpushare-record.XXXXXX";
     const struct gs_inventory gib = in(GS_UNIT_GIB), none = {.unit = GS_UNIT_GIB};
     static struct record record, again;
     bool failed = true;
-    assert_non_null(mkdtemp(folder));
+    scratch_enter();
     for (unsigned n = 1; failed; n++) {
-        record_open(&record, folder, "d", "n1");
+        record_open(&record, ".", "d", "n1");
         record_keep(&record, &none);
         record_release(&record);
-        record_open(&record, folder, "d", "n1");
+        record_open(&record, ".", "d", "n1");
         assert_false(record.on_host);
         alloc_fail_begin(n);
         record_keep(&record, &gib);
         failed = alloc_fail_end();
-        record_open(&again, folder, "d", "n1");
+        record_open(&again, ".", "d", "n1");
         assert_int_equal(again.on_host, record.on_host);
         record_release(&again);
         record_release(&record);
     }
-    nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    scratch_leave();
 }
 
 int main(void)

@@ -14,14 +14,7 @@ static int setup(void **state)
     rig_start(&rig);
     rig_lists(&rig);
     rig_node(&rig, "n1", "16");
-    rig_node(&rig, "n2", "16");
     rig_pod(&rig, "q", 10, "n1", "0");
-    char urgent[] =
-        "{'metadata':{'name':'v','namespace':'default','uid':'uv','resourceVersion':'9'},"
-        "'spec':{'priority':9,'containers':[{'resources':{'limits':{'aliyun.com/gpu-mem':"
-        "'10'}}}]},'status':{'phase':'Pending','nominatedNodeName':'n2'}}";
-    rig_quote(urgent);
-    rig_feed(&rig, urgent, false);
     service_tick(rig.service);
     *state = &rig;
     return 0;
@@ -124,6 +117,9 @@ static char *all_that_is_kept(void)
 
 static void nodes_are_judged_as_given_and_echoed_and_nothing_is_left(void **state)
 {
+    const struct rig_pod urgent = {.name = "v", .priority = 9, .units = 10, .nominated = "n2"};
+    rig_feed(&rig, rig_json(&rig, urgent), false);
+    rig_node(&rig, "n2", "16");
     GS_FOR_EACH_ROW (r, rows) {
         char kept[4096];
         snprintf(kept, sizeof(kept), "\"items\":[%s]", r->kept);
@@ -138,6 +134,7 @@ static void nodes_are_judged_as_given_and_echoed_and_nothing_is_left(void **stat
         free(before);
         free(after);
     }
+    rig_pod_gone(&rig, "v");
     rig_pod_gone(&rig, "q"); /* memory comes free: nobody is told */
     for (int i = 0; i < 20; i++)
         rig_tick(&rig, GS_NS_PER_S);

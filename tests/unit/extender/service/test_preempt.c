@@ -152,16 +152,21 @@ static void repeat_budget(const char *budget, int times, const char *last)
     put_budgets(strcat(all, last));
 }
 
-static void label(const char *uid, const char *idx, const char *labels)
+static void label_on(const char *node, const char *uid, const char *idx, const char *labels)
 {
     const struct rig_pod pod = {.name = uid,
                                 .uid = uid,
                                 .units = 16,
                                 .priority = 1,
-                                .node = "n1",
+                                .node = node,
                                 .idx = idx,
                                 .labels = labels};
     rig_feed(&rig, rig_json(&rig, pod), false);
+}
+
+static void label(const char *uid, const char *idx, const char *labels)
+{
+    label_on("n1", uid, idx, labels);
 }
 
 #define BUDGET(ns, app, allowed)                                                                   \
@@ -214,15 +219,7 @@ static void budgets_are_counted_for_added_victims(void **state)
     repeat_budget(BUDGET("default", "a", "9"), 60, BUDGET("default", "b", "0"));
     expect_victim("sixty with room", "a", 1);
     rig_node(&rig, "n2", "16");
-    rig_feed(&rig,
-             rig_json(&rig, (struct rig_pod){.name = "d",
-                                             .uid = "d",
-                                             .units = 16,
-                                             .priority = 1,
-                                             .node = "n2",
-                                             .idx = "0",
-                                             .labels = "{'app':'d'}"}),
-             false);
+    label_on("n2", "d", "0", "{'app':'d'}");
     repeat_budget(BUDGET("default", "a", "9") "," BUDGET("default", "d", "9"), 40,
                   BUDGET("default", "b", "0"));
     expect_nodes("eighty, of each node forty", preempt(12, "'n1':{'Pods':[]},'n2':{'Pods':[]}"),
