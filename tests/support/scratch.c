@@ -86,7 +86,7 @@ void scratch_certify(const char *name, const char *issuer, const char *subject,
     else
         snprintf(signer, sizeof(signer), "-signkey %s.key", name);
     run("openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout %s.key"
-        " -subj %s %s 2>openssl.log | openssl x509 -req -copy_extensions copyall -days %d"
-        " -out %s.crt %s 2>>openssl.log",
+        " -subj %s %s -out csr 2>openssl.log && openssl x509 -req -copy_extensions copyall"
+        " -in csr -days %d -out %s.crt %s 2>>openssl.log",
         name, subject, extensions, days, name, signer);
 }
