@@ -22,7 +22,8 @@ cd "$root"
 # shellcheck source=scripts/lib/supply.sh
 . scripts/lib/supply.sh
 
-fuzz_seconds=5
+long=0
+fuzz_seconds=2 # what the seeds reach is run through in one
 for_release="images packages" # minutes, and only a release needs them; the end-to-end cases run images
 only=()
 
@@ -53,7 +54,7 @@ steps=(
     "hardening RELRO, PIE, stack protector, FORTIFY and the rest are in the programs"
     "supply   docs/development.md lists what is linked, and under which licence; so does the SPDX document; corrections by Debian are found"
     "node     what limits containers, and the device plugin in random worlds, a minute and a half (--long: ten minutes)"
-    "mutants  mistakes put into the code near the last changes are seen by tests, three minutes (all: tests/mutants/run.py)"
+    "mutants  mistakes put into the code near the last changes are seen by tests, two minutes (all: tests/mutants/run.py)"
     "promises random attempts of one namespace on another and on memory that preemption freed, a minute or two (--long: an hour)"
     "web      the page of kubectl inspect gpushare web in a headless Chromium, on clusters of gpushare-sim"
     "world    the service in random worlds, 4 million steps (--long: 40 million)"
@@ -170,7 +171,7 @@ step_tsan() {
     apt_need binutils
     export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
     build_project "$root" tsan
-    ((fuzz_seconds > 5)) || single=$(single_threaded "$root/build-tsan" | paste -sd '|')
+    ((long)) || single=$(single_threaded "$root/build-tsan" | paste -sd '|')
     run_ctest "$root/build-tsan" -E "^($single)\$"
     tests/integration/device_plugin/node_limits.sh "$root/build-tsan" | sed 's/^/note: /'
     echo "note: $ctest_passed tests" >&2
@@ -235,7 +236,7 @@ step_supply() {
 
 step_node() {
     local worlds=(--worlds 200) # 27 s
-    ((fuzz_seconds == 5)) || worlds=(--seconds 600 --seed "$(date +%s)")
+    ((!long)) || worlds=(--seconds 600 --seed "$(date +%s)")
     build_project "$root" release gpushare-device-plugin gpushare-sim device_plugin_node_worlds
     build/tests/device_plugin_node_worlds "${worlds[@]}"
     tests/integration/device_plugin/node_limits.sh "$root/build"
@@ -252,7 +253,7 @@ step_web() {
 
 step_promises() {
     local seconds=40 seed=1
-    ((fuzz_seconds == 5)) || seconds=3600 seed=$(date +%s)
+    ((!long)) || seconds=3600 seed=$(date +%s)
     apt_need python3
     build_project "$root" release gpushare-extender
     tests/integration/promise_attack/run.py --build build --seed "$seed" --seconds "$seconds"
@@ -260,13 +261,13 @@ step_promises() {
 
 step_mutants() {
     apt_need "${build_packages[@]}" "${test_packages[@]}"
-    tests/mutants/run.py --seconds 150 | sed -E 's/^(all |[0-9]+ of)/note: &/'
+    tests/mutants/run.py --seconds 120 | sed -E 's/^(all |[0-9]+ of)/note: &/'
 }
 
 # The same worlds in each short run, so that a failure is of the change at hand; --long takes others.
 step_world() {
     local half=500 seed=1
-    ((fuzz_seconds == 5)) || half=5000 seed=$(date +%s)
+    ((!long)) || half=5000 seed=$(date +%s)
     build_project "$root" release service_world
     printf '%s\n' 0 "$half" |
         xargs -P 2 -I{} build/tests/service_world --rounds "$half" --first {} --seed "$seed"
@@ -376,7 +377,7 @@ run_steps() {
 parse() {
     while (($#)); do
         case $1 in
-        --long) fuzz_seconds=60 for_release="" ;;
+        --long) long=1 fuzz_seconds=60 for_release="" ;;
         --help | -h) usage && exit 0 ;;
         *)
             grep -q "^$1 " <<<"$(printf '%s\n' "${steps[@]}")" || { usage >&2 && exit 2; }

@@ -17,7 +17,6 @@ from harness.ledger import per_gpu
 from harness.objects import bound_node, node, pod
 from harness.watch import PodWatch
 
-KUBE = ">=1.20"
 LONG = True
 CLUSTERS = 8
 ROUNDS_EACH = 25

@@ -5,7 +5,6 @@
 from harness.case import check, run
 from harness.node import NodeCluster, real_pod
 
-KUBE = ">=1.20"
 GPUS = "2x16GiB,1x24GiB"
 
 

@@ -11,7 +11,6 @@ from harness.node import NODE, NodeCluster, real_pod
 from harness.objects import IDX, annotation
 from harness.processes import wait_for
 
-KUBE = ">=1.20"
 GPUS = "1x16GiB,1x24GiB,1x6GiB"
 
 

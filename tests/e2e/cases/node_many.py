@@ -6,7 +6,6 @@ from harness.case import check, run
 from harness.node import NodeCluster, real_pod
 from harness.objects import IDX, annotation
 
-KUBE = ">=1.20"
 GPUS = "4x16GiB"
 
 
