@@ -98,7 +98,7 @@ step_alerts() {
     local promtool dir page
     apt_need python3 python3-yaml curl openssl
     promtool=$(tests/e2e/prometheus_fetch.sh)/promtool
-    build_project "$root" release gpushare-extender gpushare-device-plugin gpushare-sim faulty-api
+    build_project "$root" release gpushare-extender gpushare-device-plugin gpushare-sim synthetic-api
     dir=$(mktemp -d)
     # shellcheck disable=SC2064  # the folder as it is now
     trap "rm -rf '$dir'" EXIT
@@ -245,7 +245,7 @@ step_node() {
 
 step_web() {
     apt_need chromium fonts-dejavu-core python3
-    build_project "$root" release kubectl-inspect-gpushare faulty-api
+    build_project "$root" release kubectl-inspect-gpushare gpushare-sim synthetic-api
     local axe
     axe=$(tests/web/axe_fetch.sh) || axe=
     python3 tests/web/run.py build ${axe:+--axe "$axe"} | sed '/^FAIL/!s/^/note: /'

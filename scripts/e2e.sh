@@ -16,7 +16,7 @@ e2e=$root/tests/e2e
 # shellcheck source=tests/e2e/kube_env.sh
 . "$e2e/kube_env.sh"
 
-programs+=(faulty-api noop_extender under_profile pod_cgroups fake_nvml)
+programs+=(noop_extender under_profile pod_cgroups fake_nvml)
 case_limit_s=600
 cases=$e2e/cases
 seclude=() # what starts a case in namespaces of its own

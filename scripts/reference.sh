@@ -24,7 +24,7 @@ main() {
     local dir
     apt_need python3 curl openssl
     build_project "$root" release gpushare-extender gpushare-device-plugin gpushare-mps gpushare-sim \
-        kubectl-inspect-gpushare faulty-api
+        kubectl-inspect-gpushare synthetic-api
     dir=$(mktemp -d)
     # shellcheck disable=SC2064  # the folder as it is now
     trap "rm -rf '$dir'" EXIT

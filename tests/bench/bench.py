@@ -84,7 +84,7 @@ class Bench:
         """(port, kubeconfig) of an API server with that cluster."""
         port = free_port()
         config = self.scratch / f"kubeconfig-{port}"
-        process = self.start(self.build / "tests/faulty-api", "--synthetic", spec, "--listen",
+        process = self.start(self.build / "tests/synthetic-api", spec, "--listen",
                              f"127.0.0.1:{port}", "--kubeconfig-out", config, *flags)
         self.wait(process, config.exists)
         return port, config

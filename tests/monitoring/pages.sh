@@ -54,8 +54,8 @@ fetch() {
 
 trap stop_all EXIT
 mkdir -p "$dir/plugins"
-begin sim "$build/tests/faulty-api" --listen 127.0.0.1:0 --kubeconfig-out "$dir/kubeconfig" \
-    --synthetic nodes=4,gpus=4,mem=16,pods=40,pod_mem=3,pending=2
+begin sim "$build/tests/synthetic-api" nodes=4,gpus=4,mem=16,pods=40,pod_mem=3,pending=2 \
+    --listen 127.0.0.1:0 --kubeconfig-out "$dir/kubeconfig"
 wait_for test -s "$dir/kubeconfig"
 # some families are there with TLS only
 openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=localhost \

@@ -55,19 +55,18 @@ class World:
     def __init__(self, stack, serve, *options):
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         self.kubeconfig = os.path.join(folder, "kubeconfig")
+        program = ["tests/synthetic-api", serve]
         if not serve.startswith("nodes="):
             path = os.path.join(folder, "cluster.json")
             with open(path, "w", encoding="utf-8") as file:
                 file.write(serve)
-            serve = f"--load={path}"
-        else:
-            serve = f"--synthetic={serve}"
-        self.sim, _ = stack.enter_context(running(os.path.join(args.build, "tests/faulty-api"),
-                                                  "--listen=127.0.0.1:0", serve, f"--kubeconfig-out={self.kubeconfig}"))
+            program = ["gpushare-sim", "serve", f"--load={path}"]
+        self.sim, _ = stack.enter_context(running(os.path.join(args.build, program[0]), *program[1:], "--listen=127.0.0.1:0",
+                                                  f"--kubeconfig-out={self.kubeconfig}"))
         deadline = time.monotonic() + 120
         while not os.path.exists(self.kubeconfig):
             if time.monotonic() > deadline:
-                raise TimeoutError("faulty-api does not start")
+                raise TimeoutError("the API server does not start")
             time.sleep(0.05)
         with open(self.kubeconfig, encoding="utf-8") as file:
             self.api = re.search(r"server: (\S+)", file.read())[1]

@@ -56,6 +56,7 @@ class Served:
         self.hist = {kind: [] for kind in KINDS}            # (rev, type, text)
         self.patches = []           # what it was sent
         self.refused = {}           # kind or "" of any -> (status, words) of lists, watches and questions
+        self.rest = {}              # continue token -> (rev, texts)
         self.watches, self.server = set(), None
         self.calm()
         self.loop = asyncio.new_event_loop()
@@ -215,14 +216,24 @@ class Served:
     async def collection(self, kind, namespace, query, writer):
         if query.get("watch") in ("1", "true"):
             return await self.watch(kind, query, writer)
+        token, limit = query.get("continue", ""), int(query.get("limit") or 0)
+        if token and token not in self.rest:
+            return self.failure(410, "Expired", "the token is forgotten")
+        rev, texts = self.rest[token] if token else self.list_of(kind, namespace, query)
+        token = f"{kind}-{rev}-{len(texts)}" if 0 < limit < len(texts) else ""
+        if token:
+            self.rest[token] = rev, texts[limit:]
+            texts = texts[:limit]
+        return 200, ('{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"%d","continue":"%s"},'
+                     '"items":[%s]}' % (rev, token, ",".join(texts)))
+
+    def list_of(self, kind, namespace, query):
+        """(resourceVersion, texts)"""
         with self.lock:
             rev, texts = self.rev, dict(self.text[kind])
         fields, labels = query.get("fieldSelector", ""), query.get("labelSelector", "")
-        if namespace or fields or labels:
-            texts = {key: text for key, text in texts.items() if namespace in ("", key[0]) and
-                     (not fields and not labels or selected(json.loads(text), fields, labels))}
-        return 200, ('{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"%d"},'
-                     '"items":[%s]}' % (rev, ",".join(texts.values())))
+        return rev, [text for key, text in texts.items() if (not namespace or namespace == key[0]) and
+                     (not fields and not labels or selected(json.loads(text), fields, labels))]
 
     async def watch(self, kind, query, writer):
         at = int(query.get("resourceVersion") or 0)
@@ -248,24 +259,28 @@ class Served:
                 with self.lock:
                     begin = bisect.bisect_right(self.hist[kind], at, key=lambda event: event[0])
                     events = self.hist[kind][begin:begin + BATCH]
+                lines = [line_of(how, text) for _, how, text in events]
                 if events:
-                    writer.write(b"".join(chunk(how, text) for _, how, text in events))
-                    await writer.drain()
                     at = events[-1][0]
-                    if len(events) == BATCH:
-                        continue
                 elif now > bookmark:
                     bookmark = now + BOOKMARK_S
                     at = max(at, self.rev)
-                    writer.write(chunk("BOOKMARK", json.dumps(
-                        {"kind": "Node" if kind == "nodes" else "Pod", "apiVersion": "v1",
-                         "metadata": {"resourceVersion": str(at)}})))
-                    await writer.drain()
+                    lines = [bookmark_of(kind, at)]
+                if not await self.send(watch, lines, writer):
+                    return
+                if len(events) == BATCH:
+                    continue
                 if now > until:
-                    writer.write(b"0\r\n\r\n")
+                    writer.write(LAST)
                     return
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(watch.wait(), 0.5)
+
+    async def send(self, watch, lines, writer):
+        """False: the watch is over."""
+        writer.write(b"".join(map(chunk, lines)))
+        await writer.drain()
+        return True
 
     # ---- objects
 
@@ -306,8 +321,19 @@ class Served:
         return 201, {"kind": "Status", "status": "Success", "code": 201}
 
 
-def chunk(how, text):
-    line = b'{"type":"%s","object":%s}\n' % (how.encode(), text.encode())
+LAST = b"0\r\n\r\n"
+
+
+def line_of(how, text):
+    return b'{"type":"%s","object":%s}\n' % (how.encode(), text.encode())
+
+
+def bookmark_of(kind, version):
+    return line_of("BOOKMARK", json.dumps({"kind": "Node" if kind == "nodes" else "Pod", "apiVersion": "v1",
+                                           "metadata": {"resourceVersion": str(version)}}))
+
+
+def chunk(line):
     return b"%x\r\n%s\r\n" % (len(line), line)
 
 

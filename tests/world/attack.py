@@ -64,6 +64,7 @@ def main(about, parts):
     parser.add_argument("--seconds", type=float, default=0)
     parser.add_argument("--worlds", type=int, default=1, help="at least so many of each part")
     parser.add_argument("--first", type=int, default=0, help="the number of the first world")
+    parser.add_argument("--step", type=int, default=1, help="from one world's number to the next one's")
     parser.add_argument("--only", choices=parts)
     parser.add_argument("--sabotage", choices=["all"])
     args = parser.parse_args()
@@ -83,6 +84,6 @@ def main(about, parts):
         for key, value in one_world(args, name, parts[name], number, wrong).items():
             most = key in ("rss", "longest_s")
             sums[key] = max(sums.get(key, 0), value) if most else sums.get(key, 0) + value
-        number += 1
-    print(f"note: seed {args.seed}, {number - args.first} worlds, {json.dumps(sums)}, {bad} wrong", flush=True)
+        number += args.step
+    print(f"note: seed {args.seed}, {(number - args.first) // args.step} worlds, {json.dumps(sums)}, {bad} wrong", flush=True)
     return 1 if bad else 0

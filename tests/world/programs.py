@@ -90,7 +90,7 @@ class Program:
 
 
 class Serving(Program):
-    """An API server of ours with the kubeconfig that it writes: gpushare-sim serve, tests/faulty-api."""
+    """An API server of ours with the kubeconfig that it writes: gpushare-sim serve, tests/synthetic-api."""
 
     def __init__(self, build, folder, program, *args):
         self.kubeconfig = os.path.join(folder, "kubeconfig")
@@ -110,14 +110,21 @@ class Serving(Program):
         self.end()
 
 
+def preloads(build, program, *shims):
+    """What LD_PRELOAD has to be, for shims of tests/support."""
+    linked = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    first = [line.split()[2] for line in linked.splitlines() if line.split()[0].startswith("libasan.")]     # insists on it
+    return ":".join([*first, *(os.path.join(build, "tests", f"lib{shim}_shim.so") for shim in shims)])
+
+
 class Extender(Program):
     """with Extender(build, api) as one: ready inside, ended after with one.status."""
 
-    def __init__(self, build, api, *flags, log="info"):
+    def __init__(self, build, api, *flags, log="info", program="gpushare-extender", env=None):
         self.port = free_port()
-        super().__init__([os.path.join(build, "gpushare-extender"), "--kubeconfig", api.kubeconfig, "--listen",
+        super().__init__([os.path.join(build, program), "--kubeconfig", api.kubeconfig, "--listen",
                           f"{HOST}:{self.port}", "--log-level", log, *flags],
-                         os.path.join(api.folder, f"extender-{self.port}.log"))
+                         os.path.join(api.folder, f"extender-{self.port}.log"), {**FATAL, **(env or {})})
         self.start()
 
     def ready(self):

@@ -3,98 +3,88 @@
 """Two replicas elect a leader while their clocks jump. At no moment do both bind, and a leader whose
 machine slept knows that its lease is over before it answers the first request.
 
-    election.py BUILD_DIR
+    election.py --build DIR
 """
 
-import argparse
+import json
 import os
 import signal
 import sys
 import time
 
-from clocks import Clocks
-from world import Failure, World, exit_status, pod, wait_until
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "world"))
+import attack  # noqa: E402
+from attack import Wrong  # noqa: E402
+from clocks import Clocks  # noqa: E402
+from faulty import Faulty  # noqa: E402
+from ledger import new_nodes  # noqa: E402
+from objects import Pod  # noqa: E402
+from programs import Extender, wait_for  # noqa: E402
 
 LEASE_S, RETRY_S = 15, 2
-FLAGS = ("--leader-elect", "--pod-namespace", "default", "--pod-name")
-ROWS = (  # how the machine of the leader stood still
-    ("stopped", "clock_pause"),
-    ("slept", "clock_suspend"),
-)
 
 
-class Replica:
-    def __init__(self, world, clocks, http):
-        self.world, self.clocks, self.http = world, clocks, http
-        self.serial = 0
+class Replica(Extender):
+    def __init__(self, build, api, clocks):
+        self.api, self.clocks = api, clocks
+        program = "gpushare-extender"
+        super().__init__(build, api, "--leader-elect", "--pod-namespace", "default", "--pod-name", os.path.basename(clocks.path),
+                         env=clocks.environment(build, program))
+        clocks.pid = self.process.pid
 
     def binds(self):
         """Does it bind a pod now? Its answer otherwise must be a standby's."""
-        self.serial += 1
-        name = f"p-{os.path.basename(self.clocks.path)}-{self.serial}"
-        made = self.world.api.json("POST", "/api/v1/namespaces/default/pods", pod(name, 1, 1))
-        error = self.http.json("POST", "/gpushare-scheduler/bind", {
-            "PodName": name, "PodNamespace": "default", "PodUID": made["metadata"]["uid"],
-            "Node": "n3"})["Error"]
-        self.world.api.json("DELETE", f"/api/v1/namespaces/default/pods/{name}")
-        if error and "standby" not in error:
-            raise Failure(f"{name}: {error}")
+        pod = Pod("p", 1)
+        self.api.put(pod.obj)
+        status, text = self.bind(pod, "n3")
+        self.api.delete("pods", pod.key)
+        error = json.loads(text)["Error"]
+        if status != 200 or error and "standby" not in error:
+            raise Wrong(f"a bind is answered {status} {text}")
         return not error
 
 
 def only(leader, other):
     if other.binds():
-        raise Failure("the standby binds")
-    return None if leader.binds() else "the leader does not bind"
+        raise Wrong("the standby binds")
+    return leader.binds()
 
 
-def one_row(row, kind, leader, other):
-    wait_until(f"{row}: a leader", lambda: only(leader, other), LEASE_S + 10)
+def one_row(kind, leader, other):
+    """How the machine of the leader stands still."""
+    wait_for("a leader", lambda: only(leader, other), LEASE_S + 10)
     for hours in (6, -6, 0.01, -48, 0):
         leader.clocks.set_wall(hours * 3600)
         other.clocks.set_wall(-hours * 3600)
-        if only(leader, other):
-            raise Failure(f"{row}: the lead was lost when the clocks were set by {hours} h")
+        if not only(leader, other):
+            raise Wrong(f"{kind}: the lead was lost when the clocks were set by {hours} h")
     # the leader's machine stands still, and on the other's the lease runs out
-    os.kill(leader.clocks.pid, signal.SIGSTOP)
+    os.kill(leader.process.pid, signal.SIGSTOP)
     try:
         time.sleep(RETRY_S + 0.5)  # it sees the last renewal
         other.clocks.pass_by("clock_pause", LEASE_S + 1)
-        wait_until(f"{row}: the other leads", lambda: None if other.binds() else "not yet", 10)
-        at = 1 if kind == "clock_pause" else 2
-        leader.clocks.put(at, leader.clocks.shift_ns[at] + int((LEASE_S + 1) * 1e9))
+        wait_for("the other leads", other.binds, 10)
+        leader.clocks.shift(("clock_pause", "clock_suspend").index(kind) + 1, LEASE_S + 1)
         # what it asks the API server on waking comes too late to tell it
-        leader.world.plan("agent=gpushare-extender,stall=1000,stall_ms=1500")
+        leader.api.plan = {"stall": 1000, "stall_ms": 1500}
     finally:
-        os.kill(leader.clocks.pid, signal.SIGCONT)
+        os.kill(leader.process.pid, signal.SIGCONT)
     if leader.binds():
-        raise Failure(f"{row}: it woke up and bound a pod, though another leads")
-    leader.world.plan("")
-    wait_until(f"{row}: one leader", lambda: only(other, leader), 10)
+        raise Wrong(f"{kind}: it woke up and bound a pod, though another leads")
+    leader.api.plan = {}
+    wait_for("one leader", lambda: only(other, leader), 10)
 
 
-def body(build, folder):
-    clocks = [Clocks(os.path.join(folder, name)) for name in ("a", "b")]
-    with World(build, folder, 1, (*FLAGS, "a"), clocks[0]) as world:
-        replicas = [Replica(world, clocks[0], world.extender)]
-        world.flags, world.clocks = [*FLAGS, "b"], clocks[1]
-        world.start_extender()
-        replicas.append(Replica(world, clocks[1], world.extender))
-        began = time.monotonic()
-        clocks[0].pass_by("clock_pause", LEASE_S + 1)  # somebody may have led before
-        for row, kind in ROWS:
-            one_row(row, kind, *replicas)
-            replicas.reverse()
-        print(f"{len(ROWS)} changes of the leader, 10 settings of both clocks, "
-              f"{sum(one.serial for one in replicas)} binds asked, {time.monotonic() - began:.1f} s")
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("build")
-    options = parser.parse_args()
-    return exit_status("election", lambda folder: body(options.build, folder))
+def one_world(build, rng, *_):
+    with Faulty(new_nodes(), rng) as api, Replica(build, api, Clocks(api.folder, rng)) as one, \
+            Replica(build, api, Clocks(api.folder, rng)) as two:
+        one.clocks.pass_by("clock_pause", LEASE_S + 1)  # somebody may have led before
+        one_row("clock_pause", one, two)
+        one_row("clock_suspend", two, one)
+    if one.status or two.status:
+        raise Wrong(f"they ended with {one.status} and {two.status}")
+    return {"changes of the leader": 2}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(attack.main(__doc__, {"election": sys.modules[__name__]}))

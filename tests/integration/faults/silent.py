@@ -1,52 +1,40 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """An API server that takes every request and answers none does not keep the extender from ending:
-not in the middle of a list, nor with a lease to give back.
+not in the middle of a comparison, nor with a lease to give back.
 
-    silent.py BUILD_DIR
+    silent.py --build DIR
 """
 
-import concurrent.futures
-import signal
+import os
 import sys
-import tempfile
 import time
 
-from world import Failure, World
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "world"))
+import attack  # noqa: E402
+from attack import Wrong  # noqa: E402
+from faulty import Faulty  # noqa: E402
+from ledger import OFTEN, new_nodes  # noqa: E402
+from programs import Extender  # noqa: E402
 
-# Longer than the five seconds for the lease, shorter than one request's time.
-MOST_S = 12
-ROWS = [
-    ("in the middle of a comparison", []),
-    ("with a lease", ["--leader-elect", "--pod-name", "x"]),
-]
+MOST_S = 12     # longer than the five seconds for the lease, shorter than one request's time
 
 
-def end(build, name, flags):
-    with tempfile.TemporaryDirectory() as folder, World(build, folder, 1, flags, often=True) as world:
-        processes = dict(world.running)
-        api, extender = processes["faulty-api"], processes["gpushare-extender"]
-        time.sleep(1)
-        api.send_signal(signal.SIGSTOP)
-        try:
+def one_world(build, rng, *_):
+    with Faulty(new_nodes(), rng) as api:
+        with Extender(build, api, program=OFTEN) as one, Extender(build, api, "--leader-elect", "--pod-name", "x", program=OFTEN) as two:
+            time.sleep(1)
+            api.plan = {"stall": 1000, "stall_ms": 100_000}
             time.sleep(3)
             began = time.monotonic()
-            extender.terminate()
-            status = extender.wait(100)
-        finally:
-            api.send_signal(signal.SIGCONT)
-        took = time.monotonic() - began
-        if status or took > MOST_S:
-            raise Failure(f"{name}: it ended with {status} after {took:.1f} s")
-        return f"{name}: {took:.1f} s"
+            for each in (one, two):
+                each.process.terminate()
+            for each in (one, two):
+                status, took = each.process.wait(100), time.monotonic() - began
+                if status or took > MOST_S:
+                    raise Wrong(f"{each.command}: it ended with {status} after {took:.1f} s")
+    return {}
 
 
-def main():
-    try:
-        with concurrent.futures.ThreadPoolExecutor() as pool:
-            print("\n".join(pool.map(lambda row: end(sys.argv[1], *row), ROWS)))
-    except Failure as failure:
-        sys.exit(str(failure))
-
-
-main()
+if __name__ == "__main__":
+    sys.exit(attack.main(__doc__, {"silent": sys.modules[__name__]}))

@@ -22,15 +22,18 @@ import sys
 import threading
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../faults"))
-from world import (HOST, NODES, PREFIX, Failure, Http, World, exit_status, pod,  # noqa: E402
-                   wait_until)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "world"))
+from api import Served  # noqa: E402
+from attack import Wrong  # noqa: E402
+from objects import Pod, new_node  # noqa: E402
+from programs import HOST, PREFIX, Extender, free_port, request  # noqa: E402
 
 # What the server may hold in bodies all together (256 MiB), heads of 1,000 connections, and slack.
 GROWTH_MIB_MAX = 400
+NODES = {"n1": [16, 16], "n2": [32]}
 
 
-def head(length, extra=b"", path=f"{PREFIX}/filter"):
+def head(length, extra=b"", path=f"{PREFIX}filter"):
     return (b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%s"
             b"Content-Length: %d\r\n\r\n" % (path.encode(), extra, length))
 
@@ -119,9 +122,7 @@ class Asker:
         if certs:
             self.context = ssl.create_default_context(cafile=f"{certs}/ca.pem")
             self.context.load_cert_chain(f"{certs}/client.pem", f"{certs}/client.key")
-        asked = pod("good", 4, 1)
-        asked["metadata"]["uid"] = "good"
-        self.body = json.dumps({"Pod": asked, "NodeNames": list(NODES)})
+        self.body = json.dumps({"Pod": Pod("good", 4).obj, "NodeNames": list(NODES)})
 
     def connect(self):
         if self.context:
@@ -129,11 +130,11 @@ class Asker:
         return http.client.HTTPConnection(HOST, self.port, timeout=30)
 
     def ask(self, conn):
-        conn.request("POST", f"{PREFIX}/filter", self.body, {"Content-Type": "application/json"})
+        conn.request("POST", f"{PREFIX}filter", self.body, {"Content-Type": "application/json"})
         answer = conn.getresponse()
         text = answer.read().decode()
         if answer.status != 200 or not json.loads(text)["NodeNames"]:
-            raise Failure(f"a good client was answered {answer.status} {text[:200]}")
+            raise Wrong(f"a good client was answered {answer.status} {text[:200]}")
 
     def repeat(self, kept, until, times):
         """Appends how long each request took."""
@@ -157,7 +158,7 @@ def good_clients(port, certs, seconds):
     def run(kept):
         try:
             asker.repeat(kept, until, times[kept])
-        except (Failure, OSError, http.client.HTTPException) as error:
+        except (Wrong, OSError, http.client.HTTPException) as error:
             broken.append(f"{'kept' if kept else 'new'} connection, after {len(times[kept])}: "
                           f"{error!r}")
     threads = [threading.Thread(target=run, args=(kept,)) for kept in times]
@@ -184,7 +185,7 @@ class GoodClients:
     def result(self):
         out, err = self.process.communicate(timeout=120)
         if self.process.returncode:
-            raise Failure(f"a good client: {err.strip()[-500:]}")
+            raise Wrong(f"a good client: {err.strip()[-500:]}")
         return [(float(line.split()[0]), int(line.split()[1])) for line in out.splitlines()]
 
 
@@ -220,14 +221,14 @@ def attackers(port, kinds, until):
     return threads
 
 
-def one_round(what, world, process, certs, options):
+def one_round(what, one, certs, options):
     kinds = KINDS["tls" if certs else "all"]
-    before = resident_mib(process.pid)
-    memory = Memory(process.pid)
-    good = GoodClients(world.port, certs, options.seconds + 3)
+    before = resident_mib(one.process.pid)
+    memory = Memory(one.process.pid)
+    good = GoodClients(one.port, certs, options.seconds + 3)
     time.sleep(1)
-    held = crowd(world.port, options.connections)
-    threads = attackers(world.port, kinds, time.monotonic() + options.seconds)
+    held = crowd(one.port, options.connections)
+    threads = attackers(one.port, kinds, time.monotonic() + options.seconds)
     loud = good.result()
     for thread in threads:
         thread.join()
@@ -239,9 +240,9 @@ def one_round(what, world, process, certs, options):
     print(f"{what}: {len(held)} idle connections, {len(threads)} attackers of {len(kinds)} kinds; "
           f"p99 on {', on '.join(words)}; memory {before} MiB, at most {peak} MiB", flush=True)
     if len(held) < options.connections * 9 // 10:
-        raise Failure(f"only {len(held)} connections could be made")
+        raise Wrong(f"only {len(held)} connections could be made")
     if peak - before > GROWTH_MIB_MAX:
-        raise Failure(f"memory grew by {peak - before} MiB")
+        raise Wrong(f"memory grew by {peak - before} MiB")
 
 
 def make_certificates(folder):
@@ -259,33 +260,29 @@ def make_certificates(folder):
                 "-CAcreateserial", "-days", "2", "-extfile", f"{name}.ext", "-out", f"{name}.pem")
 
 
-def start_with_tls(world, certs):
-    """One more extender; its metrics and readiness lie on the health port."""
-    health = world.free_port()
-    port = world.free_port()
-    process = world.start("gpushare-extender", "--kubeconfig", world.path("kubeconfig"), "--listen",
-                          f"{HOST}:{port}", "--health-listen", f"{HOST}:{health}", "--tls-cert",
-                          f"{certs}/server.pem", "--tls-key", f"{certs}/server.key",
-                          "--tls-client-ca", f"{certs}/ca.pem")
-    world.extender = Http(f"http://{HOST}:{health}")
+class Tls(Extender):
+    """Its metrics and readiness lie on a health port."""
 
-    def probe():
-        try:
-            return None if world.extender.ask("GET", "/readyz")[0] == 200 else "not ready"
-        except OSError as error:
-            return str(error)
-    wait_until("the extender with TLS", probe, 30)
-    return process
+    def __init__(self, build, api):
+        self.health = free_port()
+        certs = [f"{api.folder}/{name}" for name in ("server.pem", "server.key", "ca.pem")]
+        super().__init__(build, api, "--health-listen", f"{HOST}:{self.health}", "--tls-cert", certs[0], "--tls-key", certs[1],
+                         "--tls-client-ca", certs[2])
+
+    def get(self, path):
+        return request(self.health, "GET", path)
 
 
-def body(options, folder):
-    make_certificates(folder)
-    with World(options.build, folder, 1) as world:
-        one_round("HTTP", world, dict(world.running)["gpushare-extender"], None, options)
-        if world.metrics()["gpushare_ledger_drift"]:
-            raise Failure("the ledger drifted")
-        process = start_with_tls(world, folder)
-        one_round("TLS", world, process, folder, options)
+def judge(options):
+    with Served([new_node(name, sizes) for name, sizes in NODES.items()]) as api:
+        make_certificates(api.folder)
+        for what, certs, start in (("HTTP", None, Extender), ("TLS", api.folder, Tls)):
+            with start(options.build, api) as one:
+                one_round(what, one, certs, options)
+                if "gpushare_ledger_drift 0\n" not in one.get("/metrics")[1]:
+                    raise Wrong(f"{what}: the ledger drifted")
+            if one.status:
+                raise Wrong(f"{what}: it ended with {one.status}")
 
 
 def only_attack(options):
@@ -315,7 +312,7 @@ def main():
     if options.attack:
         only_attack(options)
         return 0
-    return exit_status("hostile", lambda folder: body(options, folder))
+    return judge(options)
 
 
 if __name__ == "__main__":

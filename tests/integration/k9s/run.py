@@ -99,7 +99,7 @@ def judge(build, folder, kubeconfig):
 def main():
     build = os.path.abspath(sys.argv[1])
     with tempfile.TemporaryDirectory() as folder, Serving(
-            build, folder, "tests/faulty-api", "--synthetic", "nodes=2,gpus=2,mem=16,pods=3,pod_mem=4") as server:
+            build, folder, "tests/synthetic-api", "nodes=2,gpus=2,mem=16,pods=3,pod_mem=4") as server:
         judge(build, folder, server.kubeconfig)
 
 

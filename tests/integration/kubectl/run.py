@@ -70,8 +70,8 @@ class World:
     def __init__(self, build, folder):
         self.program, self.folder = os.path.join(build, "kubectl-inspect-gpushare"), folder
         plain = os.path.join(folder, "plain")
-        self.sim = subprocess.Popen([os.path.join(build, "tests", "faulty-api"), "--listen", "127.0.0.1:0", "--synthetic",
-                                     "nodes=20,gpus=8,mem=16,pods=1200,pod_mem=2", "--kubeconfig-out", plain],
+        self.sim = subprocess.Popen([os.path.join(build, "tests", "synthetic-api"), "nodes=20,gpus=8,mem=16,pods=1200,pod_mem=2",
+                                     "--listen", "127.0.0.1:0", "--kubeconfig-out", plain],
                                     stderr=subprocess.DEVNULL)
         until(lambda: os.path.exists(plain) and os.path.getsize(plain))
         with open(plain, encoding="utf-8") as file:

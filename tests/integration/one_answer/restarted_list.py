@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What the API server lists anew, because it forgot a list's continue token (410), counts once.
 
@@ -5,38 +6,39 @@
 
 20 pods run on a node; `what-if --without-node` says that 20 have to move, whatever the server forgets.
 """
-import argparse
-import json
+
 import os
-import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "world"))
-from programs import Serving, request  # noqa: E402
+import attack  # noqa: E402
+from api import Served  # noqa: E402
+from attack import Wrong  # noqa: E402
+from objects import Pod, new_node  # noqa: E402
+from programs import cli  # noqa: E402
+
+SAID = b"n0 can be drained: 20 of 20 pods with GPU memory fit on other nodes\n"
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build", required=True)
-    build = parser.parse_args().build
-    with tempfile.TemporaryDirectory() as folder, Serving(
-            build, folder, "tests/faulty-api", "--synthetic", "nodes=200,gpus=8,mem=80,pods=4000,pod_mem=8", "--faults", "gone=150",
-            "--fault-seed", "3") as server:
-        return judge(build, server.url)
+class Forgetful(Served):
+    """It forgets its first token."""
+    forgot = False
+
+    async def answer(self, method, path, query, body, writer):
+        if query.get("continue") and not self.forgot:
+            self.forgot = True
+            self.rest.clear()
+        return await super().answer(method, path, query, body, writer)
 
 
-def judge(build, address):
-    answers = []
-    for _ in range(12):
-        run = subprocess.run([os.path.join(build, "kubectl-inspect-gpushare"), "what-if", "--without-node", "node-00000",
-                              "--server", address], capture_output=True, text=True, timeout=60, check=False)
-        if run.returncode == 0:
-            answers.append(run.stdout.splitlines()[0])
-    forgotten = json.loads(request(int(address.rpartition(":")[2]), "GET", "/faults")[1])["gone"]
-    print(f"note: {len(answers)} answers, {forgotten} lists forgotten: {sorted(set(answers))}")
-    return 0 if set(answers) == {"node-00000 can be drained: 20 of 20 pods with GPU memory fit on other nodes"} and len(answers) > 3 and forgotten > 3 else 1
+def one_world(build, *_):
+    nodes = [new_node(f"n{i}", [80] * 8) for i in range(200)]
+    with Forgetful([*nodes, *(Pod(f"p{i}", 8).bind(f"n{i % 200}", i // 200 % 8).obj for i in range(4000))]) as api:
+        found = cli(build, api, "what-if", "--without-node", "n0")
+        if found[0] or not found[1].startswith(SAID) or not api.forgot:
+            raise Wrong(f"{found}")
+    return {}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(attack.main(__doc__, {"lists": sys.modules[__name__]}))

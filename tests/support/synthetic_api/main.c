@@ -1,63 +1,76 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "workload.h"
-
+/*
+ * `gpushare-sim serve` with a large cluster to begin with, the same for the same numbers, for tests
+ * and benchmarks:
+ *
+ *   synthetic-api nodes=5000,gpus=8,mem=80,pods=100000,other=400000 [OPTION of serve]...
+ *
+ * The program is made of the product's own files; the linker sends the call that makes a cluster
+ * (--wrap) through this one. Half a million objects in seconds: texts are written in the store's
+ * own form, not parsed. Their size and content are those of small real ones.
+ */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "faults.h"
+#include "../sim_upset.h"
 #include "gpushare/base/buf.h"
-#include "gpushare/base/num.h"
+#include "gpushare/base/cleanup.h"
 #include "gpushare/codec/inventory.h"
 #include "gpushare/codec/rfc3339.h"
+#include "gpushare/model/names.h"
 #include "sim/apiserver/store.h"
-
-/*
- * Half a million objects in seconds: texts are written in the store's own form, not parsed. Their
- * size and content are those of small real ones.
- */
+#include "sim/commands.h"
 
 enum { NAMESPACES = 50, POD_UNITS_MAX = 4 };
 
 /* ---- the numbers ---- */
 
-static uint32_t *find_number(struct gs_sim_workload *w, struct gs_slice key)
+struct workload {
+    uint32_t nodes;   /* node-00000 … */
+    uint32_t gpus;    /* per node, 1 to 64 */
+    uint32_t mem;     /* units (GiB) per GPU */
+    uint32_t pods;    /* Running, bound, with GPU memory: spread evenly, never over a GPU's size */
+    uint32_t pod_mem; /* units per pod; 0: as large as fits, at most 4 */
+    uint32_t pending; /* GPU pods that wait for a scheduler, of pod_mem units */
+    uint32_t other;   /* Running pods without GPU memory */
+};
+
+static struct workload workload = {.gpus = 8, .mem = 80};
+
+/* NULL, or what is wrong with "name=number,…". */
+static const char *parse(char *text)
 {
-    const struct {
+    static const struct {
         const char *name;
         uint32_t *to;
-    } rows[] = {{"nodes", &w->nodes}, {"gpus", &w->gpus},       {"mem", &w->mem},
-                {"pods", &w->pods},   {"pod_mem", &w->pod_mem}, {"pending", &w->pending},
-                {"other", &w->other}};
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        if (gs_slice_eq(key, gs_slice_of(rows[i].name)))
-            return rows[i].to;
+    } rows[] = {{"nodes", &workload.nodes},     {"gpus", &workload.gpus},
+                {"mem", &workload.mem},         {"pods", &workload.pods},
+                {"pod_mem", &workload.pod_mem}, {"pending", &workload.pending},
+                {"other", &workload.other}};
+    struct workload *w = &workload;
+    char *item, name[16];
+    uint32_t number;
+    while ((item = strsep(&text, ","))) {
+        size_t i = 0;
+        if (sscanf(item, "%15[a-z_]=%" SCNu32, name, &number) != 2)
+            return "a cluster is NAME=NUMBER,...";
+        while (i < sizeof(rows) / sizeof(rows[0]) && strcmp(rows[i].name, name) != 0)
+            i++;
+        if (i == sizeof(rows) / sizeof(rows[0]))
+            return "no such number of a cluster";
+        *rows[i].to = number;
     }
-    return NULL;
-}
-
-int gs_sim_workload_parse(struct gs_slice text, struct gs_sim_workload *ret, struct gs_error *err)
-{
-    struct gs_sim_workload w = {.gpus = 8, .mem = 80};
-    struct gs_slice key, value;
-    while (gs_sim_next_item(&text, &key, &value)) {
-        uint32_t *to = find_number(&w, key);
-        if (!to || !gs_parse_u32(value.at, value.len, to))
-            return gs_fail(err, GS_EINVAL, "\"%.*s\" is no number of a cluster", (int)key.len,
-                           key.at);
+    const uint64_t all = (uint64_t)w->nodes * w->gpus;
+    if (w->gpus < 1 || w->gpus > GS_GPUS_MAX || (all == 0 && (w->pods || w->other)))
+        return "gpus must be 1 to 64, and pods need nodes";
+    const uint64_t per_gpu = all ? (w->pods + all - 1) / all : 0;
+    if (w->pod_mem == 0) {
+        const uint64_t room = per_gpu ? w->mem / per_gpu : POD_UNITS_MAX;
+        w->pod_mem = room < 1 ? 1 : room > POD_UNITS_MAX ? POD_UNITS_MAX : (uint32_t)room;
     }
-    const uint64_t all = (uint64_t)w.nodes * w.gpus;
-    if (w.gpus < 1 || w.gpus > GS_GPUS_MAX || (all == 0 && (w.pods || w.other)))
-        return gs_fail(err, GS_EINVAL, "gpus must be 1 to %d, and pods need nodes", GS_GPUS_MAX);
-    const uint64_t per_gpu = all ? (w.pods + all - 1) / all : 0;
-    if (w.pod_mem == 0) {
-        const uint64_t room = per_gpu ? w.mem / per_gpu : POD_UNITS_MAX;
-        w.pod_mem = room < 1 ? 1 : room > POD_UNITS_MAX ? POD_UNITS_MAX : (uint32_t)room;
-    }
-    if (per_gpu * w.pod_mem > w.mem)
-        return gs_fail(err, GS_EINVAL, "the pods do not fit");
-    *ret = w;
-    return 0;
+    return per_gpu * w->pod_mem > w->mem ? "the pods do not fit" : NULL;
 }
 
 /* ---- the texts ---- */
@@ -65,7 +78,6 @@ int gs_sim_workload_parse(struct gs_slice text, struct gs_sim_workload *ret, str
 struct maker {
     struct gs_sim_cluster *cluster;
     const struct gs_names *names;
-    const struct gs_sim_workload *w;
     char now[GS_RFC3339_BYTES];
     struct gs_buf text;
     struct gs_error *err;
@@ -99,19 +111,19 @@ static void put_inventory(struct maker *maker, uint32_t node)
 {
     struct gs_gpu gpus[GS_GPUS_MAX];
     _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(1 << 20);
-    for (uint32_t i = 0; i < maker->w->gpus; i++) {
+    for (uint32_t i = 0; i < workload.gpus; i++) {
         gpus[i] = (struct gs_gpu){.idx = i,
-                                  .mem_units = maker->w->mem,
-                                  .mem_mib = maker->w->mem * 1024,
-                                  .numa = (int16_t)(i >= maker->w->gpus / 2),
+                                  .mem_units = workload.mem,
+                                  .mem_mib = workload.mem * 1024,
+                                  .numa = (int16_t)(i >= workload.gpus / 2),
                                   .healthy = true,
                                   .schedulable = true};
         snprintf(gpus[i].uuid, sizeof(gpus[i].uuid), "GPU-%08x-0000-4000-8000-%012x", node, i);
-        snprintf(gpus[i].model, sizeof(gpus[i].model), "NVIDIA Simulated %u GiB", maker->w->mem);
+        snprintf(gpus[i].model, sizeof(gpus[i].model), "NVIDIA Simulated %u GiB", workload.mem);
     }
     /* as our device plugin does, so that what tenants write on pods moves nothing here either */
     const struct gs_inventory inventory = {
-        .unit = GS_UNIT_GIB, .gpus = gpus, .gpu_count = maker->w->gpus, .tells_moved = true};
+        .unit = GS_UNIT_GIB, .gpus = gpus, .gpu_count = workload.gpus, .tells_moved = true};
     gs_codec_inventory_encode(&text, &inventory);
     gs_buf_printf(&maker->text, "\"%s\":", maker->names->inventory);
     gs_buf_json_string(&maker->text, text.data ? text.data : "", text.len);
@@ -123,9 +135,9 @@ static void put_node_resources(struct maker *maker, const char *key)
                   "\"%s\":{\"%s\":\"%" PRIu64 "\",\"%s\":\"%u\",\"%s\":\"%u\",\"cpu\":\"128\","
                   "\"ephemeral-storage\":\"1843Gi\",\"hugepages-1Gi\":\"0\","
                   "\"hugepages-2Mi\":\"0\",\"memory\":\"1056Gi\",\"pods\":\"250\"}",
-                  key, maker->names->gpu_mem, (uint64_t)maker->w->mem * maker->w->gpus,
-                  maker->names->gpu_count, maker->w->gpus, maker->names->gpu_cores,
-                  maker->w->gpus * GS_CORES_PCT);
+                  key, maker->names->gpu_mem, (uint64_t)workload.mem * workload.gpus,
+                  maker->names->gpu_count, workload.gpus, maker->names->gpu_cores,
+                  workload.gpus * GS_CORES_PCT);
 }
 
 static int make_node(struct maker *maker, uint32_t i)
@@ -177,7 +189,7 @@ static void put_assignment(struct maker *maker, const struct pod_place *place)
     gs_buf_printf(&maker->text,
                   ",\"annotations\":{\"%s\":\"%u\",\"%s\":\"%u\",\"%s\":\"%u\","
                   "\"%s\":\"true\",\"%s\":\"1767225600000000000\"}",
-                  names->idx, place->gpu, names->dev, maker->w->mem, names->pod, place->units,
+                  names->idx, place->gpu, names->dev, workload.mem, names->pod, place->units,
                   names->assigned, names->assume_time);
 }
 
@@ -251,7 +263,7 @@ static int make_pod(struct maker *maker, const struct pod_place *place)
  * list, which then needs no sorting. */
 static int make_pods(struct maker *maker)
 {
-    const struct gs_sim_workload *w = maker->w;
+    const struct workload *w = &workload;
     const struct {
         const char *name;
         uint32_t count, units;
@@ -276,21 +288,47 @@ static int make_pods(struct maker *maker)
     return 0;
 }
 
-int gs_sim_workload_load(struct gs_sim_cluster *cluster, const struct gs_names *names,
-                         const struct gs_sim_workload *workload, struct gs_error *err)
+static int load(struct gs_sim_cluster *cluster, struct gs_error *err)
 {
-    struct maker maker = {.cluster = cluster,
-                          .names = names,
-                          .w = workload,
-                          .text = GS_BUF(GS_SIM_OBJECT_BYTES_MAX),
-                          .err = err};
+    struct gs_names names;
+    struct maker maker = {
+        .cluster = cluster, .names = &names, .text = GS_BUF(GS_SIM_OBJECT_BYTES_MAX), .err = err};
     const struct gs_clock *clock = cluster->clock;
     gs_rfc3339_format(clock->wall_ns(clock->ctx), 0, maker.now);
-    int rc = 0;
-    for (uint32_t i = 0; rc == 0 && i < workload->nodes; i++)
+    int rc = gs_names_init(&names, "aliyun.com", err);
+    for (uint32_t i = 0; rc == 0 && i < workload.nodes; i++)
         rc = make_node(&maker, i);
     if (rc == 0)
         rc = make_pods(&maker);
     gs_buf_release(&maker.text);
     return rc;
+}
+
+typedef int cluster_new(const struct gs_sim_options *options, struct gs_sim_cluster **ret,
+                        struct gs_error *err);
+cluster_new __real_gs_sim_cluster_new, __wrap_gs_sim_cluster_new;
+
+int __wrap_gs_sim_cluster_new(const struct gs_sim_options *options, struct gs_sim_cluster **ret,
+                              struct gs_error *err)
+{
+    struct gs_sim_list list;
+    if (__real_gs_sim_cluster_new(options, ret, err) < 0 || load(*ret, err) < 0)
+        return -1;
+    /* What was made is no history to a watch, and the first list shall not wait for sorting. */
+    gs_sim_cluster_compact(*ret);
+    if (gs_sim_list(*ret, &(struct gs_sim_query){.kind = GS_SIM_PODS}, 0, NULL, &list, err) < 0)
+        return -1;
+    gs_sim_list_release(&list);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *wrong = argc < 2 ? "which cluster?" : parse(argv[1]);
+    if (wrong) {
+        fprintf(stderr, "synthetic-api: %s\n", wrong);
+        return 2;
+    }
+    argv[1] = argv[0];
+    return cmd_serve(argc - 1, argv + 1);
 }
