@@ -57,7 +57,6 @@ steps=(
     "mutants  mistakes put into the code near the last changes are seen by tests, two minutes (all: tests/mutants/run.py)"
     "promises random attempts of one namespace on another and on memory that preemption freed, a minute or two (--long: an hour)"
     "web      the page of kubectl inspect gpushare web in a headless Chromium, on clusters of gpushare-sim"
-    "world    the service in random worlds, 4 million steps (--long: 40 million)"
     "callgrind filter takes as many instructions as it did"
     "fuzz     every fuzz target for a few seconds (--long: a minute)"
 )
@@ -264,15 +263,6 @@ step_mutants() {
     tests/mutants/run.py --seconds 120 | sed -E 's/^(all |[0-9]+ of)/note: &/'
 }
 
-# The same worlds in each short run, so that a failure is of the change at hand; --long takes others.
-step_world() {
-    local half=500 seed=1
-    ((!long)) || half=5000 seed=$(date +%s)
-    build_project "$root" release service_world
-    printf '%s\n' 0 "$half" |
-        xargs -P 2 -I{} build/tests/service_world --rounds "$half" --first {} --seed "$seed"
-}
-
 step_callgrind() {
     apt_need valgrind
     build_project "$root" release filter_once
@@ -351,7 +341,7 @@ run_step() {
 
 # These keep all processors busy, and follow one another. What the others leave idle, while they wait
 # for a browser, a download or a clock, is theirs.
-wide=" clang analyze asan tsan world fuzz mutants "
+wide=" clang analyze asan tsan fuzz mutants "
 
 run_lane() {
     local name report

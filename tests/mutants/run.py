@@ -41,7 +41,7 @@ PROGRAMS = "gpushare-extender gpushare-device-plugin gpushare-mps kubectl-inspec
 TESTS = {
     "allocate": ["allocate_", "device_plugin_"],
     "cli": ["inspect_test_", "page$|bad_usage|one_answer|restarted_list"],
-    "cluster": ["service_test_|inspect_test_", "service_world"],
+    "cluster": ["service_test_|inspect_test_"],
     "core": ["core_test_", "ledger_property|service_test_"],
     "device_plugin": ["(device_plugin|common)_test_", "device_plugin_|bad_usage"],
     "grpc": ["grpc_test_", "device_plugin_test_driver"],
