@@ -66,7 +66,9 @@ class Node:
         self.total = sum(gpu.mem for gpu in self.gpus)
         self.used = sum(pod.units for pod in self.pods)
         self.free = sum(gpu.free for gpu in self.gpus)
-        self.largest = max([gpu.free for gpu in self.gpus], default=0)
+        if not self.inventory:                  # what kube-scheduler would let in
+            self.free = min(self.free, max(0, self.total - self.used))
+        self.largest = min(self.free, max([gpu.free for gpu in self.gpus], default=0))
         over = sum(max(0, gpu.used - gpu.mem) for gpu in self.gpus)
         self.unusable = max(0, self.total + over - self.used - self.free)       # what is missing to the total
         self.over = self.used + self.free + self.unusable - self.total
@@ -172,7 +174,9 @@ class World:
         node = Node(rng.choice([f"n{i}", f"gpu-node-{i}.example", f"n{i:05d}"]) if rng.random() < 0.93 else long_name(rng, f"long-{i}-", 253))
         node.unit = "GiB" if self.scale == 1 else "MiB"
         model = rng.choice(self.model_names)
-        for idx in range(rng.randint(max(1, most // 2), most)):
+        gap = rng.choice([0, 0, 1, 2]) if most < 63 else 0     # where GPUs were removed
+        for at in range(rng.randint(max(1, most // 2), most)):
+            idx = at + (gap if at else 0)
             if rng.random() < 0.08:
                 model = rng.choice(self.model_names)
             gpu = Gpu(node, idx, rng.choice([8, 16, 24, 80]) * self.scale if rng.random() < 0.98 else 0, calm(model), f"GPU-{i}-{idx}" + (rng.choice(HOSTILE)[:20] if rng.random() < 0.1 else ""))
@@ -181,7 +185,7 @@ class World:
         dice = rng.random()
         node.ready, node.cordoned, node.plugin, node.tainted = dice > 0.06, 0.06 < dice < 0.14, not 0.14 < dice < 0.18, rng.random() < 0.1
         node.address = self.word("10.0.0.") if rng.random() < 0.3 else f"10.0.0.{i % 250}"
-        if rng.random() < 0.06 and node.gpus[0].mem and self.scale == 1:         # the original's plugin: no inventory, all GPUs alike
+        if not gap and rng.random() < 0.12 and node.gpus[0].mem and self.scale == 1:         # the original's plugin: no inventory, all GPUs alike
             node.inventory = False
             for gpu in node.gpus:
                 gpu.mem, gpu.model, gpu.uuid, gpu.healthy, gpu.schedulable = node.gpus[0].mem, "", "", True, True
@@ -196,7 +200,7 @@ class World:
             owner = f"{rng.choice(KINDS)}/{self.word('o')[:200]}" if rng.random() < 0.5 else f"{'K' * 63}/{long_name(rng, 'o', 253)}"
         if rng.random() < 0.1:
             owner = ""
-        return {"ns": rng.choice(self.namespaces), "owner": owner, "count": count, "units": count * rng.choice([1, 2, 3, 4, 6, 8, 12, 40, 200]) * self.scale,
+        return {"ns": rng.choice(self.namespaces), "owner": owner, "count": count, "units": count * rng.choice([1, 2, 3, 4, 6, 8, 12, 16, 24, 80, 200]) * self.scale,
                 "parts": rng.choice([1, 1, 2]), "model": rng.choice(MODELS) if rng.random() < 0.2 else "", "priority": rng.choice([0, 0, 7]),
                 "scheduler": "other" if rng.random() < 0.05 else "gpushare-scheduler", "init": rng.random() < 0.1}
 
@@ -315,7 +319,7 @@ def random_world(rng):
         for i in range(nodes):
             node = world.make_node(i, 64)
             while len(node.gpus) < 62:
-                idx = len(node.gpus)
+                idx = node.gpus[-1].idx + 1
                 node.gpus.append(Gpu(node, idx, node.gpus[0].mem, node.gpus[0].model, f"GPU-{i}-x{idx}" if node.inventory else ""))
             world.nodes.append(node)
         world.pods = [world.make_pod() for _ in range(pods)]
