@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -112,6 +113,23 @@ static void handlers_have_no_deadline(void **state)
     assert_string_equal(expect_answer(probe, 200).body, "waited");
 }
 
+/* By another address of this machine. */
+static struct http_probe *open_as_stranger(struct fixture *fix)
+{
+    const struct sockaddr_in from = {.sin_family = AF_INET,
+                                     .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1)};
+    const struct sockaddr_in to = {.sin_family = AF_INET,
+                                   .sin_port = htons(fix->port),
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct http_probe *probe = &fix->probes[fix->probe_count++];
+    *probe = (struct http_probe){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
+                                 .timeout_ms = 10000};
+    assert_int_equal(bind(probe->fd, (const struct sockaddr *)&from, sizeof(from)), 0);
+    assert_int_equal(connect(probe->fd, (const struct sockaddr *)&to, sizeof(to)), 0);
+    expect_get(probe, "/hello", 200);
+    return probe;
+}
+
 static void at_the_limit_the_longest_idle_goes(void **state)
 {
     static const struct {
@@ -126,6 +144,7 @@ static void at_the_limit_the_longest_idle_goes(void **state)
         fix.config.max_connections_per_address = r->per_address;
         fix.config.threads = 1; /* the order of answers is the order of becoming idle */
         fixture_start(&fix);
+        struct http_probe *stranger = r->per_address ? open_as_stranger(&fix) : NULL;
         for (int i = 0; i < 8; i++)
             probes[i] = open_and_get(&fix, "/hello", 200);
         expect_get(probes[0], "/hello", 200); /* now probes[1] is idle longest */
@@ -136,6 +155,8 @@ static void at_the_limit_the_longest_idle_goes(void **state)
             row_equal(r->row, fixture_stats(&fix).connections_evicted, round);
         }
         expect_get(probes[0], "/hello", 200);
+        if (stranger) /* who is idle longest of all */
+            expect_get(stranger, "/hello", 200);
         row_equal(r->row, fixture_stats(&fix).connections_refused, 0);
         fixture_stop(&fix);
     }
