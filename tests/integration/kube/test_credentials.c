@@ -107,16 +107,17 @@ static void a_refused_watch_renews_its_token_too(void **state)
 {
     static const struct fake_rule rules[] = {
         {.match = IS_LIST, .body = LIST("5", "", "")},
-        {.match = IS_WATCH, .times = 2, .status = 401},
         {.match = IS_WATCH, .times = 1, .stream = ADDED("b", "6")},
         {.match = IS_WATCH, .times = 1, .status = 401},
+        {.match = IS_WATCH, .times = 1, .stream = ADDED("b", "7")},
+        {.match = IS_WATCH, .times = 2, .status = 401},
         {.match = IS_WATCH, .stream = "", .end = FAKE_STALL}};
     struct gs_kube_config config = {.token_file = strdup("token")};
     scratch_text("token", "one");
     fixture_start_with(&f, rules, GS_COUNT_OF(rules), &config);
     struct watch_recorder *recorder =
         recorder_start(f.kube, &(struct gs_watch_spec){.kind = GS_KIND_POD});
-    assert_true(fake_api_wait(f.api, IS_WATCH, 5));
+    assert_true(fake_api_wait(f.api, IS_WATCH, 6));
     assert_int_equal(recorder_count(recorder, "lost"), 1); /* not the first time of each */
     assert_int_equal(recorder_stop(recorder), 0);
 }

@@ -97,6 +97,7 @@ static const struct retry_row {
 } retries[] = {
     {"503 then 200", "GET", {.times = 2, .status = 503}, 200, GS_OK, 3},
     {"500 then 200", "GET", {.times = 1, .status = 500}, 200, GS_OK, 2},
+    {"502 then 200", "GET", {.times = 1, .status = 502}, 200, GS_OK, 2},
     {"504 then 200", "GET", {.times = 1, .status = 504}, 200, GS_OK, 2},
     {"503 for ever", "GET", {.times = 0, .status = 503}, 503, GS_OK, 4},
     {"503 to a POST is the answer", "POST", {.times = 1, .status = 503}, 503, GS_OK, 1},
