@@ -230,9 +230,9 @@ class Served:
     def list_of(self, kind, namespace, query):
         """(resourceVersion, texts)"""
         with self.lock:
-            rev, texts = self.rev, dict(self.text[kind])
+            rev, texts = self.rev, sorted(self.text[kind].items())
         fields, labels = query.get("fieldSelector", ""), query.get("labelSelector", "")
-        return rev, [text for key, text in texts.items() if (not namespace or namespace == key[0]) and
+        return rev, [text for key, text in texts if (not namespace or namespace == key[0]) and
                      (not fields and not labels or selected(json.loads(text), fields, labels))]
 
     async def watch(self, kind, query, writer):

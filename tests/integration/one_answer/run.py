@@ -6,7 +6,7 @@
 
 Random clusters with nominated pods, models, UUID lists, compute, pods that are being deleted or whose GPU is not
 known, GPUs that are not healthy or cordoned, nodes that are cordoned, tainted, not ready or without a device plugin,
-and two units, on gpushare-sim's API server. Asked are the programs as users have them:
+and two units. Asked are the programs as users have them:
 
 | who is asked | about | has to say |
 |---|---|---|
@@ -15,26 +15,23 @@ and two units, on gpushare-sim's API server. Asked are the programs as users hav
 | `what-if -f` | the same, not nominated | 1 of 1 where `why` names a node |
 | `defrag` | who is first in kube-scheduler's order | that it fits now, where `why` names a node |
 | `what-if --gpu-mem` | sizes of 1, 2, 4, … GiB | as many as … |
-| the page of `web` | the same sizes | … "would fit now" says, and more than none where a filter passes such a pod |
+| `-o json` | the same sizes | … "would fit now" says, and more than none where a filter passes such a pod |
 | filter, prioritize, bind | one of these sizes | bind so many pods, and refuse the next |
-| `-o json` | what takes no pods | counts as not usable |
-| `-o json` | sums, nodes, GPUs, pods and namespaces | the page's; `page_attack` judges both |
+| `-o json` | what takes no pods | counts as not usable; the page says the same (`page_attack`) |
 
 What is wrong is printed with the seed of its world, and the exit status is 1."""
 
+import contextlib
 import json
 import os
 import re
-import shutil
-import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "world"))
 import attack  # noqa: E402
-from objects import may_use  # noqa: E402
-from programs import FATAL, HOST, PREFIX, Program, free_port, wait_for  # noqa: E402
-from programs import request as ask  # noqa: E402
+from api import Served  # noqa: E402
+from objects import Pod, may_use  # noqa: E402
+from programs import Extender, cli  # noqa: E402
 
 D = "aliyun.com/"
 MODELS = ["A10", "V100", "A100-40"]
@@ -71,19 +68,18 @@ def make_node(rng, name, unit):
     if rng.random() < 0.15:
         annotations[D + "gpu-cordon"] = rng.choice(["0", f"GPU-{name}-{count - 1}"])
     return {"apiVersion": "v1", "kind": "Node",
-            "metadata": {"name": name, "labels": {"gpushare": "true", "pool": rng.choice("ab")}, "annotations": annotations},
+            "metadata": {"name": name, "uid": name, "labels": {"gpushare": "true", "pool": rng.choice("ab")}, "annotations": annotations},
             "spec": spec, "status": {"capacity": amounts, "allocatable": allocatable,
                                      "conditions": [{"type": "Ready", "status": "False" if rng.random() < 0.1 else "True"}]}}
 
 
 def make_pod(rng, name, gib, nodes):
     """Asks for something, in any of the ways there are."""
-    limits, labels, annotations, spec = {D + "gpu-mem": rng.randint(1, 16) * gib}, {}, {}, {}
+    units, count, cores, annotations, spec = rng.randint(1, 16) * gib, 1, {}, {}, {}
     if rng.random() < 0.15:
-        limits[D + "gpu-mem"] = 2 * rng.randint(1, 8) * gib
-        labels[D + "gpu-count"] = "2"
+        units, count = 2 * rng.randint(1, 8) * gib, 2
     elif rng.random() < 0.25:
-        limits[D + "gpu-core.percentage"] = rng.choice([20, 50, 100])
+        cores[D + "gpu-core.percentage"] = rng.choice(["20", "50", "100"])
     if rng.random() < 0.25:
         annotations[D + rng.choice(["gpu-model", "gpu-model-deny"])] = rng.choice(MODELS + ["A10,V100"])
     if rng.random() < 0.15:
@@ -94,13 +90,12 @@ def make_pod(rng, name, gib, nodes):
                                            {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}])]
     if rng.random() < 0.2:
         spec["nodeSelector"] = {"pool": rng.choice("ab")}
-    requests = {"cpu": rng.choice(["100m", "1", "6"])}
-    return {"apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": name, "namespace": "team", "labels": labels, "annotations": annotations},
-            "spec": {**spec, "priority": rng.choice([0, 0, 10]), "schedulerName": "gpushare-scheduler",
-                     "containers": [{"name": "c", "image": "x", "resources": {
-                         "limits": {key: str(value) for key, value in limits.items()}, "requests": requests}}]},
-            "status": {"phase": "Pending"}}
+    pod = Pod(name, units, "team", count, rng.choice([0, 0, 10]), schedulerName="gpushare-scheduler", **spec).obj
+    pod["metadata"]["annotations"] = annotations
+    resources = pod["spec"]["containers"][0]["resources"]
+    resources["limits"].update(cores)
+    resources["requests"] = {"cpu": rng.choice(["100m", "1", "6"])}
+    return pod
 
 
 def bind(rng, pod, node):
@@ -119,7 +114,7 @@ def make_world(rng):
     unit = rng.choice(["GiB", "GiB", "MiB"])
     gib = 1024 if unit == "MiB" else 1
     nodes = [make_node(rng, f"n{i}", unit) for i in range(rng.randint(1, 5))]
-    pods = [make_pod(rng, f"p{i}", gib, nodes) for i in range(rng.randint(3, 13))]  # 16 are learnt from
+    pods = [make_pod(rng, f"p{i:02}", gib, nodes) for i in range(rng.randint(3, 13))]  # 16 are learnt from
     waiting = []
     for pod in pods:
         dice = rng.random()
@@ -154,64 +149,39 @@ def open_to(world, pod, node):
 # ---- the programs ----
 
 class Programs:
-    def __init__(self, build, items, policy="binpack", web=True, flags=()):
-        self.build, self.folder, self.started = build, tempfile.mkdtemp(), []
-        self.kubeconfig = os.path.join(self.folder, "kubeconfig")
-        load = self.file("load.json", {"apiVersion": "v1", "kind": "List", "items": items})
-        self.api, self.extender, self.web = free_port(), free_port(), free_port()
-        self.start("gpushare-sim", "serve", "--listen", f"{HOST}:{self.api}", "--load", load, "--kubeconfig-out", self.kubeconfig)
-        until(lambda: os.path.exists(self.kubeconfig) and os.path.getsize(self.kubeconfig))
+    def __init__(self, stack, build, world, *flags, policy="binpack"):
+        self.build, self.api = build, stack.enter_context(Served(world["nodes"] + world["pods"]))
         # the first bind would wait for those of a process before
-        self.start("tests/extender_reconciling_often", "--kubeconfig", self.kubeconfig, "--policy", policy, "--listen", f"{HOST}:{self.extender}", *flags)
-        until(lambda: request(self.extender, "GET", "/readyz")[0] == 200)
-        if web:
-            self.start("kubectl-inspect-gpushare", "web", "--server", f"http://{HOST}:{self.api}", "--no-token",
-                       "--listen", f"{HOST}:{self.web}")
-            until(lambda: request(self.web, "GET", "/rows")[0] == 200)
-
-    def start(self, name, *args):
-        self.started.append(Program([os.path.join(self.build, name), *args], os.path.join(self.folder, f"{os.path.basename(name)}.log")))
-        self.started[-1].start()
-
-    def close(self):
-        for program in reversed(self.started):
-            program.end()
-        shutil.rmtree(self.folder)
+        self.extender = stack.enter_context(Extender(build, self.api, "--policy", policy, *flags, program="tests/extender_reconciling_often"))
 
     def file(self, name, tree):
-        path = os.path.join(self.folder, name)
+        path = os.path.join(self.api.folder, name)
         with open(path, "w", encoding="utf-8") as out:
             json.dump(tree, out)
         return path
 
     def inspect(self, *args):
-        run = subprocess.run([os.path.join(self.build, "kubectl-inspect-gpushare"), args[0], "--server", f"http://{HOST}:{self.api}",
-                              *args[1:]], capture_output=True, text=True, timeout=60, check=False, env=FATAL)
-        if run.returncode:
-            raise RuntimeError(f"{args}: {run.stderr}")
-        return run.stdout
+        code, out, err = cli(self.build, self.api, *args)
+        if code:
+            raise RuntimeError(f"{args}: {err}")
+        return out.decode()
 
     def verb(self, verb, tree):
-        return request(self.extender, "POST", PREFIX + verb, tree)[1]
+        status, text = self.extender.ask(verb, tree)
+        if status != 200:
+            raise RuntimeError(f"{verb}: {status} {text}")
+        return json.loads(text)
 
     def filter(self, pod, names):
-        answer = self.verb("filter", {"Pod": pod, "Nodes": None, "NodeNames": names})
-        if "NodeNames" not in answer:
-            raise RuntimeError(f"filter: {answer}")
-        return answer["NodeNames"] or []
+        return self.verb("filter", {"Pod": pod, "Nodes": None, "NodeNames": names})["NodeNames"] or []
 
+    def scores(self, pod, names):
+        return {row["Host"]: row["Score"] for row in self.verb("prioritize", {"Pod": pod, "Nodes": None, "NodeNames": names})}
 
-def request(port, method, path, tree=None):
-    """(status, document or text); (0, "") while nobody answers."""
-    try:
-        status, body = ask(port, method, path, tree)
-    except OSError:
-        return 0, ""
-    return status, json.loads(body) if body.startswith(("{", "[")) else body
-
-
-def until(done):
-    wait_for("a program to serve", done)
+    def bind(self, pod, node):
+        """Why not, or ""."""
+        meta = pod["metadata"]
+        return self.verb("bind", {"PodName": meta["name"], "PodNamespace": meta["namespace"], "PodUID": meta["uid"], "Node": node}).get("Error") or ""
 
 
 # ---- questions ----
@@ -250,10 +220,7 @@ def ask_about_pods(world, programs, names, judge):
 
 
 def sized(name, units):
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "team"},
-            "spec": {"schedulerName": "gpushare-scheduler", "tolerations": [{"key": "team", "operator": "Exists"}],
-                     "containers": [{"name": "c", "image": "x", "resources": {"limits": {D + "gpu-mem": str(units)}}}]},
-            "status": {"phase": "Pending"}}
+    return Pod(name, units, "team", schedulerName="gpushare-scheduler", tolerations=[{"key": "team", "operator": "Exists"}]).obj
 
 
 def open_names(world):
@@ -265,23 +232,17 @@ def bind_many(world, programs, units, count, judge):
     """What was counted comes true: so many are bound, and no more."""
     names, bound = open_names(world), 0
     while bound <= count:
-        made = request(programs.api, "POST", "/api/v1/namespaces/team/pods", sized(f"new-{bound}", units))[1]
+        made = sized(f"new-{bound}", units)
+        programs.api.put(made)
         passed = programs.filter(made, names)
         if not passed:
             break
-        scores = programs.verb("prioritize", {"Pod": made, "Nodes": None, "NodeNames": passed})
-        best = max(scores, key=lambda s: s["Score"], default={"Host": passed[0]})["Host"]
-        error = programs.verb("bind", {"PodName": made["metadata"]["name"], "PodNamespace": "team",
-                                       "PodUID": made["metadata"]["uid"], "Node": best}).get("Error")
-        if error:
+        scores = programs.scores(made, passed)
+        if error := programs.bind(made, max(passed, key=lambda name: scores.get(name, 0))):
             judge(f"bind of pod {bound} of {units} units", error, "")
             break
         bound += 1
     judge(f"pods of {units} units that are bound, of those that what-if counts", bound, count)
-
-
-def rows_of(programs, query=""):
-    return request(programs.web, "GET", "/rows" + query)[1]
 
 
 def shut(node, of=None):
@@ -299,33 +260,25 @@ def shut_gpus(node):
                for gpu in json.loads(meta[D + "gpu-inventory"])["gpus"])
 
 
-def ask_about_page(world, programs, judge):
-    """What takes no pods counts as not usable; the closest candidate takes some; every figure of the page is -o json's."""
-    page, told = rows_of(programs), json.loads(programs.inspect("--output=json"))
+def ask_about_sums(world, told, judge):
+    """What takes no pods counts as not usable; the closest candidate takes some."""
     nodes = {node["metadata"]["name"]: node for node in world["nodes"]}
     judge("GPUs not usable", told["cluster"]["unusableGPUCount"], sum(map(shut_gpus, world["nodes"])))
     for wait in told["pending"]["items"]:
         if "missingGPU" in wait.get("closest", {}):
             pod = next(pod for pod in world["waiting"] if pod["metadata"]["name"] == wait["name"])
             judge(f"{wait['name']}: nearest miss is open", shut(nodes[wait["closest"]["node"]], pod), False)
-    judge("page: figures", page["total"], told["cluster"])
-    judge("page: unit", page["unit"], told["unit"])
-    judge("page: namespaces", [(ns["name"], ns["usedGPU"], ns["podCount"]) for ns in page["shares"]],
-          [(ns["name"], ns["usedGPU"], ns["podCount"]) for ns in told["namespaces"]])
-    judge("page: nodes", page["nodes"], told["nodes"])
-    judge("?ns=team: figures", rows_of(programs, "?ns=team")["total"],
-          json.loads(programs.inspect("--output=json", "--namespace=team"))["cluster"])
 
 
-def ask_about_sizes(world, programs, rng, judge):
-    """What-if, the page and filter; then bind."""
+def ask_about_sizes(world, programs, told, rng, judge):
+    """What-if, -o json and filter; then bind."""
     counts = {}
-    for fit in rows_of(programs)["total"]["wouldFit"]:
+    for fit in told["cluster"]["wouldFit"]:
         units, count = fit["requestedGPU"], fit["podCount"]
         size = units // world["gib"]
         text = programs.inspect("what-if", "--ignore-pending", "--policy", "binpack", "-o", "json", "--gpu-mem", f"{units}x100000")
         counts[units] = placed(text)
-        judge(f"page: pods of {size} GiB that would fit", count, counts[units])
+        judge(f"-o json: pods of {size} GiB that would fit", count, counts[units])
         passed = programs.filter(sized("bare", units), open_names(world))
         judge(f"a filter passes a pod of {size} GiB", bool(passed), counts[units] > 0)
     few = [units for units, count in counts.items() if count <= BINDS_MAX]
@@ -358,16 +311,12 @@ def one_world(build, rng, wrong, _):
         flags = ["--filter-names=one"]
         for pod in world["pods"]:
             pod["spec"]["topologySpreadConstraints"] = [{"maxSkew": 1, "topologyKey": "pool", "whenUnsatisfiable": "ScheduleAnyway"}]
-    programs = Programs(build, world["nodes"] + world["pods"], flags=flags)
-    try:
-        listed = request(programs.api, "GET", "/api/v1/namespaces/team/pods")[1]["items"]
-        of = {pod["metadata"]["name"]: pod for pod in listed}  # with UIDs and times
-        world["waiting"] = [of[pod["metadata"]["name"]] for pod in world["waiting"]]
+    with contextlib.ExitStack() as stack:
+        programs = Programs(stack, build, world, *flags)
+        told = json.loads(programs.inspect("-o", "json"))
         ask_about_pods(world, programs, [n["metadata"]["name"] for n in world["nodes"]], judge)
-        ask_about_page(world, programs, judge)
-        ask_about_sizes(world, programs, rng, judge)
-    finally:
-        programs.close()
+        ask_about_sums(world, told, judge)
+        ask_about_sizes(world, programs, told, rng, judge)
     return {"questions": judge.asked}
 
 

@@ -6,7 +6,7 @@
 
 The random clusters of run.py. `what-if --pending` is asked, in some worlds with pods of a manifest, with more nodes
 like one (`--add-node`), with as many as it takes (`--until-fit`), or without one (`--without-node`). Then it is done:
-nodes are created or deleted in the simulator's API, the pods are created, and the extender is asked by filter,
+nodes are created or deleted in the API, the pods are created, and the extender is asked by filter,
 prioritize and bind about one after the other in kube-scheduler's order. Each pod has to start or wait as what-if said:
 
 * one that starts: filter passes the node that was named, no other has a better score (a pod that is nominated there
@@ -16,14 +16,14 @@ prioritize and bind about one after the other in kube-scheduler's order. Each po
 
 Where nodes are equal kube-scheduler draws lots; here it draws what was named."""
 
+import contextlib
 import copy
 import json
 import sys
 
 import run
 from attack import main
-
-D = run.D
+from programs import wait_for
 
 
 def more_pods(rng, world):
@@ -39,11 +39,9 @@ def manifest_of(pods):
 def a_node_more(node, number):
     """Ready, empty, open; the cluster's own taints and a cordon are not copied."""
     made = copy.deepcopy(node)
-    made["metadata"]["name"] = f"{node['metadata']['name']}-more-{number}"
+    made["metadata"]["name"] = made["metadata"]["uid"] = f"{node['metadata']['name']}-more-{number}"
     made["spec"].pop("unschedulable", None)
     made["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
-    for key in ("uid", "resourceVersion", "creationTimestamp"):
-        made["metadata"].pop(key, None)
     return made
 
 
@@ -53,29 +51,15 @@ def real_name(name):
 
 
 def known_nodes(programs):
-    told = run.request(programs.extender, "GET", "/gpushare-scheduler/inspect")[1]
-    return {node["name"] for node in told["nodes"]} if isinstance(told, dict) else set()
-
-
-def charged(programs, name):
-    told = run.request(programs.extender, "GET", f"/gpushare-scheduler/inspect/{name}")[1]
-    return told.get("nodes", []) if isinstance(told, dict) else []
-
-
-def create(programs, pod):
-    status, made = run.request(programs.api, "POST", "/api/v1/namespaces/team/pods", pod)
-    if status not in (200, 201):
-        raise RuntimeError(f"create {pod['metadata']['name']}: {status} {made}")
-    return made
+    return {node["name"]: node for node in json.loads(programs.extender.get("/gpushare-scheduler/inspect")[1])["nodes"]}
 
 
 def buy(world, programs, like, count):
-    for number in range(1, count + 1):
-        made = a_node_more(like, number)
-        run.request(programs.api, "POST", "/api/v1/nodes", made)
-        world["nodes"].append(made)
-    wanted = {real_name(f"{like['metadata']['name']}+{number}") for number in range(1, count + 1)}
-    run.until(lambda: wanted <= known_nodes(programs))
+    made = [a_node_more(like, number) for number in range(1, count + 1)]
+    for node in made:
+        programs.api.put(node)
+    world["nodes"] += made
+    wait_for("the nodes are known", lambda: {node["metadata"]["name"] for node in made} <= set(known_nodes(programs)))
 
 
 def drain(world, programs, node):
@@ -83,20 +67,19 @@ def drain(world, programs, node):
     name, moved = node["metadata"]["name"], []
     for pod in [p for p in world["pods"] if p["spec"].get("nodeName") == name]:
         world["pods"].remove(pod)
-        run.request(programs.api, "DELETE", f"/api/v1/namespaces/team/pods/{pod['metadata']['name']}?gracePeriodSeconds=0")
+        programs.api.delete("pods", ("team", pod["metadata"]["name"]))
         if "deletionTimestamp" in pod["metadata"]:
             continue
         again = copy.deepcopy(pod)
-        again["metadata"].get("annotations", {}).pop("ALIYUN_COM_GPU_MEM_IDX", None)
-        for key in ("uid", "resourceVersion", "creationTimestamp"):
-            again["metadata"].pop(key, None)
+        again["metadata"]["annotations"].pop("ALIYUN_COM_GPU_MEM_IDX", None)
         again["metadata"]["name"] += "-again"
+        again["metadata"]["uid"] += "-again"
         again["spec"].pop("nodeName")
         again["status"] = {"phase": "Pending"}
         moved.append(again)
-    run.request(programs.api, "DELETE", f"/api/v1/nodes/{name}")
+    programs.api.delete("nodes", name)
     world["nodes"].remove(node)
-    run.until(lambda: not charged(programs, name))
+    wait_for("the node is gone", lambda: not known_nodes(programs).get(name, {}).get("devs"))
     return moved
 
 
@@ -117,14 +100,10 @@ def schedule(world, programs, pod, said, judge):
     judge(f"{name} starts on {node}: it takes it", node in passed, True)
     if node not in passed:
         return
-    scores = {s["Host"]: s["Score"] for s in programs.verb("prioritize", {"Pod": pod, "Nodes": None, "NodeNames": passed})}
+    scores = programs.scores(pod, passed)
     judge(f"{name} starts on {node}: its score is the best", scores.get(node, 0), max(scores.values(), default=0))
-    error = programs.verb("bind", {"PodName": name, "PodNamespace": "team", "PodUID": pod["metadata"]["uid"], "Node": node}).get("Error")
-    judge(f"{name} starts on {node}: bind", error or "", "")
-    bound = run.request(programs.api, "GET", f"/api/v1/namespaces/team/pods/{name}")[1]
-    judge(f"{name} starts on {node}: its GPUs", bound["metadata"].get("annotations", {}).get("ALIYUN_COM_GPU_MEM_IDX"),
-          ",".join(map(str, place["gpus"])))
-    pod["spec"]["nodeName"] = node
+    judge(f"{name} starts on {node}: bind", programs.bind(pod, node), "")
+    judge(f"{name} starts on {node}: its GPUs", pod["metadata"]["annotations"].get("ALIYUN_COM_GPU_MEM_IDX"), ",".join(map(str, place["gpus"])))
     if pod not in world["pods"]:
         world["pods"].append(pod)
 
@@ -166,11 +145,8 @@ def one_world(build, rng, wrong, _):
     doing, like, options = question(rng, world)
     policy = policy_of(rng, world, manifest, like)
     judge = run.Judge(lambda text: wrong(f"{policy}: {text}"))
-    programs = run.Programs(build, world["nodes"] + world["pods"], policy, web=False)
-    try:
-        listed = run.request(programs.api, "GET", "/api/v1/namespaces/team/pods")[1]["items"]
-        of = {pod["metadata"]["name"]: pod for pod in listed}  # with UIDs and times
-        world["pods"] = [of[pod["metadata"]["name"]] for pod in world["pods"]]
+    with contextlib.ExitStack() as stack:
+        programs = run.Programs(stack, build, world, policy=policy)
         waiting = [pod for pod in world["pods"] if "nodeName" not in pod["spec"] and "deletionTimestamp" not in pod["metadata"]]
         told = ask(programs, policy, options, manifest)
         if doing in ("buy", "until"):
@@ -184,7 +160,9 @@ def one_world(build, rng, wrong, _):
         entries = {entry["name"]: entry for entry in told["pending"]["items"]}
         entries.update({entry["name"] + "-again": entry for entry in told.get("evicted", {}).get("items", [])})
         entries.update({entry["name"].removeprefix("Pod "): entry for entry in told["pods"]})
-        queue = sorted(waiting, key=run.turn) + [create(programs, pod) for pod in moved + manifest]
+        for pod in moved + manifest:
+            programs.api.put(pod)
+        queue = sorted(waiting, key=run.turn) + moved + manifest
         judge("who was told of", sorted(entries), sorted(pod["metadata"]["name"] for pod in queue))
         order = {pod["metadata"]["name"]: number for number, pod in enumerate(queue)}
         if doing == "drain":  # they are told in the API's order, and placed in it
@@ -194,8 +172,6 @@ def one_world(build, rng, wrong, _):
                        (len(told_order) if pod["metadata"]["name"] in {p["metadata"]["name"] for p in manifest} else 0))
         for pod in sorted(queue, key=lambda pod: -pod["spec"].get("priority", 0)):
             schedule(world, programs, pod, entries[pod["metadata"]["name"]], judge)
-    finally:
-        programs.close()
     return {"questions": judge.asked}
 
 

@@ -5,10 +5,9 @@
 import os
 import shutil
 import struct
-import subprocess
 import tempfile
 
-from programs import FATAL, HOST, Program, free_port, request
+from programs import FATAL, HOST, Program, free_port, preloads, request
 
 NODE = "n"
 LATER_NS = 100_000 * 10**9      # the machine has run for a day, also where it was just started
@@ -45,18 +44,13 @@ class Plugin(Program):
             out.write(text)
         os.rename(self.driver + ".new", self.driver)
 
-    def preloads(self, program):
-        linked = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
-        first = [line.split()[2] for line in linked.splitlines() if line.split()[0].startswith("libasan.")]
-        return ":".join(first + [os.path.join(self.build, "tests", f"lib{name}_shim.so") for name in ("clock", "proc")])
-
     def start(self):
         program = os.path.join(self.build, "gpushare-device-plugin")
         self.port = free_port()
         self.command = [program, f"--kubeconfig={self.api.kubeconfig}", f"--node-name={NODE}",
                         f"--nvml-library={self.build}/tests/libfake_nvml.so", f"--health-listen={HOST}:{self.port}",
                         f"--device-plugin-dir={self.path('plugins')}", "--pod-usage=on", f"--pod-usage-from={self.source}"]
-        self.env = {**FATAL, "GS_FAKE_NVML": self.driver, "GS_PROC": self.proc, "LD_PRELOAD": self.preloads(program),
+        self.env = {**FATAL, "GS_FAKE_NVML": self.driver, "GS_PROC": self.proc, "LD_PRELOAD": preloads(self.build, program, "clock", "proc"),
                     "GS_CLOCK_FILE": self.path("clock")}
         super().start()
 
