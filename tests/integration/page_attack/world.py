@@ -34,6 +34,7 @@ class Gpu:
         self.used = self.charged = 0
 
     def sum_up(self, pods):
+        self.bytes = sum(pod.used[pod.gpus.index(self.idx)] for pod in pods if self.idx in pod.gpus)
         self.used = sum(pod.each for pod in pods if self.idx in pod.gpus)
         self.charged = sum(pod.each for pod in pods if self.idx in pod.gpus or (not pod.gpus and self.may_hold(pod)))
 
@@ -54,7 +55,7 @@ class Node:
     def __init__(self, name):
         self.name, self.gpus, self.pods = name, [], []
         self.ready, self.cordoned, self.plugin, self.inventory, self.tainted = True, False, True, True, False
-        self.unit, self.address, self.told = "GiB", "10.0.0.1", False
+        self.unit, self.address, self.told, self.limits = "GiB", "10.0.0.1", False, False
 
     @property
     def open(self):
@@ -90,17 +91,35 @@ class Node:
 
 
 class Pod:
-    def __init__(self, ns, name, uid, units, count):
+    def __init__(self, ns, name, uid, units, count, scale):
         self.ns, self.name, self.uid, self.units, self.count = ns, name, uid, units, count
         self.each = units // count
+        self.given = self.each * GIB // scale
         self.node, self.gpus, self.owner, self.hash = None, [], "", ""
         self.created, self.message, self.phase, self.leaving = 0, "", "Running", False
-        self.model, self.scheduler, self.used, self.peak, self.parts = "", "gpushare-scheduler", 0, 0, 1
+        self.model, self.scheduler, self.used, self.peak, self.parts = "", "gpushare-scheduler", [], [], 1
         self.priority, self.init = 0, 0
 
     @property
     def asks(self):
         return f"{self.each} x{self.count}" if self.count > 1 else str(self.each)
+
+    @property
+    def known(self):
+        return bool(self.node and self.node.told and self.gpus)
+
+    def figures(self):
+        """What `pods` says of it; what is not measured is not there."""
+        figures = {"podCount": 1, "measuredPodCount": int(self.known), "requestedBytes": self.given * self.count, "wouldBlockPodCount": 0}
+        if not self.known:
+            return figures
+        most = max(self.peak)
+        advised = max(GIB, (most + most // 10 + GIB - 1) // GIB * GIB)
+        if not self.node.limits or most < self.given:       # else a limit kept it down
+            figures["recommendedBytes"] = self.count * (min(advised, self.given) if most <= self.given else advised)
+        over = [(max(0, used - self.given), max(0, peak - self.given)) for used, peak in zip(self.used, self.peak)]
+        return figures | {"usedBytes": sum(self.used), "peakBytes": sum(self.peak), "unusedBytes": sum(max(0, self.given - peak) for peak in self.peak),
+                          "excessBytes": sum(now for now, _ in over), "peakExcessBytes": sum(ever for _, ever in over), "wouldBlockPodCount": int(most > self.given)}
 
     def document(self):
         main = [self.units - self.count * (self.parts - 1), *[self.count] * (self.parts - 1)]
@@ -161,7 +180,7 @@ class World:
             self.pods.append(self.make_pod())
         for node in self.nodes:
             if plugins and rng.random() < 0.8 and node.open:
-                node.told = True
+                node.told, node.limits = True, rng.random() < 0.5
             self.tell_events("Node", node.name)
         self.sum_up()
 
@@ -209,7 +228,7 @@ class World:
         self.number += 1
         units = max(how["units"], how["count"] * how["parts"])
         name = f"{rng.choice(['web', 'train', 'nb', 'job'])}-{self.number}"
-        pod = Pod(how["ns"], name if rng.random() < 0.95 else long_name(rng, name + "-", 253), f"uid-{self.number}", units, how["count"])
+        pod = Pod(how["ns"], name if rng.random() < 0.95 else long_name(rng, name + "-", 253), f"uid-{self.number}", units, how["count"], self.scale)
         pod.parts, pod.model, pod.scheduler, pod.priority = how["parts"], how["model"], how["scheduler"], how["priority"]
         pod.owner = calm(how["owner"])
         if how["owner"].startswith("Deployment/"):
@@ -237,8 +256,9 @@ class World:
         fits = [gpu.idx for gpu in node.gpus if gpu.mem >= pod.each]
         if len(fits) >= pod.count and rng.random() < 0.9:
             pod.gpus = sorted(rng.sample(fits, pod.count))
-        pod.peak = rng.randrange(1, int(pod.each * 1.3 * GIB // self.scale)) >> 20 << 20
-        pod.used = pod.peak // 3
+        most = rng.choice([pod.given, rng.randrange(1, int(pod.given * 1.3)) >> 20 << 20])
+        pod.peak = [most, most // 2][:pod.count][::rng.choice([1, -1])]
+        pod.used = [peak // rng.choice([1, 3]) for peak in pod.peak]
 
     def tell_events(self, kind, name):
         for i in range(self.rng.choice([0, 0, 1, 12])):
@@ -279,10 +299,11 @@ class World:
         return f"plugin-{node.name}"[:250]
 
     def told_by(self, node):
-        pods = [pod for pod in node.pods if pod.gpus]
-        return {"v": 1, "gpus": [{"id": gpu.idx, "usedBytes": sum(pod.used for pod in pods if gpu.idx in pod.gpus)} for gpu in node.gpus], "pods": [
-            {"namespace": pod.ns, "name": pod.name, "uid": pod.uid, "owner": pod.owner, "enforced": "none", "enforcedMessage": self.word("r"),
-             "allocatedBytes": pod.each * GIB // self.scale, "gpus": [{"id": idx, "usedBytes": pod.used, "peakBytes": pod.peak} for idx in pod.gpus]} for pod in pods]}
+        return {"v": 1, "gpus": [{"id": gpu.idx, "usedBytes": gpu.bytes} for gpu in node.gpus], "pods": [
+            {"namespace": pod.ns, "name": pod.name, "uid": pod.uid, "owner": pod.owner, "enforced": "dmem" if node.limits else "none",
+             "enforcedMessage": self.word("r"), "allocatedBytes": pod.given,
+             "gpus": [{"id": idx, "usedBytes": used, "peakBytes": peak} for idx, used, peak in zip(pod.gpus, pod.used, pod.peak)]}
+            for pod in node.pods if pod.known]}
 
     def objects(self):
         yield self.bare_document()
