@@ -37,8 +37,11 @@ static int get_node(void *ctx, const char *name, struct gs_node *ret, struct gs_
 {
     _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(1 << 20);
     bool first = true;
+    here->node_tries++;
     if (away(here->node_away, err) < 0)
         return -1;
+    if (here->missing)
+        return gs_fail(err, GS_ENOENT, "no such node");
     gs_buf_puts(&text, "{\"metadata\":{\"name\":\"n1\",\"labels\":{");
     put_key(&text, plugin.names.enforced, here->label, &first);
     put_key(&text, plugin.names.mps, here->mps ? "true" : "", &first);
@@ -48,9 +51,11 @@ static int get_node(void *ctx, const char *name, struct gs_node *ret, struct gs_
     put_key(&text, plugin.names.inventory, here->inventory, &first);
     put_key(&text, plugin.names.moved, here->moved, &first);
     put_key(&text, plugin.names.cordon, here->cordon ? here->cordon : "", &first);
-    gs_buf_printf(&text, "}},\"status\":{\"capacity\":{\"%s\":\"%u\",\"%s\":\"%u\"%s}}}",
-                  plugin.names.gpu_count, here->counts[0], plugin.names.gpu_cores, here->counts[1],
-                  here->others ? here->others : "");
+    gs_buf_printf(&text,
+                  "}},\"status\":{\"nodeInfo\":{\"kubeletVersion\":\"%s\"},"
+                  "\"capacity\":{\"%s\":\"%u\",\"%s\":\"%u\"%s}}}",
+                  here->kubelet ? here->kubelet : "", plugin.names.gpu_count, here->counts[0],
+                  plugin.names.gpu_cores, here->counts[1], here->others ? here->others : "");
     return gs_codec_node(&plugin.names, (struct gs_slice){text.data, text.len}, ret, err);
 }
 
@@ -85,16 +90,23 @@ static int patch_node_status(void *ctx, const struct gs_node_status_patch *patch
 static int patch_pod(void *ctx, const struct gs_meta_patch *patch, struct gs_error *err)
 {
     here->pod_patches++;
+    if (here->refused != GS_OK)
+        return gs_fail(err, here->refused, "refused");
     return away(here->pods_away, err);
 }
 
 static int create_event(void *ctx, const struct gs_event *event, struct gs_error *err)
 {
+    here->event_tries++;
+    if (here->refused != GS_OK)
+        return gs_fail(err, here->refused, "refused");
     if (away(here->node_away, err) < 0)
         return -1;
     if (here->event_count < NODE_EVENT_TEXTS)
-        snprintf(here->events[here->event_count++], sizeof(here->events[0]), "%s %s: %s",
-                 event->name, event->reason, event->message);
+        snprintf(here->events[here->event_count++], sizeof(here->events[0]),
+                 "%s %s %s/%s %s %s: %s", event->api ? event->api : "v1", event->kind,
+                 event->ns ? event->ns : "", event->name, event->uid, event->reason,
+                 event->message);
     return 0;
 }
 
@@ -303,14 +315,20 @@ void __wrap_gpu_thread_round(struct plugin *unused)
 {
 }
 
+static void worker_done(void *ctx)
+{
+    struct worker *worker = ctx;
+    worker->loop = NULL;
+    worker->job.done(worker->job.ctx);
+}
+
 void __wrap_worker_submit(struct worker *worker, struct gs_loop *loop, const struct worker_job *job)
 {
-    static struct gs_loop_task tasks[4]; /* there are three workers, each with a job at a time */
-    static uint32_t next;
-    struct gs_loop_task *task = &tasks[next++ % GS_COUNT_OF(tasks)];
+    assert_null(worker->loop); /* the last job is done */
+    *worker =
+        (struct worker){.job = *job, .loop = loop, .task = {.fn = worker_done, .ctx = worker}};
     job->work(job->ctx);
-    *task = (struct gs_loop_task){.fn = job->done, .ctx = job->ctx};
-    gs_loop_post(loop, task);
+    gs_loop_post(loop, &worker->task);
 }
 
 static int64_t now(void *ctx)

@@ -49,7 +49,10 @@ struct node {
     struct gs_gpu_set gpus;
     /* the API server */
     bool node_away, pods_away, slices_away;
-    bool unwatched; /* pods are listed, and their watch brings nothing */
+    bool missing;         /* it has no such node */
+    enum gs_code refused; /* what patches of pods and Events come to */
+    const char *kubelet;  /* its version */
+    bool unwatched;       /* pods are listed, and their watch brings nothing */
     char inventory[8192], moved[2048], slices[1024];
     char label[32];            /* gpu-enforced */
     const char *cordon;        /* gpu-cordon; NULL: none */
@@ -60,7 +63,7 @@ struct node {
     uint32_t counts[2];        /* capacity: GPUs, cores */
     char events[NODE_EVENT_TEXTS][600];
     uint32_t event_count;
-    int node_patches, pod_patches, slice_requests;
+    int node_tries, node_patches, pod_patches, event_tries, slice_requests;
     /* the kubelet */
     bool linked;
     bool lists_fail; /* no list of devices can be made for it */

@@ -10,15 +10,16 @@
 
 static struct node node;
 static struct gs_gpu_set both;
-static char cordon[8], others[64];
+static char cordon[8], others[64], kubelet[16];
 
 static void begin(struct scenario *s)
 {
     node_make(&node);
     both = node.gpus;
-    cordon[0] = others[0] = '\0';
+    cordon[0] = others[0] = kubelet[0] = '\0';
     node.cordon = cordon;
     node.others = others;
+    node.kubelet = kubelet;
     node.settings.pod_usage = 1;
 }
 
@@ -69,6 +70,8 @@ static const char *path_of(const char *file)
 /* set WORD VALUE: an option, or what others make of the node */
 static void verb_set(struct scenario *s)
 {
+    static const enum gs_code codes[] = {GS_OK,     GS_ENOENT,  GS_ECONFLICT,
+                                         GS_EINVAL, GS_EDENIED, GS_EIO};
     struct settings *settings = &node.settings;
     const struct {
         const char *word;
@@ -77,6 +80,7 @@ static void verb_set(struct scenario *s)
                  {"mps-by-label", &settings->mps_by_label},
                  {"mps", &node.mps},
                  {"upgrading", &node.upgrading},
+                 {"missing", &node.missing},
                  {"lists-fail", &node.lists_fail},
                  {"twice", &node.twice},
                  {"node-away", &node.node_away},
@@ -96,6 +100,7 @@ static void verb_set(struct scenario *s)
         size_t size;
     } texts[] = {{"cordon", cordon, sizeof(cordon)},
                  {"others", others, sizeof(others)},
+                 {"kubelet", kubelet, sizeof(kubelet)},
                  {"inventory", node.inventory, sizeof(node.inventory)},
                  {"moved", node.moved, sizeof(node.moved)}};
     GS_FOR_EACH_ROW (flag, flags) {
@@ -120,6 +125,8 @@ static void verb_set(struct scenario *s)
     }
     if (scenario_has(s, "enforce"))
         settings->enforce = index_of(s, "off observe preferred required");
+    if (scenario_has(s, "refused"))
+        node.refused = codes[index_of(s, "OK ENOENT ECONFLICT EINVAL EDENIED EIO")];
     if (scenario_has(s, "enforce-by"))
         settings->enforce_by = index_of(s, "auto driver dmem");
 }
@@ -509,6 +516,10 @@ static void verb_expect(struct scenario *s)
                    {"used-0", (long)stats.used_units[0]},
                    {"used-1", (long)stats.used_units[1]},
                    {"patches", node.node_patches},
+                   {"node-tries", node.node_tries},
+                   {"pod-patches", node.pod_patches},
+                   {"event-tries", node.event_tries},
+                   {"skips-running", plugin.calls.skips_running},
                    {"slice-requests", node.slice_requests},
                    {"enablings", node.tree.enablings},
                    {"readings", node.readings},
@@ -529,6 +540,8 @@ static void verb_expect(struct scenario *s)
         scenario_is_text(s, "the label", node.label[0] ? node.label : "none", scenario_word(s));
     } else if (scenario_has(s, "moved")) {
         scenario_is_text(s, "gpu-reassigned", node.moved, scenario_word(s));
+    } else if (scenario_has(s, "reason")) {
+        scenario_has_text(s, plugin.pages.state.node_error, scenario_word(s));
     } else if (scenario_has(s, "inventory")) {
         scenario_has_text(s, node.inventory, scenario_word(s));
     } else {
@@ -541,9 +554,9 @@ static void verb_expect(struct scenario *s)
 /* count patches: from now on, and what else is counted */
 static void verb_count(struct scenario *s)
 {
-    node.node_patches = node.slice_requests = node.tree.enablings = 0;
+    node.node_patches = node.node_tries = node.slice_requests = 0;
+    node.tree.enablings = node.driver.sets = 0;
     node.readings = 0;
-    node.driver.sets = 0;
 }
 
 static const struct scenario_verb verbs[] = {
