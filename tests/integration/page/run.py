@@ -124,7 +124,7 @@ def judge(build, refuses_nodes):
             wrong.append("the page may be framed")
         whole = rows_of(web)
         if refuses_nodes:
-            if re.findall(r"^\S+ +(\S+) +4 +\S+ +(\S+) +(\S+)$", whole["own"], re.M)[:2] != [("p", "-", "-"), ("b", "n0", "1")] \
+            if re.findall(r"^\S+ +(\S+) +4 +\S+ +(\S+) +(\S+)$", whole["own"], re.M)[:2] != [("b", "n0", "1"), ("p", "-", "-")] \
                     or MARKUP not in whole["lost"]:
                 wrong.append(f"pods of one's own namespace: {whole}")
             return wrong
