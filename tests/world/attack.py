@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs an attacker: worlds in turn by a seed, a judge, and its sabotage. A part is a module with
+"""What runs an attacker: worlds in turn by a seed. A part is a module with
 
-  one_world(build, rng, wrong, deed) -> {what: how often}   wrong(text) for each thing that is wrong; deed: None, or
-  SABOTAGE = [deed, ...]              what it then alters of what the product said or did, which has to be found
-  seed_of(seed, number)               what its random numbers begin with, if not "NAME SEED NUMBER\""""
+  one_world(build, rng, wrong) -> {what: how often}   wrong(text) for each thing that is wrong
+  seed_of(seed, number)                               what its random numbers begin with, if not "NAME SEED NUMBER\""""
 
 import argparse
 import json
@@ -14,7 +13,6 @@ import time
 import traceback
 
 SHOWN = 5       # of what is wrong; the rest is counted
-TRIES = 12      # worlds in which a deed has to be found
 
 
 class Wrong(Exception):
@@ -32,29 +30,15 @@ def live(world):
     return world.counts
 
 
-def one_world(args, name, part, number, wrong, deed=None):
+def one_world(args, name, part, number, wrong):
     seed = getattr(part, "seed_of", lambda seed, number: f"{name} {seed} {number}")(args.seed, number)
     try:
-        return part.one_world(args.build, random.Random(seed), wrong, deed)
+        return part.one_world(args.build, random.Random(seed), wrong)
     except Wrong as why:
         wrong(str(why))
     except Exception as why:                        # pylint: disable=broad-exception-caught
         wrong(f"{type(why).__name__} {why}: {traceback.format_exc()[-900:]}")
     return {}
-
-
-def all_found(args, parts):
-    missed = 0
-    for name, part in parts.items():
-        for deed in getattr(part, "SABOTAGE", ()):
-            found, number, began = [], 0, time.monotonic()
-            while not found and number < TRIES:
-                one_world(args, name, part, number, found.append, deed)
-                number += 1
-            missed += not found
-            print(f"{'found' if found else 'MISSED':6} {name} {deed}: world {number}, {time.monotonic() - began:.0f} s, "
-                  f"{found[0].splitlines()[0][:90] if found else ''}", flush=True)
-    return 1 if missed else 0
 
 
 def main(about, parts):
@@ -66,12 +50,9 @@ def main(about, parts):
     parser.add_argument("--first", type=int, default=0, help="the number of the first world")
     parser.add_argument("--step", type=int, default=1, help="from one world's number to the next one's")
     parser.add_argument("--only", choices=parts)
-    parser.add_argument("--sabotage", choices=["all"])
     args = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))     # and takes its programs along
     names = [args.only] if args.only else list(parts)
-    if args.sabotage:
-        return all_found(args, {args.only: parts[args.only]} if args.only else parts)
     bad, sums, number, end = 0, {}, args.first, time.monotonic() + args.seconds
     while number < args.first + args.worlds * len(names) or time.monotonic() < end:
         name = names[number % len(names)]

@@ -304,7 +304,7 @@ def seed_of(seed, number):
     return seed * 1000000 + number
 
 
-def one_world(build, rng, wrong, _):
+def one_world(build, rng, wrong):
     world, judge = make_world(rng), Judge(wrong)
     flags = []
     if rng.random() < 0.4:      # filter names one node to whom nothing is preferred: to those that are bound

@@ -139,7 +139,7 @@ def ask(programs, policy, options, manifest):
 seed_of = run.seed_of
 
 
-def one_world(build, rng, wrong, _):
+def one_world(build, rng, wrong):
     world = run.make_world(rng)
     manifest = more_pods(rng, world) if rng.random() < 0.5 else []
     doing, like, options = question(rng, world)

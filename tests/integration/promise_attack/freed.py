@@ -16,12 +16,11 @@ from tenant import SLACK_S
 
 HELD_S = 10.0
 ROUNDS, TABLE = 6, 1 << 16
-SABOTAGE = ["takes", "refuses", "keeps"]
 
 
 class World(tenant.World):
-    def __init__(self, build, rng, judge, sabotage):   # pylint: disable=super-init-not-called
-        self.rng, self.judge, self.sabotage, self.serial = rng, judge, sabotage, 0
+    def __init__(self, build, rng, judge):   # pylint: disable=super-init-not-called
+        self.rng, self.judge, self.serial = rng, judge, 0
         self.names = [f"n{at}" for at in range(ROUNDS)]
         self.api = tenant.Api([new_node(name, [16]) for name in [*self.names, "busy", "heard"]])
         self.victims = {name: self.put(self.new(16), name, 0) for name in [*self.names, "busy"]}
@@ -91,10 +90,9 @@ class World(tenant.World):
         if what == "full":
             self.crowd(before, "honest")    # as many make room, the oldest
         lower = self.new(self.rng.choice([1, 16]), priority=self.rng.choice([0, 50, 100]))
-        named = self.sabotage == "takes" or self.fits(lower, name)
-        if named and time.monotonic() - went < HELD_S:  # a full table takes long on a busy machine
+        if self.fits(lower, name) and time.monotonic() - went < HELD_S:  # a full table takes long on a busy machine
             self.judge(f"{says}: a pod of priority {lower.priority} is named the node")
-        if self.sabotage == "refuses" or not self.fits(urgent, name):
+        if not self.fits(urgent, name):
             self.judge(f"{says}: the urgent pod is not named the node")
         self.later.append((time.monotonic() + HELD_S + SLACK_S, name, says))
 
@@ -104,7 +102,7 @@ class World(tenant.World):
                            self.rng.choice(["nothing", "others", "unshown", "again"]))
         for due, name, says in self.later:
             time.sleep(max(0, due - time.monotonic()))
-            if self.sabotage == "keeps" or not self.fits(self.new(16), name):
+            if not self.fits(self.new(16), name):
                 self.judge(f"{says}: what was freed is kept from others for more than {HELD_S} s")
 
 

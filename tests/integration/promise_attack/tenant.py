@@ -16,7 +16,6 @@ from attack import live
 from objects import KEYS, Pod, new_node
 from programs import Extender, wait_for
 
-SABOTAGE = ["slow answers", "no requeue", "kept on"]
 MOST_S = 2.0
 KEPT_S = 5.0       # the place of a member of a group
 SLACK_S = 1.5      # by which the machine may be late
@@ -45,8 +44,8 @@ def rules(count):
 
 
 class World:
-    def __init__(self, build, rng, judge, sabotage):
-        self.rng, self.judge, self.sabotage, self.serial = rng, judge, sabotage, 0
+    def __init__(self, build, rng, judge):
+        self.rng, self.judge, self.serial = rng, judge, 0
         self.names = [f"n{at}" for at in range(rng.choice([20, 100, 300]))]
         self.api = Api([new_node(name, [80] * 8, labels=LABELS) for name in self.names] +
                        [new_node(name, [16]) for name in ("own", "kept", "guarded")])
@@ -136,7 +135,7 @@ class World:
     def timed(self, what, call, *args):
         began = time.monotonic()
         found = call(*args)
-        took = time.monotonic() - began + (3 if self.sabotage == "slow answers" else 0)
+        took = time.monotonic() - began
         self.counts["longest_s"] = max(self.counts["longest_s"], round(took, 2))
         self.counts[what] += 1
         if took > MOST_S + (what == "requeue"):
@@ -161,8 +160,7 @@ class World:
         self.one.ask("filter", {"Pod": waiter.obj, "NodeNames": ["own"]})
         time.sleep(0.5)
         self.api.delete("pods", full.key)
-        self.timed("requeue", wait_for, "it is requeued", lambda: self.sabotage != "no requeue" and any(
-            key == waiter.key for _, key, *_ in self.api.patches), 8)
+        self.timed("requeue", wait_for, "it is requeued", lambda: any(key == waiter.key for _, key, *_ in self.api.patches), 8)
         self.api.delete("pods", waiter.key)
 
     def guard(self, asker, allows):
@@ -174,7 +172,7 @@ class World:
             ["NodeNameToMetaVictims"]["guarded"]["NumPDBViolations"] == 1 - allows)
 
     def is_kept(self, pod):
-        return self.sabotage == "kept on" or pod.uid in self.one.get("/gpushare-scheduler/inspect/kept")[1]
+        return pod.uid in self.one.get("/gpushare-scheduler/inspect/kept")[1]
 
     def run(self):
         self.counts["worlds of " + type(self).__module__] = 1

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the device plugin says that pods use, by the driver's list, against an oracle of its own.
 
-  run.py --build DIR [--seed N] [--worlds N] [--sabotage all]
+  run.py --build DIR [--seed N] [--worlds N]
 """
 
 import os

@@ -12,30 +12,6 @@ from world import World
 
 PATIENCE_S, AGAIN_S, STEPS = 20, 0.8, 20
 EVENT = "GpuMemoryOverRequest"
-SABOTAGE = ["a byte more", "a peak forgotten", "one more above", "less of others", "a metric less", "an Event too many"]
-
-
-def sabotage(plugin, api, deed):
-    """From now on it seems to say what is not so."""
-    def altered(path):
-        text = get(path)
-        if path == "/metrics" and text and deed == "a metric less":
-            return text.replace("pod_gpu_memory_used_bytes{", "another{", 1)
-        if path != "/usage" or '"pods"' not in (text or ""):
-            return text
-        doc = json.loads(text)
-        doc["overRequestPodCount"] += deed == "one more above"
-        for one in [one for pod in doc["pods"] if pod["name"] != "sentinel" for one in pod["gpus"] if "usedBytes" in one]:
-            one["usedBytes"] += deed == "a byte more"
-            one["peakBytes"] = one["usedBytes" if deed == "a peak forgotten" else "peakBytes"]
-        for one in doc["gpus"]:
-            if deed == "less of others" and "usedByOthersBytes" in one:
-                one["usedByOthersBytes"] -= 1
-        return json.dumps(doc)
-
-    get, plugin.get = plugin.get, altered
-    if deed == "an Event too many":
-        api.events.append({"reason": EVENT, "involvedObject": {"kind": "Pod", "name": "sentinel"}})
 
 
 def sentinel_of(page):
@@ -143,13 +119,11 @@ def seed_of(seed, number):
     return f"usage {seed + number}"
 
 
-def one_world(build, rng, _, deed):
+def one_world(build, rng, _):
     """Readings, and pods told to be above their share."""
     world = World(rng, 9_000_000)
     with Served([world.node(), *(pod.document("n") for pod in world.pods.values())]) as api:
         plugin = Plugin(build, api, rng.choice(["nvml", "auto"]))
-        if deed:
-            sabotage(plugin, api, deed)
         try:
             for step in range(STEPS):
                 world.step()
