@@ -6,6 +6,7 @@ import json
 import os
 import random
 import shutil
+import uuid
 
 import objects
 from objects import ASSIGNED, IDX, UNITS
@@ -26,7 +27,7 @@ def hexes(rng, count):
 
 
 def new_uid(rng):
-    return "-".join(hexes(rng, count) for count in (8, 4, 4, 4, 12))
+    return str(uuid.UUID(int=rng.getrandbits(128)))
 
 
 class Layout:
@@ -58,11 +59,8 @@ def seen_from(path, root):
     """As a process in a cgroup namespace of that root reads it (cgroup_namespaces(7)); None: the host's."""
     if root is None:
         return path
-    there, here = [step for step in path.split(b"/") if step], [step for step in root.split(b"/") if step]
-    same = 0
-    while same < min(len(there), len(here)) and there[same] == here[same]:
-        same += 1
-    return b"/" + b"/".join([b".."] * (len(here) - same) + there[same:])
+    steps = os.path.relpath(path, root)
+    return b"/" + steps if steps != b"." else b"/"
 
 
 def hostile_tail(rng, others):
@@ -152,11 +150,6 @@ class World:
         for i, gpu in enumerate(instances):
             gpu.number = count + 1 + i
         self.gpus = [card for _, card, _ in self.cards[:-1] if card] + instances
-
-    def node(self):
-        size = {D + "gpu-mem": "900", D + "gpu-count": "9", "cpu": "64", "pods": "500"}
-        return {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n", "uid": "node", "labels": {"gpushare": "true"}},
-                "status": {"capacity": size, "allocatable": size, "conditions": [{"type": "Ready", "status": "True"}]}}
 
     def add_pod(self):
         rng, self.made = self.rng, self.made + 1

@@ -5,6 +5,7 @@ import json
 import signal
 import time
 
+import objects
 from api import Served
 from attack import Wrong
 from node import Plugin, READ_NS
@@ -69,32 +70,6 @@ def restart(world, plugin, api):
     world.began_anew()
 
 
-def slow_start(world, plugin, api):
-    """The driver answers before the API server does, whose list comes between two readings."""
-    restart(world, plugin, api)
-    api.silent["pods"] = True
-    plugin.show("init 999\n")
-    plugin.start()
-    time.sleep(0.3)
-    world.write(plugin)
-    world.read()
-    until = time.monotonic() + PATIENCE_S
-    while '"usedBytes"' not in (plugin.get("/usage") or ""):
-        if time.monotonic() > until:
-            raise Wrong("the driver is not read")
-        time.sleep(0.02)
-    time.sleep(0.1)
-    plugin.jump(9_000_000_000)
-    api.silent["pods"] = False
-    until = time.monotonic() + 0.6
-    while time.monotonic() < until:
-        page = plugin.get("/usage")
-        number = sentinel_of(page)
-        if number not in (None, world.number):
-            raise Wrong(f"after a start: the sentinel uses {number}, of {world.number}: {page}")
-        time.sleep(0.01)
-
-
 def judge_events(world, api):
     """Who was far above his share has an Event, and so has his controller; nobody else has. How many have."""
     until = time.monotonic() + 10
@@ -122,15 +97,13 @@ def seed_of(seed, number):
 def one_world(build, rng, _):
     """Readings, and pods told to be above their share."""
     world = World(rng, 9_000_000)
-    with Served([world.node(), *(pod.document("n") for pod in world.pods.values())]) as api:
+    with Served([objects.new_node("n", []), *(pod.document("n") for pod in world.pods.values())]) as api:
         plugin = Plugin(build, api, rng.choice(["nvml", "auto"]))
         try:
             for step in range(STEPS):
                 world.step()
                 if step and rng.random() < 0.08:
                     restart(world, plugin, api)
-                elif step and rng.random() < 0.05:
-                    slow_start(world, plugin, api)
                 elif rng.random() < 0.15 and (pod := world.add_pod()):
                     api.put(pod.document("n"))
                 elif rng.random() < 0.1 and (pod := world.drop_pod()):
