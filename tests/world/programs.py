@@ -89,27 +89,6 @@ class Program:
             self.end(signal.SIGKILL)
 
 
-class Serving(Program):
-    """An API server of ours with the kubeconfig that it writes: gpushare-sim serve, tests/synthetic-api."""
-
-    def __init__(self, build, folder, program, *args):
-        self.kubeconfig = os.path.join(folder, "kubeconfig")
-        if os.path.exists(self.kubeconfig):
-            os.unlink(self.kubeconfig)
-        super().__init__([os.path.join(build, program), *args, "--listen", f"{HOST}:0", "--kubeconfig-out", self.kubeconfig],
-                         os.path.join(folder, os.path.basename(program) + ".log"))
-        self.start()
-        wait_for("the API server", lambda: os.path.exists(self.kubeconfig) or not self.alive())
-        with open(self.kubeconfig, encoding="utf-8") as file:
-            self.url = re.search(r"http://[0-9.:]+", file.read())[0]
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.end()
-
-
 def preloads(build, program, *shims):
     """What LD_PRELOAD has to be, for shims of tests/support."""
     linked = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout

@@ -4,10 +4,11 @@
 
     run.py BUILD
 
-Each cluster of tests/unit/inspect/clusters is a v1.List. Served by gpushare-sim, read by --from-file, and
+Each cluster of tests/unit/inspect/clusters is a v1.List. Served by an API server, read by --from-file, and
 read from a snapshot of it, the commands print the same. Broken files are an error that names the file.
 """
 
+import contextlib
 import glob
 import json
 import os
@@ -20,7 +21,8 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "world"))
-from programs import Serving  # noqa: E402
+from api import Served  # noqa: E402
+from programs import HOST  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 CLUSTERS = [path for path in sorted(glob.glob(os.path.join(ROOT, "tests/unit/inspect/clusters/*.json")))
@@ -38,14 +40,11 @@ def cli(build, *words):
     return done.returncode, out, done.stderr.decode()
 
 
-class Served(Serving):
-    """gpushare-sim with a file; the words that make the CLI ask it."""
-
-    def __init__(self, build, folder, path):
-        super().__init__(build, folder, "gpushare-sim", "serve", f"--load={path}")
-
-    def __enter__(self):
-        return [f"--server={self.url}"]
+@contextlib.contextmanager
+def served(path):
+    """The words that make the CLI ask an API server with that file's objects."""
+    with open(path, encoding="utf-8") as file, Served(json.load(file)["items"]) as api:
+        yield [f"--server=http://{HOST}:{api.port}"]
 
 
 def as_kubectl(cluster, path):
@@ -77,7 +76,7 @@ def same_tables(build, folder, every):
     compared = 0
     for cluster in CLUSTERS[::every]:
         commands = COMMANDS + [["why", pod] for pod in as_kubectl(cluster, path)]
-        with Served(build, folder, path) as words:
+        with served(path) as words:
             wanted = [cli(build, *command, *words) for command in commands]
             assert cli(build, "snapshot", taken, *words)[0] == 0, cluster
         assert os.stat(taken).st_mode & 0o777 == 0o600
@@ -105,7 +104,7 @@ def a_snapshot_holds_no_secrets(build, folder):
                "spec": {"nodeName": "n0", "containers": [box], "initContainers": [box], "volumes": [{"name": words}]},
                "status": {"containerStatuses": [{"name": "c", "image": words, "state": {"waiting": {"message": words}}}]}}
               for i in range(20))]}, file)
-    with Served(build, folder, path) as server:
+    with served(path) as server:
         for turn in range(40):
             with open(taken, "w", encoding="utf-8") as file:
                 file.write("old")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the keys of share/k9s/plugins.yaml run, on a cluster of gpushare-sim.
+"""What the keys of share/k9s/plugins.yaml run, on a small cluster.
 
     run.py BUILD
 
@@ -16,7 +16,8 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "world"))
-from programs import Serving  # noqa: E402
+from api import Served  # noqa: E402
+from objects import Pod, new_node  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 WORD = re.compile(r"(\$(!?)([\w\-]+))|(\$\{(!?)([\w\-%/: ]+)\})")
@@ -70,13 +71,11 @@ def judge(build, folder, kubeconfig):
     ours = os.path.join(build, "kubectl-inspect-gpushare")
     script(folder, "kubectl", f'[ "$1 $2" = "inspect gpushare" ] || exec {os.environ["KUBECTL"]} "$@"\nshift 2\nexec {ours} "$@"')
     script(folder, "less", '[ "$1" = -R ] || exit 9\nexec cat')
-    with open(kubeconfig, encoding="utf-8") as file:
-        context = re.search(r"current-context: *\"?([^\s\"]+)", file.read()).group(1)
     shown = json.loads(subprocess.run([ours, "--kubeconfig", kubeconfig, "-o", "json"], check=True,
                                       capture_output=True, text=True).stdout)
     node = shown["nodes"][0]["name"]
-    pod, namespace = "gpu-000000", "team-00"
-    words = {"KUBECONFIG": kubeconfig, "CONTEXT": context, "CLUSTER": "c", "USER": "u", "GROUPS": ""}
+    pod, namespace = "p0", "team"
+    words = {"KUBECONFIG": kubeconfig, "CONTEXT": "c", "CLUSTER": "c", "USER": "u", "GROUPS": ""}
     all_of_them, keys = plugins(), set()
     for name, plugin in all_of_them.items():
         assert set(plugin) == NEEDED, (name, plugin)
@@ -98,9 +97,8 @@ def judge(build, folder, kubeconfig):
 
 def main():
     build = os.path.abspath(sys.argv[1])
-    with tempfile.TemporaryDirectory() as folder, Serving(
-            build, folder, "tests/synthetic-api", "nodes=2,gpus=2,mem=16,pods=3,pod_mem=4") as server:
-        judge(build, folder, server.kubeconfig)
+    with tempfile.TemporaryDirectory() as folder, Served([new_node("n0", [16, 16]), Pod("p0", 4, "team").bind("n0", 0).obj]) as api:
+        judge(build, folder, api.kubeconfig)
 
 
 if __name__ == "__main__":
