@@ -36,8 +36,9 @@ void put_node(struct world *world, uint32_t node, const struct m_node *as)
                             .gpu_count = as->gpu_count,
                             .cpu_milli = as->cpu_milli,
                             .unit = as->unit};
-    if (gs_ledger_set_node(world->ledger, &event, NULL) < 0)
-        differ(world, "set_node failed");
+    struct gs_error err = {0};
+    while (runs_out(world, gs_ledger_set_node(world->ledger, &event, &err), &err))
+        err = (struct gs_error){0};
     m_set_node(&world->model, node, as);
     memset(gpus, 0xAA, sizeof(gpus));
     memset(moved, 0xAA, sizeof(moved));
@@ -171,10 +172,8 @@ void op_node_list_round(struct world *world, struct rng *rng)
 void op_restart(struct world *world, struct rng *rng)
 {
     struct gs_ledger *fresh = gs_ledger_new();
-    if (!fresh) {
-        differ(world, "out of memory");
+    if (runs_out(world, fresh ? 0 : -1, &(struct gs_error){.code = fresh ? GS_OK : GS_ENOMEM}))
         return;
-    }
     gs_ledger_free(world->ledger);
     world->ledger = fresh;
     memset(world->seen, 0, sizeof(world->seen));

@@ -22,8 +22,9 @@ void put_claim(struct world *world, uint32_t uid, const struct m_claim *claim)
         .state = claim->reserved ? GS_CLAIM_RESERVED : GS_CLAIM_CONFIRMED,
         .leaving = claim->leaving,
     };
-    if (gs_ledger_set_claim(world->ledger, &as, NULL) < 0)
-        differ(world, "set_claim failed");
+    struct gs_error err = {0};
+    while (runs_out(world, gs_ledger_set_claim(world->ledger, &as, &err), &err))
+        err = (struct gs_error){0};
     if (world->model.claims[uid].there)
         world->past[uid] = world->model.claims[uid];
     m_set_claim(&world->model, uid, claim);
@@ -38,8 +39,11 @@ void put_claim(struct world *world, uint32_t uid, const struct m_claim *claim)
 
 void put_other(struct world *world, uint32_t uid, uint32_t node, int64_t cpu_milli)
 {
-    if (gs_ledger_set_other(world->ledger, m_uid(uid), m_node_name(node), cpu_milli, NULL) < 0)
-        differ(world, "set_other failed");
+    struct gs_error err = {0};
+    while (runs_out(
+        world, gs_ledger_set_other(world->ledger, m_uid(uid), m_node_name(node), cpu_milli, &err),
+        &err))
+        err = (struct gs_error){0};
     m_set_other(&world->model, uid, node, cpu_milli);
     world->uid = uid;
     world->node = node;
@@ -56,8 +60,9 @@ void put_hold(struct world *world, uint32_t uid, const struct m_hold *hold)
                                  .selects = hold->model,
                                  .model = gs_slice_of(hold->model ? hold->model : "")},
                          .node = m_node_name(hold->node)};
-    if (gs_ledger_hold(world->ledger, &as, NULL) < 0)
-        differ(world, "hold failed");
+    struct gs_error err = {0};
+    while (runs_out(world, gs_ledger_hold(world->ledger, &as, &err), &err))
+        err = (struct gs_error){0};
     m_set_hold(&world->model, uid, hold);
     world->uid = uid;
     world->node = hold->node;

@@ -6,6 +6,8 @@
 
 #include "gpushare/base/splitmix.h"
 
+#include "alloc_fail.h"
+
 uint64_t rng_next(struct rng *rng)
 {
     return gs_splitmix_next(&rng->state);
@@ -46,6 +48,18 @@ void differ(struct world *world, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(world->difference, sizeof(world->difference), fmt, ap);
     va_end(ap);
+}
+
+bool runs_out(struct world *world, int result, const struct gs_error *err)
+{
+    const bool failed = alloc_fail_end();
+    alloc_fail_begin(0);
+    if (result != (failed ? -1 : 0) || err->code != (failed ? GS_ENOMEM : GS_OK))
+        differ(world, "%s memory a call says %d, %s", failed ? "without" : "with", result,
+               err->msg);
+    if (failed)
+        compare_all(world);
+    return failed && !world->wrong;
 }
 
 void tell(struct world *world, const char *fmt, ...)
@@ -100,6 +114,12 @@ void op_run(struct world *world, struct op op)
     world->uid = rng_below(&rng, world->uid_count);
     world->said[0] = '\0';
     world->acted = false;
+    const uint32_t fails = rng_once_in(&rng, 16) ? 1 + rng_below(&rng, 6) : 0;
+    alloc_fail_begin(fails);
+    if (fails && rng_once_in(&rng, 2))
+        alloc_fail_begin_from(fails);
     kinds[op.kind].run(world, &rng);
+    if (alloc_fail_end())
+        differ(world, "what must not fail allocates");
     world->acted_by_kind[op.kind] += world->acted;
 }

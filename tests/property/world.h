@@ -55,6 +55,10 @@ const char *op_name(uint32_t kind);
 uint8_t op_choose(struct rng *rng);
 void op_run(struct world *world, struct op op);
 
+/* Once in a while an operation runs out of memory (op_run()). A call that may: to be made again
+ * when it did, which has changed nothing. */
+bool runs_out(struct world *world, int result, const struct gs_error *err);
+
 /* Notes a difference; the first one stays. */
 void differ(struct world *world, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Says what the operation does; one that never does had nothing to do and is not counted. */
