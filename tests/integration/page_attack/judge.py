@@ -169,8 +169,11 @@ class Judge:
 
     def cluster(self):
         """The command's own sums are those of the world; who has seen an older version is told the newest."""
-        older = self.page("")["version"] - 1
-        self.same("an older version", self.web.get(f"rows?seen={older}")[0], 200)
+        page = self.page("")
+        self.same("an older version", self.web.get(f"rows?seen={page['version'] - 1}")[0], 200)
+        self.same("models to choose", sorted(page["models"]), sorted({gpu.model for node in self.world.shown for gpu in node.gpus} - {""}))
+        spaces = {pod.ns for pod in self.world.bound + self.world.waiting}
+        self.same("namespaces to choose", spaces.issuperset(page["namespaces"]) and len(page["namespaces"]), min(200, len(spaces)))
         shown, sums = self.world.shown, self.json["cluster"]
         want = {"nodeCount": len(shown), "gpuCount": sum(len(node.gpus) for node in shown), "podCount": len(self.world.bound),
                 "totalGPU": sum(node.total for node in shown), "usedGPU": sum(node.used for node in shown),
@@ -201,6 +204,10 @@ class Judge:
                 "overcommittedGPUCount": sum(gpu.charged > gpu.mem for node in nodes for gpu in node.gpus)}
         want["wouldBlockPodCount"] = sum(pod.figures()["wouldBlockPodCount"] for node in nodes for pod in node.pods)
         want["usedBytes"] = sum(gpu.bytes for node in nodes if node.told for gpu in node.gpus) if any(node.told for node in nodes) else None
+        most = max([gpu.mem for node in nodes for gpu in node.gpus], default=0)
+        if most:
+            want["wouldFit"] = [{"requestedGPU": size, "podCount": sum(min(node.free // size, sum(gpu.free // size for gpu in node.gpus)) for node in nodes)}
+                                for size in (self.world.scale << n for n in range(8)) if size <= most]
         self.same(where + "totals", {key: total.get(key) for key in want}, want)
         known = [pod for pod in meant if pod.known and some]
         self.same(where + "of the pods that match", page["meant"],
@@ -218,7 +225,11 @@ class Judge:
         pending = page["pending"]
         self.same(where + "who waits, of how many, and for how much", (pending["podCount"], pending["allPodCount"], pending["requestedGPU"]),
                   (len(waits), len(self.world.waiting), sum(pod.units for pod in waits)))
-        want, shown = {}, {}
+        want, shown, all_of, never = {}, {}, len(self.world.waiting), sum(self.items[pod.ns, pod.name]["unresolvable"] for pod in waits)
+        self.same(where + "title", next(one["title"] for one in page["tables"] if one["id"] == "waiting"),
+                  f"{len(waits)} pending pod{'s' * (len(waits) > 1)}, {pending['requestedGPU']} {page['unit']} requested"
+                  + f"; {never} of them fit{'s' * (never == 1)} on no GPU of this cluster" * (never > 0) if waits else
+                  f"No pending pod matches ({all_of} pending in the cluster)" if all_of else "No pod with GPU memory is pending")
         for pod in waits:
             item = self.items[pod.ns, pod.name]
             near = item.get("closest", {})

@@ -268,53 +268,6 @@ static void a_node_speaks_of_itself_only(void **state)
     world.pods = world.pages_of = NULL;
 }
 
-/* What comes of it may be anything that a page can say. */
-static void any_page_can_be_read(void **state)
-{
-    static const char page[] =
-        "{\"v\":1,\"gpus\":[{\"id\":63,\"usedBytes\":7}],\"pods\":[{\"uid\":\"u\",\"namespace\":"
-        "\"s\","
-        "\"name\":\"\\u00e9\",\"gpus\":[{\"id\":0,\"usedBytes\":5,\"peakBytes\":6}]}]}";
-    static const char bytes[] = "{}[],:\"\\9-\x1b\x80";
-    char text[sizeof(page)];
-    world.pods = POD("p1", "," OWN, "a", "True");
-    world.pages_of = text;
-    for (size_t at = 0; at < sizeof(page) - 1; at++) {
-        for (size_t byte = 0; byte < sizeof(bytes); byte++) { /* its end, too */
-            struct usage usage;
-            memcpy(text, page, sizeof(page));
-            text[at] = bytes[byte];
-            fetch(&usage);
-            assert_true(usage.asked == 1 && usage.answered <= 1 && HASH_COUNT(usage.pods) <= 1);
-            if (!usage.answered)
-                assert_true(usage.why.code == GS_EPROTO && HASH_COUNT(usage.pods) == 0);
-            usage_release(&usage);
-        }
-    }
-    world.pods = world.pages_of = NULL;
-}
-
-static void bytes_are_told_in_the_nodes_unit(void **state)
-{
-    static const struct {
-        const char *row;
-        uint64_t bytes;
-        enum gs_unit unit;
-        const char *text;
-    } texts[] = {
-        {"nothing", 0, GS_UNIT_GIB, "0.0"},
-        {"GiB", 3221225472, GS_UNIT_GIB, "3.0"},
-        {"MiB", 3221225472, GS_UNIT_MIB, "3072.0"},
-        {"no unit known", 1610612736, GS_UNIT_UNKNOWN, "1.5"},
-        {"all there is", UINT64_MAX, GS_UNIT_GIB, "17179869184.0"},
-    };
-    GS_FOR_EACH_ROW (r, texts) {
-        char text[USAGE_TEXT_BYTES];
-        usage_text(r->bytes, r->unit, text);
-        row_text(r->row, text, r->text);
-    }
-}
-
 /* Nobody checks what a pod's author writes into a value. */
 static void a_nul_in_one_object_costs_no_list(void **state)
 {
@@ -333,9 +286,7 @@ int main(void)
         cmocka_unit_test(so_many_are_asked_at_once_and_for_so_long_together),
         cmocka_unit_test(only_pods_of_the_own_daemonset_are_asked),
         cmocka_unit_test(a_node_speaks_of_itself_only),
-        cmocka_unit_test(any_page_can_be_read),
         cmocka_unit_test(a_nul_in_one_object_costs_no_list),
-        cmocka_unit_test(bytes_are_told_in_the_nodes_unit),
     };
     return GS_RUN(tests);
 }
