@@ -346,4 +346,4 @@ def random_world(rng):
         world.pods = [world.make_pod() for _ in range(pods)]
         world.sum_up()
         return world
-    return World(rng, nodes, gpus, pods, size == "small" and rng.random() < 0.4, size == "many", 1024 if size == "MiB" else 1)
+    return World(rng, nodes, gpus, pods, size in ("small", "MiB", "wide") and rng.random() < 0.7, size == "many", 1024 if size == "MiB" else 1)
