@@ -171,6 +171,9 @@ class Judge:
         """The command's own sums are those of the world; who has seen an older version is told the newest."""
         page = self.page("")
         self.same("an older version", self.web.get(f"rows?seen={page['version'] - 1}")[0], 200)
+        first, free = names(page), [node["freeGPU"] for node in self.page("?sort=free")["nodes"]]
+        self.same("sorted, and no longer", (free, names(self.page(""))), (sorted((node.free for node in self.world.shown), reverse=True)[:PER_PAGE], first))
+        self.same("ways to limit", sorted(page["limits"]), ["dmem", "driver", "hook", "mig", "mps"])
         self.same("models to choose", sorted(page["models"]), sorted({gpu.model for node in self.world.shown for gpu in node.gpus} - {""}))
         spaces = {pod.ns for pod in self.world.bound + self.world.waiting}
         self.same("namespaces to choose", spaces.issuperset(page["namespaces"]) and len(page["namespaces"]), min(200, len(spaces)))
