@@ -104,9 +104,9 @@ static int create_event(void *ctx, const struct gs_event *event, struct gs_error
         return -1;
     if (here->event_count < NODE_EVENT_TEXTS)
         snprintf(here->events[here->event_count++], sizeof(here->events[0]),
-                 "%s %s %s/%s %s %s: %s", event->api ? event->api : "v1", event->kind,
+                 "%s %s %s/%s %s %s %s: %s", event->api ? event->api : "v1", event->kind,
                  event->ns ? event->ns : "", event->name, event->uid, event->reason,
-                 event->message);
+                 event->warning ? "Warning" : "Normal", event->message);
     return 0;
 }
 

@@ -79,6 +79,7 @@ static void verb_set(struct scenario *s)
     } flags[] = {{"deny", &settings->deny_foreign_gpus},
                  {"mps-by-label", &settings->mps_by_label},
                  {"mps", &node.mps},
+                 {"share", &settings->share_with_others},
                  {"upgrading", &node.upgrading},
                  {"missing", &node.missing},
                  {"lists-fail", &node.lists_fail},
@@ -157,7 +158,7 @@ static void verb_restart(struct scenario *s)
     node_run(&node, 15);
 }
 
-/* cards b a: what the driver lists, in its order; MIG-1@a: another UUID at the address of GPU-a */
+/* cards b a sick: what the driver lists, in its order; MIG-1@a: an instance of GPU-a */
 static void verb_cards(struct scenario *s)
 {
     struct gs_gpu gpus[4];
@@ -166,8 +167,11 @@ static void verb_cards(struct scenario *s)
         const char *word = scenario_word(s), *address = strchr(word, '@');
         gpus[count] = both.gpus[strcmp(address ? address + 1 : word, "b") == 0];
         gpus[count].idx = count;
-        if (address)
+        gpus[count].healthy = !scenario_has(s, "sick");
+        if (address) {
+            snprintf(gpus[count].card, GS_UUID_BYTES, "%s", gpus[count].uuid);
             snprintf(gpus[count].uuid, GS_UUID_BYTES, "%.*s", (int)(address - word), word);
+        }
     }
     node_set_gpus(&node, gpus, count);
 }
