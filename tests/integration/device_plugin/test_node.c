@@ -559,7 +559,7 @@ static void verb_expect(struct scenario *s)
 static void verb_count(struct scenario *s)
 {
     node.node_patches = node.node_tries = node.slice_requests = 0;
-    node.tree.enablings = node.driver.sets = 0;
+    node.pod_patches = node.tree.enablings = node.driver.sets = 0;
     node.readings = 0;
 }
 
