@@ -603,27 +603,9 @@ static const struct scenario_verb verbs[] = {
 
 static const struct scenario_layer layer = {.verbs = verbs, .begin = begin, .end = end};
 
-/* As the service's test of the interpreter has it; here, what these words alone can miss. */
-static void what_is_not_so_fails(void **state)
-{
-    static const struct scenario_mistake rows[] = {
-        {"it is so", "a\n start · pod p 8 on 1 · limit p - 8192\n", NULL},
-        {"a limit", "a\n start · pod p 8 on 1 · limit p - 8191\n", "is 8192 instead of 8191"},
-        {"none", "a\n start · pod p 8 on 1 · limit p - -\n", "is \"one\""},
-        {"another GPU", "a\n start · bind p 8 on 1 · admit p = GPU-a\n", "is \"GPU-b\""},
-        {"a start", "a\n start · bind p 8 on 1 · admit p = GPU-b · begin p = held\n", "is \"ok\""},
-        {"events", "a\n start · event GpuHealthy \"\" 1\n", "events is 0 instead of 1"},
-        {"the unit", "a\n start · expect unit MiB\n", "is not in {"},
-        {"the inventory", "a\n start · expect no GPU-a\n", "is \"there\""},
-        {"no word of a node", "a\n start · set colour 1\n", "colour has no meaning"},
-    };
-    scenario_mistakes_are_seen(&layer, rows, GS_COUNT_OF(rows));
-}
-
 int main(void)
 {
     static const char *const files[] = {"tests/integration/device_plugin/node.scenarios",
                                         "tests/integration/device_plugin/limits.scenarios", NULL};
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_not_so_fails)};
-    return scenario_main(&layer, files, tests, GS_COUNT_OF(tests));
+    return scenario_main(&layer, files, NULL, 0);
 }

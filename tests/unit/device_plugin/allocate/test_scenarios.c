@@ -485,36 +485,11 @@ static const struct scenario_verb verbs[] = {
 
 static const struct scenario_layer layer = {.verbs = verbs, .begin = begin, .end = end};
 
-/* As the service's test of the interpreter has it; here, what these words alone can miss. */
-static void what_is_not_so_fails(void **state)
-{
-    static const struct scenario_mistake rows[] = {
-        {"it is so", "a\n pod p 8 on 1 · call 8 = 1 · expect used 0 8\n", NULL},
-        {"another GPU", "a\n pod p 8 on 1 · call 8 = 0\n", "the GPU is \"1\" instead of \"0\""},
-        {"none", "a\n call 25 = 1\n", "the GPU is \"none\""},
-        {"another reason", "a\n call 25 = none \"no list\"\n", "\"no list\" is not in no GPU"},
-        {"compute", "a\n call 8 = 1 cores 10\n", "compute is 0 instead of 10"},
-        {"use", "a\n pod p 8 on 1 · call 8 = 1 · expect used 8 0\n", "GPU 0 is 0 instead of 8"},
-        {"a start", "a\n pod p 8 on 0 · call 8 = 0 · start 0 8 of p=8@0 = held\n", "is \"ok\""},
-        {"no write", "a\n write p\n", "nothing is to be written"},
-        {"a write", "a\n pod p 8 · call 8 · no write\n", NULL},
-        {"a write after the node's word", "a\n pod p 8 · call 8 · moved · no write\n",
-         "of p is to be"},
-        {"its index", "a\n pod p 8 · call 8 · moved · write p idx 1\n", "the index is \"0\""},
-        {"no event", "a\n pod p 8 · call 8 · moved · write p event X\n", "it is no event"},
-        {"what is told", "a\n pod p 8 · call 8 · moved {}\n", "gpu-reassigned is \"{\"p\":[0]}\""},
-        {"no such list", "a\n observe p=8@0x\n", "is not what a kubelet has"},
-        {"no such word of a pod", "a\n pod p 8 at 1 · expect used 0 0\n", "at has no meaning"},
-    };
-    scenario_mistakes_are_seen(&layer, rows, GS_COUNT_OF(rows));
-}
-
 int main(void)
 {
     static const char *const files[] = {"tests/unit/device_plugin/allocate/allocator.scenarios",
                                         "tests/unit/device_plugin/allocate/removed.scenarios",
                                         "tests/unit/device_plugin/allocate/restart.scenarios",
                                         NULL};
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_not_so_fails)};
-    return scenario_main(&layer, files, tests, GS_COUNT_OF(tests));
+    return scenario_main(&layer, files, NULL, 0);
 }
