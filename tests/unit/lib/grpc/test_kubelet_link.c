@@ -211,6 +211,7 @@ static void a_deleted_socket_of_ours_is_made_again(void **state)
 {
     struct fixture *f = *state;
     struct stat st;
+    char away[80], old[96];
     start_kubelet(f);
     start_link(f);
     expect(f, "R");
@@ -218,6 +219,17 @@ static void a_deleted_socket_of_ours_is_made_again(void **state)
     expect(f, "RR");
     assert_int_equal(lstat(f->own, &st), 0);
     close(dial(f));
+    stop_kubelet(f);
+    expect(f, "RRL");
+    snprintf(away, sizeof(away), "%s.away", f->dir);
+    snprintf(old, sizeof(old), "%s/gpu.sock", away);
+    assert_int_equal(rename(f->dir, away), 0); /* another folder in its place */
+    assert_int_equal(mkdir(f->dir, 0700), 0);
+    start_kubelet(f);
+    expect(f, "RRLR");
+    close(dial(f));
+    unlink(old);
+    assert_int_equal(rmdir(away), 0);
 }
 
 static void without_a_stream_it_registers_again(void **state)

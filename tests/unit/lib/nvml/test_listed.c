@@ -94,10 +94,14 @@ static void a_file_is_read_again_when_it_changes(void **state)
     assert_int_equal(set.gpus[1].mem_mib, 5000);
     assert_true(set.gpus[0].healthy && !set.gpus[1].healthy);
     assert_int_equal(listed.source.ops->wait(listed.source.ctx, GS_NS_PER_MS, &err), 0);
-    put(listed.path, FILE_OF(ONE));
+    assert_int_equal(set.vendor, 0);
+    put(listed.path, "{\"v\":1,\"unit\":\"GiB\",\"vendor\":\"simulated\",\"gpus\":["
+                     "{\"idx\":0,\"mem\":16,\"minor\":77}]}");
     assert_int_equal(listed.source.ops->wait(listed.source.ctx, GS_NS_PER_S, &err), 1);
     assert_int_equal(listed.source.ops->read(listed.source.ctx, &set, &err), 0);
     assert_int_equal(set.count, 1);
+    assert_string_equal(gs_vendors[set.vendor].name, "simulated");
+    assert_int_equal(set.gpus[0].node, 77 + 1);
     close_listed(&listed);
 }
 
