@@ -133,6 +133,28 @@ static void a_process_that_tells_again_is_counted_again(void **state)
     clear(&rig);
 }
 
+/* On GPU 0 the two are told twice of what is in use; what a says of GPU 1 is not known. */
+static void each_gpu_has_a_sum_of_its_own(void **state)
+{
+    struct rig rig;
+    make(&rig);
+    rig.counts[0] = 2;
+    rig.counts[1] = 3;
+    rig.set.used_bytes[0] = 6 * GIB;
+    rig.set.used_bytes[1] = 4 * GIB;
+    memcpy(rig.processes[0], (struct gs_gpu_process[]){{10, 6 * GIB}, {20, 6 * GIB}},
+           2 * sizeof(rig.processes[0][0]));
+    memcpy(rig.processes[1], (struct gs_gpu_process[]){{10, UNKNOWN}, {11, GIB}, {20, 2 * GIB}},
+           3 * sizeof(rig.processes[0][0]));
+    read_once(&rig, &rig.set, NOW_NS);
+    const struct pod_use a = use_of(&rig, "a", NOW_NS), b = use_of(&rig, "b", NOW_NS);
+    assert_int_equal(a.used_on[0], 3 * GIB);
+    assert_int_equal(a.counted & GS_GPU_BIT(1), 0);
+    assert_int_equal(b.used_on[0], 3 * GIB);
+    assert_int_equal(b.used_on[1], 2 * GIB);
+    clear(&rig);
+}
+
 static void an_old_reading_tells_nothing(void **state)
 {
     static const struct {
@@ -215,6 +237,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pod_that_comes_after_the_reading_uses_what_was_read),
         cmocka_unit_test(a_process_that_tells_again_is_counted_again),
+        cmocka_unit_test(each_gpu_has_a_sum_of_its_own),
         cmocka_unit_test(an_old_reading_tells_nothing),
         cmocka_unit_test(who_is_above_his_share_is_told_each_hour),
     };

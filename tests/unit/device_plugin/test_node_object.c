@@ -85,6 +85,7 @@ enum change {
     DOUBTED,
     UNIT,
     REVISION,
+    UNTOLD,
     XID,
     MOVED,
     FIRST_WRITE,
@@ -110,6 +111,7 @@ static void change(enum change what, struct gs_gpu_set *set, struct node_object 
     desired->unit_doubted = what == DOUBTED;
     desired->unit = what == UNIT ? GS_UNIT_MIB : desired->unit;
     desired->rev += what == REVISION;
+    api.node.tells_moved = what != UNTOLD;
     desired->written = what != FIRST_WRITE;
     desired->moved = what == MOVED ? "{\"u\":[1]}" : desired->moved;
     api.node.enforced = what == OTHER_LABEL ? "mps" : "dmem";
@@ -136,6 +138,7 @@ static void only_what_differs_is_written(void **state)
         {"an Xid", XID, INVENTORY, false, "", ""},
         {"another unit", UNIT, INVENTORY, false, "", ""},
         {"a newer record", REVISION, INVENTORY, false, "", ""},
+        {"an inventory that says nothing of moved pods", UNTOLD, INVENTORY, false, "", ""},
         {"the unit is in doubt", DOUBTED, INVENTORY, true, "", ""},
         {"a pod moved", MOVED, INVENTORY, false, "", ""},
         {"the plugin leaves", LEAVING, INVENTORY | LABEL, true, "", ""},
