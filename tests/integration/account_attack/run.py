@@ -107,40 +107,13 @@ def seen(*servers):
     return out
 raw = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x9b]").search
 one_line = lambda err: err.count("\n") == 1 and err.endswith("\n") and not raw(err)
-def config(clusters, users, contexts, **more):
-    (TMP / "kc").write_text(json.dumps({"apiVersion": "v1", "kind": "Config", "clusters": [{"name": n, "cluster": {"server": u, "certificate-authority": str(TMP / "ca.crt")}} for n, u in clusters],
-        "users": [{"name": n, "user": u} for n, u in users], "contexts": [{"name": n, "context": c} for n, c in contexts], **more}))
+def config(url):
+    """Alice's."""
+    alice = {f"client-{what}": str(TMP / f"alice.{end}") for what, end in (("certificate", "crt"), ("key", "key"))}
+    (TMP / "kc").write_text(json.dumps({"apiVersion": "v1", "kind": "Config", "current-context": "x", "users": [{"name": "u", "user": alice}],
+        "clusters": [{"name": "c", "cluster": {"server": url, "certificate-authority": str(TMP / "ca.crt")}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}]}))
     return TMP / "kc"
-def people():
-    cert = {n: {"client-certificate": str(TMP / f"{n}.crt"), "client-key": str(TMP / f"{n}.key")} for n in ("alice", "bob")}
-    plugin = {"exec": {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": str(TMP / "plugin"), "interactiveMode": "IfAvailable"}}
-    return [cert["alice"], cert["bob"], {"token": "tok1"}, {"tokenFile": str(TMP / "tokenfile")}, plugin, {"username": "u", "password": "p"},
-            {**cert["bob"], "as": "carol", "as-groups": ["g"]}, {**cert["alice"], "token": "tok2"}]
-def world_flags(rng, o, n):
-    """The CLI with flags in any order, prefixes in server addresses and impersonation: the same account, cluster and path as kubectl's."""
-    a, b = o.servers
-    clusters = [(f"c{i}", rng.choice([a, b]).url + rng.choice(["", "", "/", f"/k8s/clusters/{i}", f"/p{i}/"])) for i in range(3)]
-    contexts = [(f"x{i}", {"cluster": f"c{rng.randrange(3)}", "user": f"u{rng.randrange(3)}", "namespace": rng.choice(["", "team-a", "a\x1b[31m\nb"])}) for i in range(3)]
-    now = {"current-context": "x0"} if rng.random() < .8 else {}
-    cfg, flags = config(clusters, [(f"u{i}", u) for i, u in enumerate(rng.sample(people(), 3))], contexts, **now), []
-    for name, values in (("context", ["x0", "x1", "x2"]), ("cluster", ["c0", "c1", "c2"]), ("user", ["u0", "u1", "u2"]), ("as", ["dave", "system:serviceaccount:a:b"]),
-                         ("as-group", ["g1", "g2", "a,b"]), ("as-uid", [] if o.old else ["7"])):
-        for _ in range(rng.choice([0, 0, 1, 1, 2]) if values else 0):
-            flags.append(rng.choice([lambda v: [f"--{name}={v}"], lambda v: [f"--{name}", v]])(rng.choice(values)))
-    if not any(f[0].split("=")[0] == "--as" for f in flags):
-        flags = [f for f in flags if not f[0].startswith("--as")]
-    rng.shuffle(flags)
-    flags, env = sum(flags, []), dict(o.env, KUBECONFIG=str(cfg))
-    # `get --raw` of old kubectls forgets the path of the server's address; `get nodes` does not
-    want = run([KUBECTL, "get", *(["nodes"] if o.old else ["--raw", "/version", "--request-timeout=9s"]), *flags], env)
-    ids, got = seen(a, b), run([o.cli, *flags, "--request-timeout=9s"], env)
-    ours, facts = seen(a, b), dict(flags=flags, now=now, contexts=contexts, clusters=clusters)
-    wrong(bool(ids) == bool(got[0]), n, "kubectl and CLI do not agree whether that works", kubectl=want, cli=got, **facts)
-    wrong(not got[0] and ids and ids != ours, n, "another account or cluster than kubectl's", kubectl=ids, cli=ours, **facts)
-    wrong(got[0] and not one_line(got[2]), n, "not one clear line", err=got[2], **facts)
-    wrong(left(o), n, "left behind", left=left(o), **facts)
-    sweep(o)
-    wrong(flags and run([o.cli, "--server", o.plain.url, *flags], o.env)[0] == 0, n, "--server passes these flags over without a word", flags=flags)
 REFUSED = ("exec", "auth-provider", "as", "as-uid", "as-groups", "as-user-extra", "username", "password", "proxy-url", "impersonate-user", "<<")
 def scalar(rng, v):
     """One YAML spelling of a string, of those that mean the same to kubectl."""
@@ -186,7 +159,7 @@ def kubeconfig(rng, a):
     return {"bom": b"\xef\xbb\xbf" + text.encode(), "utf16": text.encode("utf-16")}.get(trick, text.encode()), words, trick
 def world_kubeconfig(rng, o, n):
     """Extender and device plugin read one kubeconfig: the same account as kubectl, or exit 1 with one sentence that names the word."""
-    a, f = o.servers[0], TMP / "kc.yaml"
+    a, f = o.server, TMP / "kc.yaml"
     text, words, trick = kubeconfig(rng, a)
     f.write_bytes(text)
     want = run([KUBECTL, "--kubeconfig", f, "get", "--raw", "/version", "--request-timeout=9s"], o.env)
@@ -212,8 +185,8 @@ FAKES = {"real": 'exec "$K" "$@"', "late": 'sleep 1; exec "$K" "$@"', "forks": '
     "blind": 'case $1 in config) exit 1;; *) exec "$K" "$@";; esac', "stuck": 'case $1 in config) exec sleep 99;; *) exec "$K" "$@";; esac'}
 def world_kubectl(rng, o, n):
     """A kubectl and an API server that misbehave, and signals at any moment: an end in time, one sentence, nothing left behind."""
-    a, name, prefix, fake = o.servers[0], rng.choice(list(FAKES)), rng.choice(["", "/k8s/clusters/7"]), TMP / "fake-kubectl"
-    cfg = config([("c", a.url + prefix)], [("u", people()[0])], [("x", {"cluster": "c", "user": "u"})], **{"current-context": "x"})
+    a, name, prefix, fake = o.server, rng.choice(list(FAKES)), rng.choice(["", "/k8s/clusters/7"]), TMP / "fake-kubectl"
+    cfg = config(a.url + prefix)
     fake.write_text("#!/bin/sh\n" + FAKES[name] + "\n")
     fake.chmod(0o755)
     sig, whom = rng.choice([None] * 3 + [signal.SIGKILL, signal.SIGKILL, signal.SIGINT, signal.SIGTERM]), rng.choice(["cli", "kubectl", "both"])
@@ -247,16 +220,15 @@ def main():
     os.access(KUBECTL, os.X_OK) or sys.exit("KUBECTL must name a kubectl")
     certificates()
     o.mark, o.tmp, o.build = f"ACCOUNT_ATTACK_{os.getpid()}", TMP / "run", o.build.resolve()
-    o.cli, o.servers, o.plain = o.build / "kubectl-inspect-gpushare", (Server(), Server()), Server(tls=False)
+    o.cli, o.server, o.plain = o.build / "kubectl-inspect-gpushare", Server(), Server(tls=False)
     o.env, _ = {**{k: v for k, v in os.environ.items() if not re.match("KUBE|XDG|.*_(proxy|PROXY)|NO_COLOR|PORT$|LOG_LEVEL", k)}, "KUBECTL": KUBECTL, "HOME": str(o.tmp), "TMPDIR": str(o.tmp), o.mark: "1"}, o.tmp.mkdir()
     o.old = "as-uid" not in run([KUBECTL, "options"], o.env)[1]
-    credential = {"apiVersion": "client.authentication.k8s.io/v1beta1", "kind": "ExecCredential", "status": {"token": "fromexec"}}
-    [(TMP / name).write_text(text) for name, text in (("empty", ""), ("spaces", " \n"), ("big", "x" * 3000000), ("tokenfile", "filed\n"), ("plugin", f"#!/bin/sh\necho '{json.dumps(credential)}'\n"))]
-    _ = (TMP / "plugin").chmod(0o755), (TMP / "link").symlink_to("tokenfile")
-    kinds = [k for k in (world_flags, world_kubeconfig, world_kubectl) if o.only in k.__name__]
+    [(TMP / name).write_text(text) for name, text in (("empty", ""), ("spaces", " \n"), ("big", "x" * 3000000), ("tokenfile", "filed\n"))]
+    (TMP / "link").symlink_to("tokenfile")
+    kinds = [k for k in (world_kubeconfig, world_kubectl) if o.only in k.__name__]
     try:
         for w in range(o.worlds):
-            time.sleep(.1) or seen(*o.servers, o.plain)  # what comes late belongs to the world before
+            time.sleep(.1) or seen(o.server, o.plain)  # what comes late belongs to the world before
             kinds[w % len(kinds)](random.Random(f"{o.seed}/{w}"), o, f"{kinds[w % len(kinds)].__name__[6:]}/{o.seed}/{w}")
     finally:
         sweep(o)
