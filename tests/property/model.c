@@ -125,6 +125,10 @@ void m_set_hold(struct model *model, uint32_t uid, const struct m_hold *as)
     struct m_hold *old = &model->holds[uid];
     if (model->claims[uid].there)
         return;
+    if (as->nothing) {
+        old->there = false;
+        return;
+    }
     bool same = old->there && old->node == as->node && old->units == as->units &&
                 old->gpu_count == as->gpu_count && old->cores == as->cores &&
                 old->priority == as->priority && old->model == as->model;

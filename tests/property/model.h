@@ -47,6 +47,8 @@ struct m_hold {
     int32_t priority;
     const char *model; /* which GPUs it may have: one of the test's own words, or NULL */
     uint64_t age;
+    /* It is none, and takes the place of the one before all the same. */
+    enum { M_HOLDS, M_NO_NODE, M_EMPTY_NODE, M_NO_UNITS, M_BROKEN } nothing;
 };
 
 struct model {

@@ -53,21 +53,25 @@ void put_other(struct world *world, uint32_t uid, uint32_t node, int64_t cpu_mil
 void put_hold(struct world *world, uint32_t uid, const struct m_hold *hold)
 {
     struct gs_hold as = {.ask = {.uid = m_uid(uid),
-                                 .units = hold->units,
+                                 .units = hold->nothing == M_NO_UNITS ? 0 : hold->units,
                                  .gpu_count = hold->gpu_count,
                                  .cores_pct = hold->cores,
                                  .priority = hold->priority,
                                  .selects = hold->model,
+                                 .broken = hold->nothing == M_BROKEN ? GS_REASON_BAD_UUID : GS_FITS,
                                  .model = gs_slice_of(hold->model ? hold->model : "")},
-                         .node = m_node_name(hold->node)};
+                         .node = hold->nothing == M_NO_NODE      ? NULL
+                                 : hold->nothing == M_EMPTY_NODE ? ""
+                                                                 : m_node_name(hold->node)};
     struct gs_error err = {0};
     while (runs_out(world, gs_ledger_hold(world->ledger, &as, &err), &err))
         err = (struct gs_error){0};
     m_set_hold(&world->model, uid, hold);
     world->uid = uid;
     world->node = hold->node;
-    tell(world, "%s on %s: %u units x %u, priority %d, model %s", as.ask.uid, as.node, as.ask.units,
-         as.ask.gpu_count, as.ask.priority, hold->model ? hold->model : "any");
+    tell(world, "%s on %s: %u units x %u, priority %d, model %s", as.ask.uid,
+         m_node_name(hold->node), as.ask.units, as.ask.gpu_count, as.ask.priority,
+         hold->model ? hold->model : "any");
 }
 
 static uint32_t random_units(struct rng *rng)
@@ -308,6 +312,8 @@ static struct m_hold random_hold(const struct world *world, struct rng *rng)
         hold.gpu_count = 2;
     if (rng_once_in(rng, 3))
         hold.model = models[rng_below(rng, 4)];
+    if (rng_once_in(rng, 16))
+        hold.nothing = 1 + rng_below(rng, M_BROKEN);
     if (hold.gpu_count == 1)
         hold.cores = random_cores(rng);
     return hold;

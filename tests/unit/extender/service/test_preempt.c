@@ -85,8 +85,6 @@ static void expect_nodes(const char *row, char *answer, const char *nodes)
 }
 
 static const struct row rows[] = {
-    {"the proposed victim suffices", "a@n2:0:16!0", 8, "'n2':{'Pods':[{'UID':'a'}]}",
-     "'n2':{'Pods':[{'UID':'a'}],'NumPDBViolations':0}"},
     {"PDB counts come back", "a@n2:0:16!0", 8, "'n2':{'Pods':[{'UID':'a'}],'NumPDBViolations':3}",
      "'n2':{'Pods':[{'UID':'a'}],'NumPDBViolations':3}"},
     {"unknown UIDs pass and count for nothing", "a@n2:0:16!0", 8,
@@ -97,10 +95,6 @@ static const struct row rows[] = {
      "'n1':{'Pods':[{'UID':'a'},{'UID':'b'}],'NumPDBViolations':0}"},
     {"the most important one comes first", "a@n2:0:4!1 b@n2:0:12!7", 16,
      "'n2':{'Pods':[{'UID':'a'}]}", "'n2':{'Pods':[{'UID':'b'},{'UID':'a'}],'NumPDBViolations':0}"},
-    {"fragmentation: the empty list is filled", "a@n1:0:10!0 b@n1:1:10!5", 12, "'n1':{'Pods':[]}",
-     "'n1':{'Pods':[{'UID':'a'}],'NumPDBViolations':0}"},
-    {"it fits by now: nobody need go", "a@n1:0:10!0", 12, "'n1':{'Pods':[]}",
-     "'n1':{'Pods':[],'NumPDBViolations':0}"},
     /* from 1.38 on (kubernetes#135486): a list that is shown with victims may not come back empty
      */
     {"nodes that fit by their sums: victims are added, empty is passed on, one is left out",

@@ -4,8 +4,6 @@
 #include "gpushare/core/fragmentation.h"
 #include "ledgers.h"
 
-#include "core/policy_internal.h"
-
 /* Half of the pods want 8 units, half 16, all of them 2000 CPU. */
 static const struct test_pods pods[] = {{50, 8, 1, 2000, NULL}, {50, 16, 1, 2000, NULL}, {0}};
 
@@ -25,6 +23,8 @@ static void free_memory_that_nobody_can_use_is_stranded(void **state)
         {"a full node", "16:16", 8000, 0, 0, 0},
         {"a GPU that is not usable", "16x 16:8", 8000, 8, 0, 8},
         {"no GPU", "", 8000, 0, 0, 0},
+        {"a mean of 3.5", "24 24", 8000, 48, 4, 24},
+        {"a mean of 8.25", "24:4", 2000, 20, 8, 20},
         {"an overfull GPU", "16:20 16:8", 8000, 8, 0, 8},
     };
     static struct test_node t;
@@ -67,34 +67,11 @@ static void what_is_stranded_depends_on_the_model(void **state)
     }
 }
 
-/* A mean over the sequences, to the nearest unit. */
-static void what_is_stranded_is_rounded(void **state)
-{
-    static const struct test_pods uneven[] = {{50, 9, 1, 0, NULL}, {50, 16, 1, 0, NULL}, {0}};
-    static struct test_node t;
-    char gpus[64];
-    _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
-    test_learn(policies, uneven);
-    test_refresh(policies);
-    for (int used = 0; used < 32; used++) {
-        struct gs_fragmentation part;
-        struct gs_state node;
-        snprintf(gpus, sizeof(gpus), "32:%d 16 18 25:%d", used, used % 25);
-        struct gs_node_view *view = test_cpu_view(&t, gpus, 0, 0);
-        gs_fragmentation_of_node(policies, view, &part);
-        gs_state_of_view(&node, policies->table, view);
-        int64_t exact = (int64_t)gs_rollout_stranded(policies->table, &node);
-        int64_t apart = (int64_t)part.stranded_units * GS_ROLLOUTS - exact;
-        assert_true(apart >= -GS_ROLLOUTS / 2 && apart <= GS_ROLLOUTS / 2);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(free_memory_that_nobody_can_use_is_stranded),
         cmocka_unit_test(what_is_stranded_depends_on_the_model),
-        cmocka_unit_test(what_is_stranded_is_rounded),
     };
     return GS_RUN(tests);
 }

@@ -13,24 +13,6 @@ static int free_ledger(void **state)
     return 0;
 }
 
-static void an_empty_ledger_knows_nothing(void **state)
-{
-    struct gs_ledger *ledger = *state;
-    assert_null(gs_ledger_view(ledger, "n1"));
-    assert_null(gs_ledger_view(ledger, ""));
-    assert_null(gs_ledger_view(ledger, ""));
-    assert_int_equal(gs_ledger_slots(ledger), 0);
-    struct gs_ledger_stats stats = test_stats(ledger);
-    assert_int_equal(stats.nodes + stats.gpus + stats.claims + stats.others + stats.held, 0);
-    gs_ledger_drop_node(ledger, "n1");
-    gs_ledger_begin_nodes(ledger);
-    gs_ledger_sweep_nodes(ledger);
-    gs_ledger_begin_pods(ledger);
-    assert_int_equal(gs_ledger_sweep_pods(ledger), 0);
-    assert_string_equal(gs_ledger_model_name(ledger, 0), "");
-    gs_ledger_free(NULL);
-}
-
 /* Full rows, a last one that is not, names that are not there, and gaps in the index. */
 static void many_names_at_once_are_found_as_one_by_one(void **state)
 {
@@ -177,38 +159,17 @@ static void a_borrowed_hold_may_go_back_in(void **state)
     assert_int_equal(test_charged(ledger, "a"), 1);
 }
 
-/* It takes the place of the one before all the same. */
-static void what_is_no_hold_holds_nothing(void **state)
-{
-    static const struct gs_hold holds[] = {
-        {{.uid = "a", .units = 1, .gpu_count = 1}, NULL},
-        {{.uid = "a", .units = 1, .gpu_count = 1}, ""},
-        {{.uid = "a", .units = 0, .gpu_count = 1}, "n1"},
-        {{.uid = "a", .units = 1, .gpu_count = 1, .broken = GS_REASON_BAD_UUID}, "n9"},
-    };
-    const struct gs_hold before = {{.uid = "a", .units = 8, .gpu_count = 1}, "n1"};
-    test_set_node(*state, "n1", "16 16");
-    GS_FOR_EACH_ROW (hold, holds) {
-        assert_int_equal(gs_ledger_hold(*state, &before, NULL), 0);
-        assert_int_equal(gs_ledger_hold(*state, hold, NULL), 0);
-        assert_int_equal(test_stats(*state).held, 0);
-        assert_int_equal(gs_ledger_slots(*state), 1);
-    }
-}
-
 #define WITH_LEDGER(test) cmocka_unit_test_setup_teardown(test, new_ledger, free_ledger)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_LEDGER(an_empty_ledger_knows_nothing),
         WITH_LEDGER(many_names_at_once_are_found_as_one_by_one),
         WITH_LEDGER(the_epoch_of_names_tells_when_to_look_again),
         WITH_LEDGER(more_models_than_there_are_numbers_are_unknown),
         WITH_LEDGER(a_model_is_forgotten_with_its_last_gpu),
         WITH_LEDGER(a_node_brings_sixteen_models_at_most),
         WITH_LEDGER(a_borrowed_hold_may_go_back_in),
-        WITH_LEDGER(what_is_no_hold_holds_nothing),
         WITH_LEDGER(an_audit_sees_each_sum_that_is_not_its_claims),
     };
     return GS_RUN(tests);

@@ -66,17 +66,6 @@ static void the_ebb_makes_kinds_too(void **state)
     assert_true(one != two);
 }
 
-/* Nothing of the ask is kept that its owner frees. */
-static void a_kind_is_found_again_from_another_text(void **state)
-{
-    char first[] = "A100,T4", second[] = "A100,T4";
-    struct gs_ask ask = {.units = 8, .gpu_count = 1, .model = gs_slice_of(first)};
-    const uint64_t number = number_of(&ask);
-    memset(first, 'x', sizeof(first) - 1);
-    ask.model = gs_slice_of(second);
-    assert_int_equal(number_of(&ask), number);
-}
-
 static void no_namespace_pushes_another_below_its_share(void **state)
 {
     static const struct {
@@ -133,11 +122,8 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup(name, empty)
     const struct CMUnitTest tests[] = {
-        T(kinds_that_differ_in_anything_are_two),
-        T(the_ebb_makes_kinds_too),
-        T(a_kind_is_found_again_from_another_text),
-        T(no_namespace_pushes_another_below_its_share),
-        T(a_newcomer_finds_room),
+        T(kinds_that_differ_in_anything_are_two),       T(the_ebb_makes_kinds_too),
+        T(no_namespace_pushes_another_below_its_share), T(a_newcomer_finds_room),
         T(of_ones_own_kinds_the_oldest_goes),
     };
     return GS_RUN(tests);
