@@ -38,10 +38,10 @@ static int get_node(void *ctx, const char *name, struct gs_node *ret, struct gs_
     _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(1 << 20);
     bool first = true;
     here->node_tries++;
+    if (here->node_error != GS_OK)
+        return gs_fail(err, here->node_error, "no node");
     if (away(here->node_away, err) < 0)
         return -1;
-    if (here->missing)
-        return gs_fail(err, GS_ENOENT, "no such node");
     gs_buf_puts(&text, "{\"metadata\":{\"name\":\"n1\",\"labels\":{");
     put_key(&text, plugin.names.enforced, here->label, &first);
     put_key(&text, plugin.names.mps, here->mps ? "true" : "", &first);

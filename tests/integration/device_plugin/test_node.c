@@ -81,7 +81,6 @@ static void verb_set(struct scenario *s)
                  {"mps", &node.mps},
                  {"share", &settings->share_with_others},
                  {"upgrading", &node.upgrading},
-                 {"missing", &node.missing},
                  {"lists-fail", &node.lists_fail},
                  {"twice", &node.twice},
                  {"node-away", &node.node_away},
@@ -126,8 +125,10 @@ static void verb_set(struct scenario *s)
     }
     if (scenario_has(s, "enforce"))
         settings->enforce = index_of(s, "off observe preferred required");
-    if (scenario_has(s, "refused"))
-        node.refused = codes[index_of(s, "OK ENOENT ECONFLICT EINVAL EDENIED EIO")];
+    const bool refused = scenario_has(s, "refused");
+    if (refused || scenario_has(s, "node-error"))
+        *(refused ? &node.refused : &node.node_error) =
+            codes[index_of(s, "OK ENOENT ECONFLICT EINVAL EDENIED EIO")];
     if (scenario_has(s, "enforce-by"))
         settings->enforce_by = index_of(s, "auto driver dmem");
 }

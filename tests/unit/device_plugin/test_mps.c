@@ -199,61 +199,6 @@ static void a_daemon_that_came_or_went_is_told(void **state)
     }
 }
 
-/* The API server: what it says of the node. */
-static bool labelled;
-static enum gs_code get_node_fails;
-
-static int get_node(void *ctx, const char *name, struct gs_node *ret, struct gs_error *err)
-{
-    *ret = (struct gs_node){.mps = labelled};
-    return get_node_fails ? gs_fail(err, get_node_fails, "no answer from %s", name) : 0;
-}
-
-static void the_nodes_label_decides_where_it_is_asked(void **state)
-{
-    static const struct {
-        const char *row;
-        bool by_label, labelled;
-        enum gs_code fails;
-        bool recorded, ends, mps; /* the host's record says that it is one */
-        enum gs_enforce enforce;
-    } rows[] = {
-        {"not asked", false, false, GS_EIO, false, false, true, GS_ENFORCE_PREFERRED},
-        {"a node with the label", true, true, GS_OK, false, false, true, GS_ENFORCE_OFF},
-        {"one without", true, false, GS_OK, true, false, false, GS_ENFORCE_PREFERRED},
-        {"nobody says it", true, true, GS_EIO, false, true, true, GS_ENFORCE_PREFERRED},
-        {"the host says it", true, false, GS_EIO, true, false, true, GS_ENFORCE_OFF},
-        {"nobody may say it", true, true, GS_EDENIED, true, true, true, GS_ENFORCE_PREFERRED},
-    };
-    struct rig *rig = *state;
-    static const struct gs_kube_ops ops = {.get_node = get_node};
-    GS_FOR_EACH_ROW (r, rows) {
-        struct gs_error err = {0};
-        char file[64];
-        rig->plugin.kube = (struct gs_kube){.ops = &ops};
-        rig->plugin.settings.node_name = "n1";
-        rig->plugin.settings.mps_root = rig->root;
-        rig->plugin.settings.mps_by_label = r->by_label;
-        rig->plugin.settings.enforce = GS_ENFORCE_PREFERRED;
-        labelled = r->labelled;
-        get_node_fails = r->fails;
-        struct record *record = &rig->plugin.devices.record;
-        record_open(record, rig->root, "d", "n1");
-        const struct gs_inventory now = {
-            .unit = GS_UNIT_GIB, .gpus = rig->plugin.devices.set.gpus, .gpu_count = 1, .mps = true};
-        if (r->recorded)
-            record_keep(record, &now);
-        row_equal(r->row, mps_choose(&rig->plugin, &err), r->ends ? -1 : 0);
-        row_equal(r->row, rig->plugin.settings.mps_root != NULL, r->mps);
-        row_equal(r->row, rig->plugin.settings.enforce, r->enforce);
-        record_release(record);
-        snprintf(file, sizeof(file), "%s/gpushare-d/record.json", rig->root);
-        unlink(file);
-        *strrchr(file, '/') = '\0';
-        rmdir(file);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -262,7 +207,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(gpus_without_a_daemon_take_nobody, start, stop),
         cmocka_unit_test_setup_teardown(starts_wait_for_the_daemon, start, stop),
         cmocka_unit_test_setup_teardown(a_daemon_that_came_or_went_is_told, start, stop),
-        cmocka_unit_test_setup_teardown(the_nodes_label_decides_where_it_is_asked, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
