@@ -15,7 +15,7 @@ import attack  # noqa: E402
 from attack import Wrong  # noqa: E402
 from faulty import Faulty  # noqa: E402
 from ledger import OFTEN, new_nodes  # noqa: E402
-from programs import Extender  # noqa: E402
+from programs import Extender, wait_for  # noqa: E402
 
 MOST_S = 12     # longer than the five seconds for the lease, shorter than one request's time
 
@@ -23,6 +23,7 @@ MOST_S = 12     # longer than the five seconds for the lease, shorter than one r
 def one_world(build, rng, *_):
     with Faulty(new_nodes(), rng) as api:
         with Extender(build, api, program=OFTEN) as one, Extender(build, api, "--leader-elect", "--pod-name", "x", program=OFTEN) as two:
+            wait_for("the lease", lambda: api.leased)
             time.sleep(1)
             api.plan = {"stall": 1000, "stall_ms": 100_000}
             time.sleep(3)
