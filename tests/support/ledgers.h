@@ -24,16 +24,6 @@ static inline void test_set_claim(struct gs_ledger *ledger, struct gs_claim clai
         fail_msg("claim %s: %s", claim.uid, err.msg);
 }
 
-/* A confirmed claim. */
-static inline void test_claim(struct gs_ledger *ledger, const char *uid, const char *node,
-                              gs_gpu_mask gpus, uint32_t units)
-{
-    test_set_claim(
-        ledger,
-        (struct gs_claim){
-            .uid = uid, .ns = "default", .name = uid, .node = node, .gpus = gpus, .units = units});
-}
-
 static inline uint32_t test_audit(const struct gs_ledger *ledger)
 {
     uint32_t differing = 0;
@@ -63,15 +53,6 @@ static inline const char *test_accounts(const struct gs_ledger *ledger, const ch
         assert_true(len < sizeof(text));
     }
     return text;
-}
-
-/* The mask where a claim counts; fails when there is none. */
-static inline gs_gpu_mask test_charged(const struct gs_ledger *ledger, const char *uid)
-{
-    struct gs_claim claim;
-    if (!gs_ledger_find_claim(ledger, uid, &claim))
-        fail_msg("there is no claim %s", uid);
-    return claim.charged;
 }
 
 static inline struct gs_ledger_stats test_stats(const struct gs_ledger *ledger)

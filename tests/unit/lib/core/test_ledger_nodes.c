@@ -154,9 +154,10 @@ static void a_borrowed_hold_may_go_back_in(void **state)
         assert_int_equal(gs_ledger_hold(ledger, &hold, NULL), 0);
     }
     gs_ledger_each_hold(ledger, 0, borrow, &hold);
-    test_claim(ledger, hold.ask.uid, "n1", 1, 9);
+    test_set_claim(ledger,
+                   (struct gs_claim){.uid = hold.ask.uid, .node = "n1", .gpus = 1, .units = 9});
     assert_int_equal(test_stats(ledger).held, 0);
-    assert_int_equal(test_charged(ledger, "a"), 1);
+    assert_string_equal(test_accounts(ledger, "n1"), "0:9/16 1:0/16");
 }
 
 #define WITH_LEDGER(test) cmocka_unit_test_setup_teardown(test, new_ledger, free_ledger)
