@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "rows.h"
+#include "remove_tree.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -184,14 +183,9 @@ static inline void tree_make(struct cgroup_tree *tree)
     tree_put(tree, "", "dmem.capacity", REGION_0 " 17179869184\n" REGION_1 " 17179869184\n");
 }
 
-static inline int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *ftw)
-{
-    return remove(path);
-}
-
 static inline void tree_rmdir(const struct cgroup_tree *tree, const char *folder)
 {
     char path[1024];
     tree_path(tree, folder, NULL, path, sizeof(path));
-    nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    remove_tree(path);
 }

@@ -600,5 +600,5 @@ void node_free(struct node *node)
     if (node->runs)
         node_kill(node);
     tree_rmdir(&node->tree, "");
-    nftw(node->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    remove_tree(node->dir);
 }

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rows.h"
+#include "remove_tree.h"
 
 enum { FILES = 4, PASSED = 6 };
 
@@ -59,18 +59,6 @@ static void folder_up(char dir[64], const char *const files[FILES])
     }
 }
 
-static void folder_down(const char *dir, const char *const files[FILES])
-{
-    char path[200];
-    for (int i = 0; i < FILES && files[i]; i++) {
-        snprintf(path, sizeof(path), "%s%s", dir, files[i]);
-        unlink(path);
-    }
-    snprintf(path, sizeof(path), "%s/dev", dir);
-    rmdir(path);
-    assert_int_equal(rmdir(dir), 0);
-}
-
 /* Where this machine has a driver of its own its shared nodes are passed too. */
 static bool is_machines_own(const char *path)
 {
@@ -107,7 +95,7 @@ static void a_container_is_passed_the_nodes_that_there_are(void **state)
         expect((size_t)(r - rows), dir, &container);
         row_equal(r->row, container.env_count, 7);
         gs_arena_release(&arena);
-        folder_down(dir, r->files);
+        remove_tree(dir);
     }
 }
 

@@ -68,7 +68,7 @@ static void clear(struct rig *rig)
 {
     driver_usage_release(&rig->usage);
     gs_process_pods_free(rig->pods);
-    fake_proc_remove(rig->dir);
+    remove_tree(rig->dir);
 }
 
 static int64_t time_of(void *ctx)

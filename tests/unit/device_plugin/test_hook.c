@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "remove_tree.h"
 #include "starting_pod.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <linux/capability.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -69,15 +69,10 @@ static int start(void **state)
     return 0;
 }
 
-static int drop(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-    return remove(path);
-}
-
 static int stop(void **state)
 {
     struct rig *rig = *state;
-    nftw(rig->folder, drop, 16, FTW_DEPTH | FTW_PHYS);
+    remove_tree(rig->folder);
     free(rig);
     return 0;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "remove_tree.h"
 #include "starting_pod.h"
 
 #include <stdlib.h>
@@ -45,14 +46,7 @@ static int start(void **state)
 static int stop(void **state)
 {
     struct rig *rig = *state;
-    char path[MPS_PATH_BYTES];
-    for (uint32_t i = 0; i < 2; i++) {
-        assert_true(mps_path(rig->root, uuids[i], "state", path));
-        unlink(path);
-        assert_true(mps_path(rig->root, uuids[i], "", path));
-        rmdir(path);
-    }
-    rmdir(rig->root);
+    remove_tree(rig->root);
     free(rig);
     return 0;
 }

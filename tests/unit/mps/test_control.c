@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rows.h"
+#include "remove_tree.h"
 
-#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -29,11 +28,6 @@ const struct gs_clock *__wrap_gs_clock_system(void)
     return &clock;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *ftw)
-{
-    return remove(path);
-}
-
 static int setup(void **state)
 {
     strcpy(strrchr(folder, '.'), ".XXXXXX");
@@ -48,7 +42,8 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     alarm(0);
-    return nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    remove_tree(folder);
+    return 0;
 }
 
 static void write_tool(const char *path, const char *text)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rows.h"
+#include "remove_tree.h"
 
-#include <ftw.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -14,11 +13,6 @@
 static char root[] = "/tmp/gpushare-pipe.XXXXXX";
 static struct pipes pipes;
 
-static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *ftw)
-{
-    return remove(path);
-}
-
 static int setup(void **state)
 {
     strcpy(strrchr(root, '.'), ".XXXXXX");
@@ -29,7 +23,8 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    return nftw(root, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    remove_tree(root);
+    return 0;
 }
 
 static const char *in_pipe(const char *name)

@@ -32,7 +32,7 @@ static void make(struct proc *proc)
 static void clear(struct proc *proc)
 {
     gs_process_pods_free(proc->pods);
-    fake_proc_remove(proc->dir);
+    remove_tree(proc->dir);
 }
 
 /* As the kernel has it: the name is the process' own. */
@@ -62,7 +62,7 @@ static void end(const struct proc *proc, uint32_t pid)
 {
     char path[128];
     snprintf(path, sizeof(path), "%s/%u", proc->dir, pid);
-    fake_proc_remove(path);
+    remove_tree(path);
 }
 
 /* One PID in a list of its own. "": nobody's. */
