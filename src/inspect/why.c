@@ -228,6 +228,7 @@ static void tell_bound(const struct why *why, FILE *out)
 {
     const struct gs_claim *own = &why->own;
     const struct gs_pod *pod = &why->pod;
+    const uint32_t count = why->charged ? own->gpu_count : why->ask.gpu_count;
     char gpus[GS_IDX_TEXT_BYTES];
     if (why->view && !why->charged) {
         fprintf(out, "%s/%s is terminating on node %s\n", pod->ns, pod->name, pod->node_name);
@@ -237,7 +238,10 @@ static void tell_bound(const struct why *why, FILE *out)
     fprintf(out, "%s/%s is on node %s%s%s%s with %" PRIu32 " %s%s%s\n", pod->ns, pod->name,
             pod->node_name, gpus[0] ? ", GPU " : "", gpus, gpus[0] ? "," : "",
             why->charged ? own->units : why->ask.units, why->unit,
-            gpus[0] && own->gpu_count > 1 ? " of each" : "", unrecorded(why));
+            count < 2 ? ""
+            : gpus[0] ? " of each"
+                      : " of each of its GPUs",
+            unrecorded(why));
     if (unrecorded(why)[0] && why->node)
         tell_scheduler(why, out);
     if (why->node) {
