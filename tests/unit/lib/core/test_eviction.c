@@ -59,7 +59,6 @@ static const struct {
      "8c60"},
     {"a budget outweighs priority", "16 16", "a@0:16!1 b@1:16!5", "8", "", "b", NULL, "a:0", 0},
     {"... and number", "16 16", "a@0:8!1 b@0:8!1 c@1:16!1", "16", "", "ba", NULL, "c:0", 0},
-    {"there is nobody else", "16", "a@0:16!1", "8", "", "a", NULL, "a:0", 1},
     {"one may go", "16 16", "a@0:16!1 b@1:16!5", "8", "", "a", NULL, "ab:1", 0},
     {"one of two may go", "16", "a@0:8!1 b@0:8!2", "16", "", "ba", NULL, "ab:1", 1},
     {"both may go", "16", "a@0:8!1 b@0:8!2", "16", "", "ba", NULL, "ab:2", 0},
@@ -72,8 +71,6 @@ static const struct {
      NULL, "a:0", 0},
     {"one on its way out violates nothing", "16", "a@0:16!1~", "8", "", "a", NULL, "a:0", 0},
     {"two GPUs", "16 16 16", "a@0:16!1 b@1:16!1 c@2:16!5", "8x2", "", "cb", NULL, "a:0", 0},
-    {"it fits as it is", "16", "a@0:8!1", "8", "", "-", NULL, "a:0", 0},
-    {"it never fits", "16", "a@0:8!99", "16", "", "drop", NULL, "a:0", 0},
     {"by priority", "16", "a@0:4!1 b@0:8!7 c@0:4!3", "16", "", "bca"},
 };
 
