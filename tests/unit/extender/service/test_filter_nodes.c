@@ -151,15 +151,6 @@ static void a_simulation_is_no_scheduler_that_asked(void **state)
     assert_true(atomic_load(&service->schedulers.asked[0]));
 }
 
-static void no_refusal_by_a_hypothetical_node_is_remembered(void **state)
-{
-    rig_pod(&rig, "p", 8, NULL, NULL);
-    free(filter(8, SIZED("new", "4", "1") "," SIZED("n1", "16", "1")));
-    rig_pod_gone(&rig, "q");
-    rig_tick(&rig, GS_NS_PER_S);
-    assert_int_equal(rig.patches, 0);
-}
-
 /* With --filter-names=one, as for a member of a group. */
 static void no_gpu_is_reserved_for_a_pod_by_whole_nodes(void **state)
 {
@@ -175,7 +166,6 @@ int main(void)
         T(nodes_are_judged_as_given_and_echoed_and_nothing_is_left),
         T(a_simulation_is_no_scheduler_that_asked),
         T(no_gpu_is_reserved_for_a_pod_by_whole_nodes),
-        T(no_refusal_by_a_hypothetical_node_is_remembered),
     };
     return GS_RUN(tests);
 }
