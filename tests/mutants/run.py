@@ -10,13 +10,15 @@
 
 A mistake stands in FOLDER.mut beside this file:
 
-    [undo-frees-no-node] extender/service/bind.c
-    The waiting pods of a node are not woken when a bind is undone.
+    == extender/service/bind.c
+
+    [undo-frees-no-node]
+    # The waiting pods of a node are not woken when a bind is undone.
     < gs_store_freed(store, slot);
     > (void)slot;
     by service_test_scenarios
 
-The text after "<" stands in the file once, white space apart, and that after ">" takes its place. A line "-" ends
+All below a "==" are of that file. The text after "<" stands in the file once, white space apart, and that after ">" takes its place. A line "-" ends
 a block, and another may follow. "by" names the test that sees it (--record writes it): that one is asked first,
 then those named as the file, then those of the folder (TESTS). "equivalent: WHY" says that no test can see it. Who has no such line has survived
 so far: all of these are asked by --unseen. What does not apply or compile is an error.
@@ -60,7 +62,7 @@ class Mutant:
     def __init__(self, name, path, folder):
         self.name, self.folder = name, folder
         self.path = path if path.startswith(("tools/", "tests/")) else "src/" + path
-        self.why, self.blocks, self.by, self.equivalent = "", [], [], False
+        self.blocks, self.by, self.equivalent = [], [], False
 
     def apply(self, text):
         for old, new in self.blocks:
@@ -72,13 +74,14 @@ class Mutant:
 
 
 def read(path):
-    mutants, block = [], None
+    mutants, block, file = [], None, ""
     for number, line in enumerate(path.read_text().splitlines(), 1):
-        head = re.fullmatch(r"\[([\w.-]+)\] (\S+/\S+)", line)
         if not line.strip() or line.startswith("#"):
             continue
-        if head:
-            mutants.append(Mutant(*head.groups(), path.stem))
+        if line.startswith("== "):
+            file = line[3:]
+        elif line[0] == "[":
+            mutants.append(Mutant(line[1:-1], file, path.stem))
             block = None
         elif line[:2] in ("< ", "> ") or line == ">":
             if block is None or (line[0] == "<" and block[1]):
@@ -91,8 +94,6 @@ def read(path):
             mutants[-1].by = line[3:].split()
         elif line.startswith("equivalent: "):
             mutants[-1].equivalent = True
-        elif mutants and not mutants[-1].blocks:
-            mutants[-1].why += line
         else:
             sys.exit(f"{path}:{number}: what is {line!r}?")
     return mutants
@@ -100,7 +101,7 @@ def read(path):
 
 def record(path, seen):
     """Writes the "by" lines of the mutants in SEEN anew."""
-    parts = re.split(r"(?m)^(?=\[[\w.-]+\] \S+/)", path.read_text())
+    parts = re.split(r"(?m)^(?=\[|== )", path.read_text())
     for i, part in enumerate(parts):
         test = part.startswith("[") and seen.get(part[1:part.index("]")])
         if test:
