@@ -147,6 +147,12 @@ static void verb_kill(struct scenario *s)
     node_kill(&node);
 }
 
+/* It is told to end. */
+static void verb_leave(struct scenario *s)
+{
+    shutdown_begin(&plugin);
+}
+
 static void verb_wait(struct scenario *s)
 {
     node_run(&node, (int)(scenario_time(s) / GS_NS_PER_S));
@@ -568,6 +574,7 @@ static const struct scenario_verb verbs[] = {
     {"set", verb_set},
     {"start", verb_start},
     {"kill", verb_kill},
+    {"leave", verb_leave},
     {"wait", verb_wait},
     {"restart", verb_restart},
     {"cards", verb_cards},

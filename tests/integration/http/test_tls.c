@@ -30,7 +30,7 @@ static int make_certificates(void **state)
         {"client", "ca", "/CN=kube-scheduler", OF_CLIENT, 1},
         {"a-node", "ca", "/CN=system:node:n1", OF_CLIENT, 1},
         {"by-dns", "ca", "/CN=common",
-         OF_CLIENT " -addext subjectAltName=DNS:dns.example,DNS:second.example", 1},
+         OF_CLIENT " -addext subjectAltName=IP:127.0.0.1,DNS:dns.example,DNS:second.example", 1},
         {"nameless", "ca", "/", OF_CLIENT, 1},
         {"foreign", "other-ca", "/CN=kube-scheduler", OF_CLIENT, 1},
         {"self-signed", NULL, "/CN=kube-scheduler", OF_CLIENT, 1},

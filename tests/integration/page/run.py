@@ -39,10 +39,12 @@ def event(kind, name, reason, at, message="of the GPU"):
 EVENTS = [event("Node", "n0", "GpuRemoved", "2026-01-01T00:00:00Z"), event("Pod", "b", "GpuStartBlocked", "2026-01-02T00:00:00Z", MARKUP),
           event("Node", "n0", "GpuHealthy", "2026-01-03T00:00:00Z", "l1\nl2"), event("Node", "n0", "Rebooted", "2026-01-04T00:00:00Z"),
           event("Pod", "n0", "GpuStartBlocked", "2026-01-05T00:00:00Z"), event("Node", "n1", "GpuRemoved", "2026-01-06T00:00:00Z"),
-          {**event("Node", "n0", "GpuRemoved", "2026-01-07T00:00:00Z"), "x": "x" * 70000}]
+          {**event("Node", "n0", "GpuRemoved", "2026-01-07T00:00:00Z"), "x": "x" * 70000},
+          *(event("Node", "n2", "GpuHealthy", f"2026-02-{day:02}T00:00:00Z") for day in range(1, 12))]
 SEEN = {"?node=n0": "2026-01-03T00:00:00Z  Warning  GpuHealthy  l1 l2\n2026-01-01T00:00:00Z  Warning  GpuRemoved  of the GPU\n",
         "?pod=default/b": "2026-01-02T00:00:00Z  Warning  GpuStartBlocked  <b>&\"\n",
-        "?node=n2": "none; by default the API server keeps Events for one hour\n",
+        "?node=n1": "2026-01-06", "?node=n2": "2026-02-11",
+        "?pod=waits/w": "none; by default the API server keeps Events for one hour\n",
         "?pod=default/p": "cannot be read: "}
 
 
@@ -108,7 +110,7 @@ def rows(port, token):
 def judge(build, refuses_nodes):
     wrong = []
     with Api(refuses_nodes) as api, Web(build, api, *(["-n", MARKUP] if refuses_nodes else [])) as web:
-        wait_for("the lists are read", lambda: web.get("rows")[0] == 200)
+        wait_for("the lists are read", lambda: web.get("rows?sort=free")[0] == 200)
         for what, path, headers, status in rows(web.port, web.root.strip("/")):
             got = ask(web.port, "GET", path, headers=headers)[0]
             if got != status:
@@ -121,7 +123,9 @@ def judge(build, refuses_nodes):
                     or MARKUP not in whole["lost"]:
                 wrong.append(f"pods of one's own namespace: {whole}")
             return wrong
-        wait_for("its new owner", lambda: rows_of(web, "?pod=default/b")["owner"] == "Job/j")
+        wait_for("its new owner", lambda: rows_of(web, "?pod=default/b&sort=free")["owner"] == "Job/j")
+        if [node["name"] for node in rows_of(web, "?sort=free")["nodes"]][-1] != "n0":
+            wrong.append("nodes are sorted until something changes")
         if rows_of(web)["lost"] != "no nodes":
             wrong.append("that nodes are not watched is not said")
         for view, lines in SEEN.items():
