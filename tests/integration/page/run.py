@@ -29,22 +29,23 @@ def new_pods(namespace=None):
     return waits.obj, Pod("b", 4, namespace or "default").bind("n0", 1).obj, Pod("w", 4, namespace or "waits").obj
 
 
-def event(kind, name, reason, at, message="of the GPU"):
-    source = {"component": "kubelet" if reason == "Rebooted" else "gpushare-device-plugin"}
-    return {"involvedObject": {"kind": kind, "name": name}, "reason": reason, "type": "Warning", "source": source, "lastTimestamp": at,
-            "message": message}
+def event(kind, name, reason, at, message="of the GPU", namespace="default"):
+    source = {"component": {"Rebooted": "kubelet", "GpuOvercommitted": "gpushare-extender"}.get(reason, "gpushare-device-plugin")}
+    return {"involvedObject": {"kind": kind, "name": name, "namespace": namespace}, "reason": reason, "type": "Warning", "source": source,
+            "lastTimestamp": at, "message": message}
 
 
 # Whoever knows no selector answers with all.
 EVENTS = [event("Node", "n0", "GpuRemoved", "2026-01-01T00:00:00Z"), event("Pod", "b", "GpuStartBlocked", "2026-01-02T00:00:00Z", MARKUP),
           event("Node", "n0", "GpuHealthy", "2026-01-03T00:00:00Z", "l1\nl2"), event("Node", "n0", "Rebooted", "2026-01-04T00:00:00Z"),
-          event("Pod", "n0", "GpuStartBlocked", "2026-01-05T00:00:00Z"), event("Node", "n1", "GpuRemoved", "2026-01-06T00:00:00Z"),
+          event("Pod", "n0", "GpuStartBlocked", "2026-01-05T00:00:00Z"), event("Node", "n1", "GpuOvercommitted", "2026-03-01T00:00:00Z"),
+          event("Pod", "w", "GpuStartBlocked", "2026-01-06T00:00:00Z", namespace="waits"),
           {**event("Node", "n0", "GpuRemoved", "2026-01-07T00:00:00Z"), "x": "x" * 70000},
-          *(event("Node", "n2", "GpuHealthy", f"2026-02-{day:02}T00:00:00Z") for day in range(1, 12))]
+          *(event("Node", "n1", "GpuHealthy", f"2026-02-{day:02}T00:00:00Z") for day in range(1, 12))]
 SEEN = {"?node=n0": "2026-01-03T00:00:00Z  Warning  GpuHealthy  l1 l2\n2026-01-01T00:00:00Z  Warning  GpuRemoved  of the GPU\n",
         "?pod=default/b": "2026-01-02T00:00:00Z  Warning  GpuStartBlocked  <b>&\"\n",
-        "?node=n1": "2026-01-06", "?node=n2": "2026-02-11",
-        "?pod=waits/w": "none; by default the API server keeps Events for one hour\n",
+        "?node=n1": "2026-03-01T00:00:00Z  Warning  GpuOvercommitted  of the GPU\n2026-02-11", "?pod=waits/w": "2026-01-06",
+        "?node=n2": "none; by default the API server keeps Events for one hour\n",
         "?pod=default/p": "cannot be read: "}
 
 
@@ -61,7 +62,7 @@ class Api(Served):
         fields = query.get("fieldSelector", "")
         if path.endswith("/events"):
             return self.failure(403, "X", "no Events") if fields.endswith("=p") else \
-                (200, {"items": EVENTS if "source=gpushare-" in fields else []})
+                (200, {"items": [one for one in EVENTS if f"/{one['involvedObject']['namespace']}/" in path and "source=gpushare-" in fields]})
         if self.fails and "/pods/" in path:
             return self.failure(500, "X", "busy")
         if path.endswith("/nodes") and query.get("watch") and not self.refused:
