@@ -176,7 +176,7 @@ static void verb_cards(struct scenario *s)
         gpus[count].idx = count;
         gpus[count].healthy = !scenario_has(s, "sick");
         if (address) {
-            snprintf(gpus[count].card, GS_UUID_BYTES, "%s", gpus[count].uuid);
+            memcpy(gpus[count].card, gpus[count].uuid, GS_UUID_BYTES);
             snprintf(gpus[count].uuid, GS_UUID_BYTES, "%.*s", (int)(address - word), word);
         }
     }
