@@ -8,7 +8,7 @@
 /* A pod of 4 units on GPU 0, or of none, as an API server tells of it. */
 static struct gs_pod pod_of(const char *name, struct gs_container *container, uint32_t units)
 {
-    struct gs_pod pod;
+    struct gs_pod pod = {0};
     *container = (struct gs_container){.kind = GS_CONTAINER_MAIN, .gpu_units = units};
     gs_pod_reset(&pod);
     pod.uid = pod.name = name;
