@@ -24,7 +24,8 @@ static void pod_is(char name, const char *node, const char *scheduler)
     assert_int_equal((node ? sink.pod : sink.pod_gone)(sink.ctx, &pod), 0);
 }
 
-/* "[" and "]": a list of pods; "a": the pod waits; "A": it is bound; "-a": it is deleted. */
+/* "[" and "]": a list of pods; "{" and "}": of nodes; "a": the pod waits; "A": it is bound; "-a":
+ * it is deleted. */
 static void watch(const char *steps)
 {
     for (; *steps; steps++) {
@@ -32,6 +33,10 @@ static void watch(const char *steps)
             sink.list_begin(sink.ctx, GS_KIND_POD);
         else if (*steps == ']')
             sink.list_end(sink.ctx, GS_KIND_POD);
+        else if (*steps == '{')
+            sink.list_begin(sink.ctx, GS_KIND_NODE);
+        else if (*steps == '}')
+            sink.list_end(sink.ctx, GS_KIND_NODE);
         else if (*steps == '-')
             pod_is(*++steps, NULL, "");
         else
@@ -58,6 +63,7 @@ static void who_waits_is_who_is_told_to(void **state)
         {"one that comes between lists", "[a]b[b]", "b"},
         {"one that is bound in a later list", "[ab][aB]", "a"},
         {"one that is deleted", "[ab]-a", "b"},
+        {"while nodes are listed, too", "[ab][a{b}]", "ab"},
     };
     GS_FOR_EACH_ROW (row, rows) {
         print_message("  %s\n", row->name);
