@@ -54,7 +54,7 @@ TESTS = {
     "mps": ["mps_test_|device_plugin_test_mps", "mps$", "device_plugin_|bad_usage"],
     "packing": ["packing_"],
 }
-TEST_SECONDS = 300
+TEST_SECONDS = 120
 OUTCOMES = ("seen", "survived", "equivalent", "error")
 
 
