@@ -69,12 +69,12 @@ struct given_pod {
     uint32_t cores_pct[3]; /* of its containers */
 };
 
-static inline void give_pod(struct rig *rig, const struct given_pod *given)
+/* As an API server tells of it; into containers and revision, which it borrows. */
+static inline struct gs_pod describe_pod(const struct given_pod *given, uint64_t number,
+                                         struct gs_container containers[3], char revision[24])
 {
-    struct gs_container containers[3] = {0};
-    char revision[24];
-    struct gs_error err = {0};
     uint32_t count = 0;
+    memset(containers, 0, 3 * sizeof(*containers));
     for (int i = 0; i < 3 && given->units[i]; i++)
         containers[count++] = (struct gs_container){
             .kind = (uint32_t)i < given->inits                     ? GS_CONTAINER_INIT
@@ -82,8 +82,7 @@ static inline void give_pod(struct rig *rig, const struct given_pod *given)
                                                                    : GS_CONTAINER_MAIN,
             .gpu_units = given->units[i],
             .cores_pct = (uint16_t)given->cores_pct[i]};
-    uint64_t number = given->revision ? given->revision : ++rig->revision;
-    snprintf(revision, sizeof(revision), "%llu", (unsigned long long)number);
+    snprintf(revision, 24, "%llu", (unsigned long long)number);
     struct gs_pod pod = {0};
     gs_pod_reset(&pod);
     pod.sets_mps = given->sets_mps;
@@ -122,6 +121,16 @@ static inline void give_pod(struct rig *rig, const struct given_pod *given)
     pod.static_uid = given->static_uid ? given->static_uid : "";
     pod.qos = given->qos;
     pod.enforce_required = given->enforce_required;
+    return pod;
+}
+
+static inline void give_pod(struct rig *rig, const struct given_pod *given)
+{
+    struct gs_container containers[3];
+    char revision[24];
+    struct gs_error err = {0};
+    const struct gs_pod pod = describe_pod(
+        given, given->revision ? given->revision : ++rig->revision, containers, revision);
     if (gs_allocator_pod(rig->alloc, &pod, &err) < 0)
         fail_msg("%s: %s", given->name, err.msg);
 }

@@ -23,18 +23,26 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-bool http_probe_open(struct http_probe *probe, uint16_t port)
+bool http_probe_open_from(struct http_probe *probe, uint16_t port, uint32_t host)
 {
     struct sockaddr_in addr = {
         .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(host)};
     *probe = (struct http_probe){.timeout_ms = 10000};
     probe->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (probe->fd >= 0 &&
+    if (probe->fd < 0)
+        return false;
+    if ((host && bind(probe->fd, (const struct sockaddr *)(const void *)&from, sizeof(from)) < 0) ||
         connect(probe->fd, (const struct sockaddr *)(const void *)&addr, sizeof(addr)) < 0) {
         close(probe->fd);
         probe->fd = -1;
     }
     return probe->fd >= 0;
+}
+
+bool http_probe_open(struct http_probe *probe, uint16_t port)
+{
+    return http_probe_open_from(probe, port, INADDR_ANY);
 }
 
 void http_probe_close(struct http_probe *probe)

@@ -36,6 +36,8 @@ struct http_answer {
 };
 
 bool http_probe_open(struct http_probe *probe, uint16_t port);
+/* By another address of this machine (INADDR_LOOPBACK + 1). */
+bool http_probe_open_from(struct http_probe *probe, uint16_t port, uint32_t host);
 void http_probe_close(struct http_probe *probe);
 
 /* False when the server has closed. */

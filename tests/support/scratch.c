@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "rows.h"
+#include "remove_tree.h"
 
 #include "gpushare/base/cleanup.h"
 
@@ -38,7 +38,7 @@ void scratch_enter(void)
 void scratch_leave(void)
 {
     assert_int_equal(chdir("/"), 0);
-    run("rm -r %s", path);
+    remove_tree(path);
 }
 
 const char *scratch_path(void)

@@ -113,19 +113,11 @@ static void handlers_have_no_deadline(void **state)
     assert_string_equal(expect_answer(probe, 200).body, "waited");
 }
 
-/* By another address of this machine. */
 static struct http_probe *open_as_stranger(struct fixture *fix)
 {
-    const struct sockaddr_in from = {.sin_family = AF_INET,
-                                     .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1)};
-    const struct sockaddr_in to = {.sin_family = AF_INET,
-                                   .sin_port = htons(fix->port),
-                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    assert_true(fix->probe_count < FIXTURE_PROBES);
     struct http_probe *probe = &fix->probes[fix->probe_count++];
-    *probe = (struct http_probe){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
-                                 .timeout_ms = 10000};
-    assert_int_equal(bind(probe->fd, (const struct sockaddr *)&from, sizeof(from)), 0);
-    assert_int_equal(connect(probe->fd, (const struct sockaddr *)&to, sizeof(to)), 0);
+    assert_true(http_probe_open_from(probe, fix->port, INADDR_LOOPBACK + 1));
     expect_get(probe, "/hello", 200);
     return probe;
 }

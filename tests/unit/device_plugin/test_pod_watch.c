@@ -5,28 +5,15 @@
 #include "common/api.h"
 #include "gpushare/base/log.h"
 
-/* A pod of 4 units on GPU 0, or of none, as an API server tells of it. */
-static struct gs_pod pod_of(const char *name, struct gs_container *container, uint32_t units)
-{
-    struct gs_pod pod = {0};
-    *container = (struct gs_container){.kind = GS_CONTAINER_MAIN, .gpu_units = units};
-    gs_pod_reset(&pod);
-    pod.uid = pod.name = name;
-    pod.ns = "ns";
-    pod.node_name = "n1";
-    pod.phase = GS_PHASE_RUNNING;
-    pod.containers = container;
-    pod.container_count = 1;
-    pod.recorded = GS_RECORDED_VALID;
-    pod.recorded_gpus = GS_GPU_BIT(0);
-    return pod;
-}
-
+/* A pod of that many units on GPU 0. */
 static void tell(int (*to)(void *ctx, const struct gs_pod *pod), void *ctx, const char *name,
                  uint32_t units)
 {
-    struct gs_container container;
-    const struct gs_pod pod = pod_of(name, &container, units);
+    struct gs_container containers[3];
+    char revision[24];
+    const struct gs_pod pod =
+        describe_pod(&(struct given_pod){.name = name, .units = {units}, .phase = GS_PHASE_RUNNING},
+                     1, containers, revision);
     assert_int_equal(to(ctx, &pod), 0);
 }
 
