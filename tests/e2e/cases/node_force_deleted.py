@@ -60,25 +60,37 @@ def unseen(cluster):
     runs_in_its_place(cluster, "unseen")
 
 
-def allocated(cluster, name):
+def start_one(name):
+    return real_pod(name, containers=[0, 0, 8])
+
+
+def wait_allocated(cluster, name):
     """A kubelet before 1.24 that allocates anew for a pod while it admits another may panic
-    (kubernetes/kubernetes#103838). On a host systemd starts it again."""
-    if not cluster.kubelet.running():
-        check("removeContainerAllocatedResources" in cluster.kubelet.log_text(), "the kubelet has ended")
-        print("note: the kubelet panicked and was started again")
-        cluster.start_kubelet()
-    return annotation(cluster.pod(name), "ALIYUN_COM_GPU_MEM_ASSIGNED") == "true"
+    (kubernetes/kubernetes#103838). On a host systemd starts it again, and a pod that it then admits before
+    the plugin has registered fails; its owner makes another."""
+    def allocated():
+        if not cluster.kubelet.running():
+            check("removeContainerAllocatedResources" in cluster.kubelet.log_text(), "the kubelet has ended")
+            print("note: the kubelet panicked and was started again")
+            with cluster.plugin_registers_again():
+                cluster.start_kubelet()
+            if cluster.pod(name)["status"].get("reason") == "UnexpectedAdmissionError":
+                cluster.delete_pod(name, grace_s=0)
+                cluster.create_pods([start_one(name)])
+        return annotation(cluster.pod(name), "ALIYUN_COM_GPU_MEM_ASSIGNED") == "true"
+    wait_for(f"{name} is allocated", allocated, 90)
 
 
 def while_they_start(cluster):
     """Kubelets up to 1.20 allocate anew for such a pod, from what is free on other GPUs."""
-    cluster.create_pods([real_pod("start-0", containers=[0, 0, 8])])
-    for turn in range(ROUNDS):
-        wait_for("it is allocated", lambda name=f"start-{turn}": allocated(cluster, name), 90)
-        cluster.create_pods([real_pod(f"start-{turn + 1}", containers=[0, 0, 8])])
-        cluster.delete_pod(f"start-{turn}", grace_s=0)
-        cluster.wait_bound(f"start-{turn + 1}")
-    runs_in_its_place(cluster, f"start-{ROUNDS}")
+    names = [f"start-{turn}" for turn in range(ROUNDS + 1)]
+    for before, name in zip([None, *names], names):
+        cluster.create_pods([start_one(name)])
+        if before:
+            cluster.delete_pod(before, grace_s=0)
+        cluster.wait_bound(name)
+        wait_allocated(cluster, name)
+    runs_in_its_place(cluster, names[-1])
 
 
 def body():
