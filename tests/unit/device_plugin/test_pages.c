@@ -352,10 +352,15 @@ static void a_used_pod(struct usage *usage, const struct usage *with, struct cgr
     usage->driver_alone = with->driver_alone;
     usage_add_pod(usage, &pod);
     for (int i = 0; i < 200; i++) {
-        const struct gs_placed other = {
-            .ns = "team", .name = "o", .uid = "u", .owner = "", .cgroup_uid = "o", .gpus = 3};
+        const struct gs_placed other = {.ns = "team",
+                                        .name = "o",
+                                        .uid = "u",
+                                        .owner = "",
+                                        .cgroup_uid = "o",
+                                        .gpus = i < 199 ? 3 : 1};
         usage_add_pod(usage, &other);
     }
+    usage_add_pod(usage, &pod); /* it is not named, and counts */
     gs_keeper_free(keeper);
     gs_limiter_free(limiter);
     tree_rmdir(tree, "");
@@ -364,7 +369,7 @@ static void a_used_pod(struct usage *usage, const struct usage *with, struct cgr
 static const char pod_entry[] =
     "{\"v\":1,\"enforceMode\":\"off\",\"overRequestPodCount\":0,\"gpus\":[{\"id\":0,"
     "\"usedByPodsBytes\":"
-    "2147483648},{\"id\":2,\"usedByPodsBytes\":1073741824},{\"id\":4},{\"id\":6}],\"pods\":[{"
+    "4294967296},{\"id\":2,\"usedByPodsBytes\":2147483648},{\"id\":4},{\"id\":6}],\"pods\":[{"
     "\"namespace\":\"team\",\"name\":\"train-0\",\"uid\":\"u-1\",\"owner\":\"Job/"
     "train\",\"enforced\":\"none\",\"enforcedMessage\":\"the GPU's driver does not report its "
     "memory to the "
@@ -393,7 +398,7 @@ static void use_is_told_beside_what_was_given(void **state)
     pages_init(&pages, NULL);
     gpus(&pages.state.set);
     a_used_pod(&usage, &(struct usage){.names_pods = true}, &tree);
-    assert_int_equal(usage.pairs, USAGE_PAIRS_MAX - 1);
+    assert_int_equal(usage.pairs, USAGE_PAIRS_MAX);
     for (int i = 0; i < USAGE_FAMILIES; i++)
         for (int s = 0; s < 3 && samples[i][s]; s++)
             row_true(samples[i][s], strstr(usage.text[i].data, samples[i][s]) != NULL);
@@ -466,8 +471,8 @@ static void nobody_is_named_unless_it_was_switched_on(void **state)
     assert_string_equal(
         page.data,
         "{\"v\":1,\"enforceMode\":\"observe\",\"overRequestPodCount\":3,\"gpus\":[{\"id\":0,"
-        "\"usedByPodsBytes\":2147483648},{\"id\":2,"
-        "\"usedByPodsBytes\":1073741824},{\"id\":4},{\"id\":6}]}\n");
+        "\"usedByPodsBytes\":4294967296},{\"id\":2,"
+        "\"usedByPodsBytes\":2147483648},{\"id\":4},{\"id\":6}]}\n");
     gs_buf_reset(&page);
     pages.state.set.measured = ~(gs_gpu_mask)0;
     pages.state.set.used_bytes[pages.state.set.source_idx[2]] = 3 * GIB;
@@ -475,12 +480,12 @@ static void nobody_is_named_unless_it_was_switched_on(void **state)
     row_true(
         "its GPU's sum",
         strstr(page.data,
-               "gpushare_device_plugin_gpu_memory_used_by_pods_bytes{gpu=\"2\"} 1073741824\n") !=
+               "gpushare_device_plugin_gpu_memory_used_by_pods_bytes{gpu=\"2\"} 2147483648\n") !=
             NULL);
     row_true(
         "the rest",
         strstr(page.data,
-               "gpushare_device_plugin_gpu_memory_used_by_others_bytes{gpu=\"2\"} 2147483648\n") !=
+               "gpushare_device_plugin_gpu_memory_used_by_others_bytes{gpu=\"2\"} 1073741824\n") !=
             NULL);
     row_true("not counted", !strstr(page.data, "used_by_pods_bytes{gpu=\"4\"}"));
     row_true("no names", !strstr(page.data, "train-0"));
@@ -515,17 +520,17 @@ static void the_driver_counts_where_the_kernel_does_not(void **state)
         gs_gpu_mask elsewhere, told; /* told: by the driver */
         bool alone;
         uint64_t used_gib[3]; /* of GPUs 0, 2, 4; 0: not told */
-        uint32_t over;        /* of a share of 4 GiB */
+        uint32_t over;        /* of a share of 4 GiB, of the two */
     } counts[] = {
         {"as the kernel says, and the driver of the other",
          0,
          ~(gs_gpu_mask)0,
          false,
          {2, 1, 7},
-         1},
-        {"whose clients MPS serves", GS_GPU_BIT(0), ~(gs_gpu_mask)0, false, {7, 1, 7}, 1},
-        {"the driver alone", 0, ~(gs_gpu_mask)0, true, {7, 7, 7}, 1},
-        {"of GPUs that it lists", 0, GS_GPU_BIT(0), true, {7, 0, 0}, 1},
+         2},
+        {"whose clients MPS serves", GS_GPU_BIT(0), ~(gs_gpu_mask)0, false, {7, 1, 7}, 2},
+        {"the driver alone", 0, ~(gs_gpu_mask)0, true, {7, 7, 7}, 2},
+        {"of GPUs that it lists", 0, GS_GPU_BIT(0), true, {7, 0, 0}, 2},
         {"neither", GS_GPU_BIT(0), 0, false, {0, 1, 0}, 0},
     };
     GS_FOR_EACH_ROW (r, counts) {
@@ -547,7 +552,7 @@ static void the_driver_counts_where_the_kernel_does_not(void **state)
                                    .driver = &driver,
                                    .driver_alone = r->alone};
         a_used_pod(&usage, &with, &tree);
-        pages.state.set.used_bytes[pages.state.set.source_idx[0]] = 10 * GIB;
+        pages.state.set.used_bytes[pages.state.set.source_idx[0]] = 20 * GIB;
         for (uint32_t i = 0; i < 3; i++) {
             char entry[128];
             uint64_t used = r->used_gib[i] * GIB;
@@ -556,19 +561,20 @@ static void the_driver_counts_where_the_kernel_does_not(void **state)
                           : "{\"id\":%u}",
                      2 * i, used, used);
             row_true(r->row, strstr(usage.text[USAGE_JSON].data, entry) != NULL);
-            row_equal(r->row, usage.used_on[2 * i], used);
+            row_equal(r->row, usage.used_on[2 * i], 2 * used);
         }
         row_equal(r->row, usage.over, r->over);
         pages_set_usage(&pages, &usage);
         pages_usage(&pages.state, &page);
         snprintf(over, sizeof(over), "\"overRequestPodCount\":%u", r->over);
         row_true(r->row, strstr(page.data, over) != NULL);
-        char entry[128] = "{\"id\":0,\"usedBytes\":10737418240}";
+        char entry[128] = "{\"id\":0,\"usedBytes\":21474836480}";
         if (r->used_gib[0])
             snprintf(entry, sizeof(entry),
-                     "{\"id\":0,\"usedBytes\":10737418240,\"usedByPodsBytes\":%" PRIu64
+                     "{\"id\":0,\"usedBytes\":21474836480,\"usedByPodsBytes\":%" PRIu64
                      ",\"usedByOthersBytes\":%" PRIu64 "}",
-                     (uint64_t)(r->used_gib[0] * GIB), (uint64_t)((10 - r->used_gib[0]) * GIB));
+                     (uint64_t)(2 * r->used_gib[0] * GIB),
+                     (uint64_t)((20 - 2 * r->used_gib[0]) * GIB));
         row_true(r->row, strstr(page.data, entry) != NULL);
         pages_release(&pages);
     }
