@@ -243,7 +243,10 @@ static int on_pod_gone(void *ctx, const struct gs_pod *last)
 static int on_list_begin(void *ctx, enum gs_kind kind)
 {
     struct snapshot *snapshot = ctx;
-    snapshot->round += kind == GS_KIND_POD;
+    if (kind == GS_KIND_POD) {
+        snapshot->round++;
+        snapshot->overriding = 0;
+    }
     gs_cluster_list_begin(&snapshot->cluster, kind);
     return 0;
 }
