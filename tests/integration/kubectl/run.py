@@ -33,7 +33,7 @@ class Front(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         front = self.server
-        front.seen.append((self.path, dict(self.headers.items())))
+        front.seen.append((self.path, self.headers))
         if not self.path.startswith(front.prefix) or front.answer:
             return self.reply(*(front.answer or (404, b"not below the prefix")))
         if front.token and self.headers.get("Authorization") != f"Bearer {front.token}":
@@ -96,10 +96,11 @@ class World:
         path = os.path.join(self.folder, "kubeconfig")
         server = server or f"https://127.0.0.1:{self.front.server_port}{prefix}"
         context = {"cluster": "c", "user": "u", "namespace": "team-00"}
+        other = {**context, "namespace": "team-01"}
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"apiVersion": "v1", "kind": "Config", "current-context": "x", "users": [{"name": "u", "user": user}],
                        "clusters": [{"name": "c", "cluster": {"server": server, "certificate-authority": f"{self.folder}/crt"}}],
-                       "contexts": [{"name": "x", "context": context}]}, file)
+                       "contexts": [{"name": "x", "context": context}, {"name": "y", "context": other}]}, file)
         return path
 
     def run(self, *words, env=None):
@@ -211,6 +212,16 @@ def the_namespace_is_the_contexts(world):
     code, out, err = world.run("why", "gpu-000000", "--kubeconfig", world.kubeconfig({"token": "t"}))
     equal((code, err), (0, ""))
     holds(out, "team-00/gpu-000000")
+    holds(world.run("why", "gpu-000000", "--kubeconfig", world.kubeconfig({"token": "t"}), "--context", "y")[2], "namespace team-01")
+
+
+def a_pods_account_counts_without_a_kubeconfig(world):
+    pod, path = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "1"}, world.kubeconfig({"token": "t"})
+    holds(world.run(env=pod)[2], "serviceaccount")
+    equal(world.run("--kubeconfig", path, env=pod)[0], 0, "an option")
+    equal(world.run(env={**pod, "KUBECONFIG": path})[0], 0, "$KUBECONFIG")
+    os.renames(path, world.folder + "/.kube/config")
+    equal(world.run(env=pod)[0], 0, "the usual file")
 
 
 def kubectls_flags_count(world):
@@ -219,7 +230,7 @@ def kubectls_flags_count(world):
                              "--cluster", "c", "--context", "x")
     equal((code, err), (0, ""))
     for _, heads in world.front.seen:
-        equal(heads.get("Impersonate-User"), "anna", "who asks")
+        equal([heads.get_all("Impersonate-" + what) for what in ("User", "Group")], [["anna"], ["a", "b"]], "who asks")
     code, _, err = world.run("--kubeconfig", path, *["--as-group=x"] * 6)
     equal(code, 2, "too many groups")
     world.front.seen.clear()
@@ -349,13 +360,14 @@ def only_this_machine_is_asked_without_tls(world):
         code, out, err = world.run("--server", url)
         equal((code, out), (2, ""), url)
         holds(err, "--server must be plain HTTP on loopback")
-    for flags in (["--as", "x"], ["--as-group", "g"], ["--kubeconfig", "k"], ["--context", "x"], ["--cluster", "c"], ["--user", "u"]):
+    for flags in (["--as", "x"], ["--as-uid", "7"], ["--as-group", "g"], ["--kubeconfig", "k"], ["--context", "x"], ["--cluster", "c"], ["--user", "u"]):
         code, out, err = world.run("--server", world.api, *flags)
         equal((code, out), (2, ""), flags) # not asked as nobody in particular
 
 
 CASES = [the_same_table_as_without_kubectl, clusters_and_users_of_flags_count,
          kubectls_that_are_none, kubectl_may_die_under_the_page, the_namespace_is_the_contexts, kubectls_flags_count,
+         a_pods_account_counts_without_a_kubeconfig,
          what_kubectl_refuses_is_its_sentence, what_the_server_refuses_is_its_sentence, a_plugin_runs_once,
          a_plugin_that_fails_runs_once, a_plugin_may_ask_on_the_terminal, kubectl_may_ask_itself, interrupted_both_end, killed_both_end,
          only_this_machine_is_asked_without_tls]
