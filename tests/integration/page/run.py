@@ -15,7 +15,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "world"))
 from api import Served  # noqa: E402
-from objects import Pod, new_node  # noqa: E402
+from objects import Pod, new_node, new_plugin  # noqa: E402
 from programs import Web, ask, wait_for  # noqa: E402
 
 MARKUP = "<b>&\""
@@ -139,14 +139,31 @@ def judge(build, refuses_nodes):
     return wrong
 
 
+class Metered(Served):
+    """With a device plugin that answers for a while."""
+    page = {"v": 1, "gpus": [{"id": 0, "usedBytes": 5}]}
+
+    async def proxy(self, path):
+        return (200, self.page) if self.page else await super().proxy(path)
+
+
 def judge_frozen(build):
-    """That the API server answers no question about pods alone is said within 15 s, and no longer when it does again."""
-    with Served([new_node("n0", [16])]) as api, Web(build, api) as web:
-        wait_for("the lists are read", lambda: web.get("rows")[0] == 200)
+    """That the API server answers no question about pods alone is said within 15 s, and no longer when it does again. Who has seen
+    the rows is told of what is new; what a plugin told is forgotten with it."""
+    with Metered([new_node("n0", [16]), new_plugin("plugin", "n0")]) as api, Web(build, api, "--no-token") as web:
+        wait_for("the lists are read, without a token", lambda: ask(web.port, "GET", "/rows")[0] == 200)
+        wait_for("what is used is known", lambda: rows_of(web)["total"].get("usedBytes") == 5)
+        wait_for("nothing is new", lambda: web.get(f"rows?seen={rows_of(web)['version']}")[0] == 204)
+        seen = f"rows?seen={rows_of(web)['version']}"
+        api.put(Pod("new", 4).obj)
+        wait_for("a pod is new", lambda: web.get(seen)[0] == 200)
         api.silent["pods"] = api.hold["pods"] = True
         wait_for("that pods cannot be asked is said", lambda: rows_of(web)["lost"], 15)
+        wait_for("nobody is asked about a node", lambda: "does not answer" in rows_of(web, "?node=n0").get("why", ""))
+        api.page = None
         api.calm()
         wait_for("the page is up to date", lambda: not rows_of(web)["lost"])
+        wait_for("nobody tells what is used", lambda: "usedBytes" not in rows_of(web)["total"], 15)
 
 
 def main():
