@@ -22,6 +22,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "world"))
 from api import Served  # noqa: E402
+from objects import Pod, new_node  # noqa: E402
 from programs import HOST  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
@@ -133,6 +134,20 @@ def pages(build, folder):
     assert "12345 pending pods" in cli(build, "why", f"--from-file={path}")[1]
 
 
+def plans_are_limited(build, folder):
+    """Of 22 pods that fit after a move 20 have a plan; those that fit as it is are no plans."""
+    path = os.path.join(folder, "plans.json")
+    held = [Pod(f"held{i}", 4).bind(f"n{i // 2}", i % 2).obj for i in range(44)]
+    for pod in held:
+        pod["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "j", "uid": "j", "controller": True}]
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"kind": "List", "items": [*(new_node(f"n{i}", [10, 10]) for i in range(22)), *held, *(Pod(f"small{i}", 1, priority=9).obj for i in range(3)),
+                                             *(Pod(f"w{i}", 8).obj for i in range(22))]}, file)
+    told = json.loads(cli(build, "defrag", "-o", "json", f"--from-file={path}")[1])
+    assert ([item["result"] for item in told["items"]], told["skippedPodCount"]) == (["fits"] * 3 + ["moves"] * 20, 2), told
+    assert "\n2 more pending pods were not considered" in cli(build, "defrag", f"--from-file={path}")[1]
+
+
 def broken_files(build, folder):
     """Cut, or with bytes changed: a table, or one error that names the file."""
     rng = random.Random(SEED)
@@ -161,6 +176,7 @@ def main():
         what_is_no_file_stays(build, folder)
         a_snapshot_holds_no_secrets(build, folder)
         pages(build, folder)
+        plans_are_limited(build, folder)
         print(f"200 broken files: {broken_files(build, folder)} errors, no crash")
         big = os.path.join(folder, "big.json")
         with open(big, "wb") as file:
