@@ -89,13 +89,30 @@ static bool is_left_out(const struct what_if *run, const char *node)
     return false;
 }
 
+static int check_left_out(const struct what_if *run, struct gs_error *err)
+{
+    const char *end;
+    for (const char *at = run->without;; at = end + 1) {
+        const struct snap_node *node;
+        end = strchrnul(at, ',');
+        HASH_FIND(hh, run->on.snapshot.nodes, at, (unsigned)(end - at), node);
+        if (!node)
+            return gs_fail(err, GS_ENOENT, "node %.*s not found (see kubectl get nodes)",
+                           end - at > 200 ? 200 : (int)(end - at), at);
+        if (!*end)
+            return 0;
+    }
+}
+
 /* What ran on a node that is left out has to find another place. */
 static int drain(struct what_if *run, struct gs_error *err)
 {
     struct snapshot *snapshot = &run->on.snapshot;
     const struct gs_watch_sink to = snapshot_sink(snapshot);
     struct snap_node *node, *next;
-    uint32_t slot, left_out = 0;
+    uint32_t slot;
+    if (check_left_out(run, err) < 0)
+        return -1;
     EACH_POD (bound, snapshot->bound) {
         const struct gs_pod *pod = bound->pod;
         if (!is_left_out(run, pod->node_name))
@@ -107,14 +124,10 @@ static int drain(struct what_if *run, struct gs_error *err)
             return -1;
     }
     HASH_ITER (hh, snapshot->nodes, node, next) {
-        if (!is_left_out(run, node->name))
-            continue;
-        to.node_gone(to.ctx, &(struct gs_node){.name = node->name});
-        left_out++;
+        if (is_left_out(run, node->name))
+            to.node_gone(to.ctx, &(struct gs_node){.name = node->name});
     }
-    return left_out ? 0
-                    : gs_fail(err, GS_ENOENT, "node %.200s not found (see kubectl get nodes)",
-                              run->without);
+    return 0;
 }
 
 static int load(struct what_if *run, struct gs_error *err)
