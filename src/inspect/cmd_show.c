@@ -65,7 +65,7 @@ static void read_map_options(struct show *show, struct common *common, int argc,
     show->fetch.node =
         common_parse(argc, argv, "[NODE]",
                      "Draws every GPU, or those of NODE: a bar proportional to its memory, a "
-                     "letter for each pod, dots for free memory.",
+                     "letter for each pod, # for pods of other namespaces, dots for free memory.",
                      table, sizeof(table) / sizeof(table[0]));
     nodes_check(argv[0], &show->output);
 }

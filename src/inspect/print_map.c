@@ -11,7 +11,8 @@
 #include "inspect/show.h"
 
 /*
- * The map: every GPU a bar in proportion to its memory, every pod a letter, a dot for what is free.
+ * The map: every GPU a bar in proportion to its memory, every pod a letter, # for pods of other
+ * namespaces, a dot for what is free.
  * Letters begin anew at each node; a pod that is spread over GPUs has the same on all of them.
  */
 enum { BAR_MAX = 40, BAR_MIN = 10 };
@@ -53,6 +54,8 @@ static void put_bar(const struct map *map, const struct view_node *node, const s
         for (; at < end && at < length; at++)
             putchar(letter_of(i));
     }
+    for (; at < end_of(map, gpu->used_units) && at < length; at++)
+        putchar('#');
     for (; at < length; at++)
         putchar(gpu->usable ? '.' : 'x');
     putchar(']');
@@ -96,7 +99,8 @@ static void put_node(const struct map *map, const struct view_node *node)
            view_node_words(node->node, ", ", words));
     EACH_GPU (gpu, node)
         put_gpu(map, node, gpu);
-    if (node->pending_pods)
+    if (node->claim_count &&
+        !claim_recorded(&node->claims[node->claim_count - 1])) /* they are last */
         put_names(map, node, NULL, printf("  GPU not known:"));
     putchar('\n');
 }
