@@ -163,6 +163,8 @@ int __wrap_gs_kube_request(struct gs_kube_client *client, const struct gs_kube_r
                            int *ret_status, struct gs_buf *body, struct gs_error *err)
 {
     here->slice_requests++;
+    if (here->refused == GS_EDENIED)
+        return gs_fail(err, here->refused, "refused");
     if (away(here->slices_away, err) < 0)
         return -1;
     *ret_status = 200;

@@ -50,9 +50,10 @@ struct node {
     /* the API server */
     bool node_away, pods_away, slices_away;
     enum gs_code node_error; /* what reading the node comes to */
-    enum gs_code refused;    /* what patches of pods and Events come to */
-    const char *kubelet;     /* its version */
-    bool unwatched;          /* pods are listed, and their watch brings nothing */
+    enum gs_code
+        refused;         /* what patches of pods and Events come to, DENIED: lists of slices, too */
+    const char *kubelet; /* its version */
+    bool unwatched;      /* pods are listed, and their watch brings nothing */
     char inventory[8192], moved[2048], slices[1024];
     char label[32];            /* gpu-enforced */
     const char *cordon;        /* gpu-cordon; NULL: none */

@@ -165,7 +165,8 @@ static void verb_restart(struct scenario *s)
     node_run(&node, 15);
 }
 
-/* cards b a sick: what the driver lists, in its order; MIG-1@a: an instance of GPU-a */
+/* cards b a sick half: what the driver lists, in its order, with half its memory; MIG-1@a: an
+ * instance of GPU-a */
 static void verb_cards(struct scenario *s)
 {
     struct gs_gpu gpus[4];
@@ -175,6 +176,7 @@ static void verb_cards(struct scenario *s)
         gpus[count] = both.gpus[strcmp(address ? address + 1 : word, "b") == 0];
         gpus[count].idx = count;
         gpus[count].healthy = !scenario_has(s, "sick");
+        gpus[count].mem_mib /= scenario_has(s, "half") ? 2 : 1;
         if (address) {
             memcpy(gpus[count].card, gpus[count].uuid, GS_UUID_BYTES);
             snprintf(gpus[count].uuid, GS_UUID_BYTES, "%.*s", (int)(address - word), word);

@@ -119,16 +119,24 @@ static void a_pod_that_comes_after_the_reading_uses_what_was_read(void **state)
 
 static void a_process_that_tells_again_is_counted_again(void **state)
 {
-    static const uint64_t bytes[] = {GIB, UNKNOWN, 2 * GIB};
+    static const uint64_t bytes[] = {3 * GIB, UNKNOWN, 2 * GIB};
     struct rig rig;
     make(&rig);
-    rig.counts[0] = 1;
+    rig.counts[0] = REFUSED;
+    rig.counts[1] = 1;
     GS_FOR_EACH_ROW (r, bytes) {
-        rig.processes[0][0] = (struct gs_gpu_process){10, *r};
+        rig.processes[1][0] = (struct gs_gpu_process){10, *r};
         read_once(&rig, &rig.set, NOW_NS);
         const struct pod_use use = use_of(&rig, "a", NOW_NS);
-        assert_int_equal(use.counted & 1, *r != UNKNOWN);
-        assert_int_equal(use.used_on[0], *r != UNKNOWN ? *r : 0);
+        assert_int_equal(use.counted & 3, *r != UNKNOWN ? GS_GPU_BIT(1) : 0);
+        assert_int_equal(use.used_on[1], *r != UNKNOWN ? *r : 0);
+    }
+    rig.counts[1] = 0; /* it is idle, and there */
+    read_once(&rig, &rig.set, NOW_NS);
+    for (int pass = 0; pass < 2; pass++) {
+        driver_usage_pass_begin(&rig.usage);
+        assert_int_equal(use_of(&rig, "a", NOW_NS).peak_on[1], 3 * GIB);
+        driver_usage_pass_end(&rig.usage);
     }
     clear(&rig);
 }

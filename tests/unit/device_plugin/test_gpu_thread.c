@@ -17,7 +17,7 @@
 /* Two GPUs, and what becomes of the next read. */
 struct rig {
     struct plugin plugin;
-    atomic_bool fails, hangs, empty, wait_fails, mismatch, storm;
+    atomic_bool fails, hangs, empty, wait_fails, mismatch, storm, deaf, fresh;
     atomic_int reads, releases, lists;
     atomic_llong now_ns;
     atomic_llong seen_ns; /* by the thread */
@@ -50,11 +50,14 @@ static int read_rig(void *ctx, struct gs_gpu_set *ret, struct gs_error *err)
     struct rig *rig = ctx;
     while (atomic_load(&rig->hangs))
         nanosleep(&(const struct timespec){.tv_nsec = GS_NS_PER_MS}, NULL);
-    atomic_fetch_add(&rig->reads, 1);
+    const int reads = atomic_fetch_add(&rig->reads, 1);
     if (atomic_load(&rig->fails))
         return gs_fail(err, atomic_load(&rig->mismatch) ? GS_ECONFLICT : GS_EIO,
                        "the driver is away");
-    *ret = (struct gs_gpu_set){0};
+    *ret = (struct gs_gpu_set){.deaf = atomic_load(&rig->deaf),
+                               .fresh = atomic_load(&rig->fresh),
+                               .measured = 1,
+                               .used_bytes[0] = (uint64_t)reads};
     if (atomic_load(&rig->empty)) {
         snprintf(ret->refused, sizeof(ret->refused), "GPU 0 has MIG enabled");
         return 0;
@@ -213,16 +216,41 @@ static void gpus_that_cannot_be_seen_take_no_new_pods(void **state)
         rig = (struct rig){0};
         rig_up(&rig, &clock);
         until(&rig, r->row, WELL, "");
-        atomic_store(&rig.fails, r->fails);
-        atomic_store(&rig.hangs, r->hangs);
-        until(&rig, r->row, SICK, r->error);
-        atomic_store(&rig.hangs, false);
-        if (r->fails)
-            until(&rig, r->row, SICK, "the driver is away");
-        atomic_store(&rig.fails, false);
-        until(&rig, r->row, WELL, "");
+        for (int again = 0; again < 2; again++) {
+            atomic_store(&rig.fails, r->fails);
+            atomic_store(&rig.hangs, r->hangs);
+            until(&rig, r->row, SICK, r->error);
+            row_equal(r->row, rig.plugin.devices.found.measured, 0);
+            atomic_store(&rig.hangs, false);
+            if (r->fails)
+                until(&rig, r->row, SICK, "the driver is away");
+            atomic_store(&rig.fails, false);
+            until(&rig, r->row, WELL, "");
+        }
         rig_down(&rig);
     }
+}
+
+/* What is in use, too, of which nothing else is made. */
+static void whatever_changes_is_told(void **state)
+{
+    static struct rig rig;
+    struct gs_clock clock;
+    const struct gs_gpu_set *found = &rig.plugin.devices.found;
+    rig = (struct rig){0};
+    rig_up(&rig, &clock);
+    until(&rig, "at first", WELL, "");
+    for (int change = 0; change < 3; change++) {
+        atomic_store(&rig.deaf, change >= 1);
+        atomic_store(&rig.fresh, change >= 2);
+        const uint64_t before = found->used_bytes[0];
+        turn_on(&rig, 30);
+        turn_on(&rig, 30);
+        assert_int_equal(found->deaf, change >= 1);
+        assert_int_equal(found->fresh, change >= 2);
+        assert_true(found->used_bytes[0] > before);
+    }
+    rig_down(&rig);
 }
 
 /* That there are no events is no news of the GPUs: reading them is. */
@@ -314,8 +342,9 @@ static void a_node_without_gpus_says_why(void **state)
     static struct rig rig;
     struct gs_clock clock;
     rig = (struct rig){0};
-    atomic_store(&rig.empty, true);
     rig_up(&rig, &clock);
+    until(&rig, "at first", WELL, "");
+    atomic_store(&rig.empty, true);
     until(&rig, "all with MIG", NONE, "no GPU to share: GPU 0 has MIG enabled");
     rig_down(&rig);
 }
@@ -399,19 +428,21 @@ static void a_driver_that_is_let_go_of_is_not_read(void **state)
     rig = (struct rig){0};
     rig_up(&rig, &clock);
     until(&rig, "at first", WELL, "");
+    atomic_store(&rig.fails, true); /* it is away, and from now on that is no failure */
+    until(&rig, "away", SICK, "the driver is away");
     rig.plugin.node.upgrading = true;
     const char *words = "the driver is released for its upgrade";
-    until(&rig, "let go", WELL, words);
+    until(&rig, "let go", SICK, words);
     while (!atomic_load(&rig.releases))
         turn_on(&rig, 1);
-    atomic_store(&rig.fails, true); /* it is away, and that is no failure */
     int reads = atomic_load(&rig.reads);
     for (int i = 0; i < 4; i++)
         turn_on(&rig, 450);
     assert_int_equal(atomic_load(&rig.reads), reads);
+    rig.plugin.node.upgrading = false;
+    until(&rig, "not loaded yet", SICK, "the driver is away");
     assert_false(has_ended(&rig));
     atomic_store(&rig.fails, false);
-    rig.plugin.node.upgrading = false;
     until(&rig, "taken back", WELL, "");
     assert_int_equal(atomic_load(&rig.releases), 1);
     rig_down(&rig);
@@ -421,6 +452,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gpus_that_cannot_be_seen_take_no_new_pods),
+        cmocka_unit_test(whatever_changes_is_told),
         cmocka_unit_test(a_broken_wait_is_no_sickness),
         cmocka_unit_test(a_thread_that_pauses_does_not_hang),
         cmocka_unit_test(a_driver_that_fails_for_long_ends_the_program),

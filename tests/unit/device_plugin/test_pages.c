@@ -576,6 +576,16 @@ static void the_driver_counts_where_the_kernel_does_not(void **state)
                      (uint64_t)(2 * r->used_gib[0] * GIB),
                      (uint64_t)((20 - 2 * r->used_gib[0]) * GIB));
         row_true(r->row, strstr(page.data, entry) != NULL);
+        struct gs_placed other = {
+            .ns = "", .name = "", .uid = "", .owner = "", .cgroup_uid = "", .gpus = GS_GPU_BIT(6)};
+        struct usage *full = &pages.state.usage;
+        full->keeper = NULL;
+        usage_add_pod(full, &other);
+        row_equal(r->row, full->pairs, USAGE_PAIRS_MAX);
+        other.cgroup_uid = "hash"; /* not named, and counted */
+        other.gpus = GS_GPU_BIT(4);
+        usage_add_pod(full, &other);
+        row_equal(r->row, full->used_on[4], 2 * r->used_gib[2] * GIB);
         pages_release(&pages);
     }
 }
@@ -664,6 +674,11 @@ static void a_page_is_of_one_moment(void **state)
     pthread_t thread;
     pages_init(&changing.pages, NULL);
     assert_int_equal(pages_serve(&changing.pages, "127.0.0.1:0", &server, &err), 0);
+    assert_int_equal(http_probe_get(gs_http_server_port(server), "/version"), 200);
+    assert_int_equal(http_probe_get(gs_http_server_port(server), "/readyz"), 503);
+    assert_int_equal(http_probe_get(gs_http_server_port(server), "/healthz"), 200);
+    changing.pages.state.beat_ns -= 61 * GS_NS_PER_S;
+    assert_int_equal(http_probe_get(gs_http_server_port(server), "/healthz"), 503);
     assert_int_equal(pthread_create(&thread, NULL, change, &changing), 0);
     assert_true(http_probe_open(&probe, gs_http_server_port(server)));
     for (int i = 0; i < PAGES; i++) {
