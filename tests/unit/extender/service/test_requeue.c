@@ -279,23 +279,24 @@ static void what_came_free_is_not_kept_by_offers_to_a_crowd(void **state)
     }
 }
 
+static const char rules[] =
+    "'nodeSelector':{'k':''},'tolerations':[{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'"
+    "key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'"
+    "a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'"
+    "key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'"
+    "a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'"
+    "key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'"
+    "a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'"
+    "key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'"
+    "a'},{'key':'a'},{'key':'a'},{'key':'a'}],";
+
 /* A thousand pods of "a" with 60 rules each, which no node fulfils. */
 static void crowd_with_rules(void (*bring)(struct rig_pod pod))
 {
-    static const char spec[] =
-        "'nodeSelector':{'k':''},'tolerations':[{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'"
-        "key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'"
-        "a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'"
-        "key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'"
-        "a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'"
-        "key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'"
-        "a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'"
-        "key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'a'},{'key':'"
-        "a'},{'key':'a'},{'key':'a'},{'key':'a'}],";
     char name[16];
     for (unsigned i = 0; i < 1000; i++) {
         snprintf(name, sizeof(name), "c%u", i);
-        bring((struct rig_pod){"a", name, 0, spec, 1});
+        bring((struct rig_pod){"a", name, 0, rules, 1});
     }
     bring((struct rig_pod){"a", "end", 0});
     bring((struct rig_pod){"b", "p", 0, NULL, 16});
@@ -337,6 +338,21 @@ static void a_search_that_was_put_off_is_made_in_the_next_pass(void **state)
         if (!strstr(woken, "b/end "))
             fail_msg("behind %u pods", before);
     }
+}
+
+/* More than one look's work: the others are compared in the next. */
+static void every_node_that_came_is_compared(void **state)
+{
+    char name[16];
+    refuse((struct rig_pod){"a", "p", 0, strstr(rules, "'tolerations'"), 16});
+    tick(10);
+    for (unsigned i = 0; i < 300; i++) {
+        snprintf(name, sizeof(name), "g%u", i);
+        rig_node(&rig, name, "4");
+    }
+    rig_node(&rig, "last", "16");
+    tick(5);
+    assert_string_equal(woken, "a/p ");
 }
 
 /* It is compared with nodes that gain again and again. */
@@ -386,6 +402,7 @@ int main(void)
         T(what_came_free_is_not_kept_by_offers_to_a_crowd),
         T(a_node_that_led_many_nowhere_is_not_offered_for_a_while),
         T(a_crowd_with_rules_is_searched_for_in_turns),
+        T(every_node_that_came_is_compared),
         T(a_search_that_was_put_off_is_made_in_the_next_pass),
         T(a_crowd_with_rules_holds_up_only_itself),
         T(a_tick_looks_at_some_thousands),
