@@ -116,13 +116,13 @@ static void only_a_few_wait_at_a_time(void **state)
 {
     struct gs_service *service = rig.service;
     const struct gs_victims cleared[] = {{.node = "n1"}, {.node = "n1"}, {.node = "n0"}};
-    const struct gs_slice names[] = {GS_SLICE("n2"), GS_SLICE("n1")};
+    const struct gs_slice names[] = {GS_SLICE("n2"), GS_SLICE("n3"), GS_SLICE("n1")};
     const uint64_t frees = service->gains.frees;
     int64_t left_ns = 10 * GS_NS_PER_MS;
     gs_eviction_waits_add(service, &(struct gs_pod){.uid = "up", .ns = "d"}, cleared, 3);
-    assert_true(gs_eviction_waits_left_ns(service, "up", names, 2) > 0);
-    assert_int_equal(gs_eviction_waits_left_ns(service, "up", names, 1), 0);
-    assert_int_equal(gs_eviction_waits_left_ns(service, "other", names, 2), 0);
+    assert_true(gs_eviction_waits_left_ns(service, "up", names, 3) > 0);
+    assert_int_equal(gs_eviction_waits_left_ns(service, "up", names, 2), 0);
+    assert_int_equal(gs_eviction_waits_left_ns(service, "other", names, 3), 0);
     service->eviction_waits.waiters = GS_EVICTION_WAITERS_MAX;
     assert_false(gs_eviction_waits_wait(service, "up", GS_NS_PER_S, frees, &left_ns));
     assert_int_equal(left_ns, 10 * GS_NS_PER_MS); /* not a moment */
@@ -214,6 +214,9 @@ static const struct {
     {"asked again meanwhile, its order stays", "p1a+2b q2b p2b -b2 -a1", "12-"},
     {"a second preemption", "p1a -a1 p2b -b2", "2--"},
     {"asked again after it went, it takes nobody's", "p1a+2b q2b -a1 p2b -b2", "12-"},
+    {"a second preemption while the first victim goes", "p1a -a1 p2b -a1 -b2", "2--"},
+    {"a third before a victim went", "p1a p2b p3c -c3", "3--"},
+    {"what it took was another's of that node", "p1ab q1b+2c r1b+3d -a1 -c2 -b1 -d3", "123"},
     {"no second preemption", "p1a+2b -a1 -b2", "1--"},
     {"it ended", "p1a q1a q. -a1", "1--"},
     {"it is not known", "x1a -a1", "---"},

@@ -92,9 +92,12 @@ static void a_rest_ends_when_it_was_to_end(void **state)
     rig_node(&rig, "n2", "18");
     learn();
     atomic_store(&rig.service->rest_until_ns, ends_ns);
-    snprintf(body, sizeof(body), "{\"Pod\":%s,\"NodeNames\":[\"n1\",\"n2\"]}", waiting());
+    snprintf(body, sizeof(body), "{\"Pod\":%s,\"NodeNames\":[\"n1\",\"n2\"]}",
+             rig_json(&rig, (struct rig_pod){.name = "p", .units = 10}));
     rig_expect(rig_ask(&rig, gs_service_prioritize, body), "[]");
     assert_true(atomic_load(&rig.service->rest_until_ns) == ends_ns);
+    rig.now_ns = ends_ns;
+    rig_expect(rig_ask(&rig, gs_service_prioritize, body), "[{\"Host\":\"n2\"");
 }
 
 /* --- what must never be --- */
