@@ -69,6 +69,8 @@ static const struct {
      "ab:1", 1},
     {"the proposed one's violation is not ours to count", "16", "a@0:8!1 b@0:8!5", "16", "a", "b",
      NULL, "a:0", 0},
+    {"a proposed one on its way out takes no budget", "16", "a@0:8!1~ b@0:8!5", "16", "a", "b",
+     NULL, "ab:1", 0},
     {"one on its way out violates nothing", "16", "a@0:16!1~", "8", "", "a", NULL, "a:0", 0},
     {"two GPUs", "16 16 16", "a@0:16!1 b@1:16!1 c@2:16!5", "8x2", "", "cb", NULL, "a:0", 0},
     {"by priority", "16", "a@0:4!1 b@0:8!7 c@0:4!3", "16", "", "bca"},

@@ -251,6 +251,11 @@ static void new_models_make_a_refresh_due(void **state)
     assert_int_equal(gs_ledger_view(ledger, "n2")->gpus[0].model, number);
     gs_policies_supply(policies, ledger);
     assert_true(gs_policies_refresh_due(policies));
+
+    test_refresh(policies);
+    gs_ledger_drop_node(ledger, "n1");
+    gs_policies_supply(policies, ledger);
+    assert_true(gs_policies_refresh_due(policies));
 }
 
 /* --- threads --- */
