@@ -182,6 +182,19 @@ static void what_may_be_tried_again_is(void **state)
     }
 }
 
+static void each_kind_of_failure_has_retries_of_its_own(void **state)
+{
+    static const struct fake_rule rules[] = {
+        {.match = "", .times = 1, .status = 503},
+        {.match = "", .times = 4, .status = 429, .headers = "Retry-After: 0\r\n"},
+        {.match = "", .times = 2, .status = 503},
+        {.match = "", .body = "{}"}};
+    struct fixture f = {.clock = &sleepless, .patience_ns = 900 * GS_NS_PER_S};
+    fixture_start(&f, rules, 4);
+    assert_int_equal(fixture_get(&f, "/x"), 200);
+    fixture_stop(&f);
+}
+
 /* What says no time to come is as if it said none: a second. */
 static void how_long_a_retry_after_is_waited_for(void **state)
 {
@@ -425,6 +438,7 @@ int main(void)
         cmocka_unit_test(a_server_behind_a_prefix_is_asked_there),
         cmocka_unit_test(one_handle_serves_every_method_in_turn),
         cmocka_unit_test(what_may_be_tried_again_is),
+        cmocka_unit_test(each_kind_of_failure_has_retries_of_its_own),
         cmocka_unit_test(how_long_a_retry_after_is_waited_for),
         cmocka_unit_test(a_cancelled_client_waits_for_nothing_any_more),
         cmocka_unit_test(first_bytes_are_an_answer),

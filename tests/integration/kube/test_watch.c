@@ -285,8 +285,9 @@ static void a_server_that_only_fails_is_listed_from_anew_in_the_end(void **state
 
 static void attempts_are_spread_out_while_nothing_works(void **state)
 {
-    static const struct fake_rule rules[] = {{.match = IS_LIST, .body = LIST("5", "", "")},
-                                             {.match = IS_WATCH, .status = 500}};
+    static const struct fake_rule rules[] = {
+        {.match = IS_LIST, .body = LIST("5", "", "")},
+        {.match = IS_WATCH, .status = 429, .headers = "Retry-After: 0\r\n"}};
     struct fixture f = {0};
     fixture_start(&f, rules, 2);
     struct watch_recorder *recorder = recorder_start(f.kube, &pods);
