@@ -14,7 +14,8 @@ static int setup(void **state)
     rig_start(&rig);
     rig_lists(&rig);
     rig_node(&rig, "n1", "16");
-    rig_pod(&rig, "q", 10, "n1", "0");
+    rig_pod(&rig, "o", 4, "n1", "0");
+    rig_pod(&rig, "q", 6, "n1", "0");
     service_tick(rig.service);
     *state = &rig;
     return 0;
