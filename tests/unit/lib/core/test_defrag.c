@@ -377,6 +377,8 @@ static const struct {
     {"a cordoned node takes nobody", "16 | 16 | !16", "0@0:6 1@0:12", "12", GS_DEFRAG_NONE, ""},
     {"two GPUs, large pods first", "16 16 | 16 16", "0@0:4 0@1:8 1@0:8 1@1:12", "16x2",
      GS_DEFRAG_FOUND, "!p1>1/1 p0>1/2"},
+    {"large over all its GPUs", "16 16 | 16 16", "0@0,1:4 0@0:6 1@0:12x 1@1:6x", "16x2",
+     GS_DEFRAG_FOUND, "!p0>1/3 p1>1/2"},
     {"a pod on two GPUs frees both", "16 16 | 16 16", "0@0,1:4 1@0:8 1@1:8", "16x2",
      GS_DEFRAG_FOUND, "!p0>1/3"},
     {"who is being deleted stays where it is", "16 | 16", "0@0:6~ 1@0:10x", "16", GS_DEFRAG_NONE,
