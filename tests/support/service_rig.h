@@ -38,7 +38,7 @@ struct rig {
     void (*during_bind)(struct rig *rig); /* what happens while the API call is under way */
     void (*during_get)(struct rig *rig);
     int64_t get_ns;           /* how long get_pod takes */
-    int64_t bind_deadline_ns; /* what the last bind was given */
+    int64_t deadline_ns; /* what the last bind or patch was given */
     int binds, gets, patches;
     char got[64]; /* name of the last pod that get_pod was asked for */
     char bound_node[64];
@@ -68,7 +68,7 @@ static int rig_bind(void *ctx, const struct gs_binding *binding, struct gs_error
 {
     struct rig *rig = ctx;
     rig->binds++;
-    rig->bind_deadline_ns = binding->deadline_ns;
+    rig->deadline_ns = binding->deadline_ns;
     snprintf(rig->bound_node, sizeof(rig->bound_node), "%s", binding->node);
     snprintf(rig->bound_uid, sizeof(rig->bound_uid), "%s", binding->uid);
     rig->annotations[0] = '\0';
@@ -105,6 +105,7 @@ static int rig_patch_pod(void *ctx, const struct gs_meta_patch *patch, struct gs
 {
     struct rig *rig = ctx;
     rig->patches++;
+    rig->deadline_ns = patch->deadline_ns;
     snprintf(rig->patched, sizeof(rig->patched), "%s/%s %s", patch->ns, patch->name,
              patch->annotation_count ? patch->annotations[0].key : "");
     if (patch->annotation_count)

@@ -143,6 +143,13 @@ static void verb_deleted(struct scenario *s)
     api.exists = false;
 }
 
+/* From a backup of etcd. */
+static void verb_restored(struct scenario *s)
+{
+    api.version -= 6;
+    snprintf(api.lease.resource_version, sizeof(api.lease.resource_version), "%d", api.version);
+}
+
 struct looks {
     int64_t each_ns;
     bool looks[2];
@@ -272,10 +279,19 @@ static void verb_expect(struct scenario *s)
 }
 
 static const struct scenario_verb verbs[] = {
-    {"start", verb_start},     {"holds", verb_holds},   {"emptied", verb_emptied},
-    {"deleted", verb_deleted}, {"pass", verb_pass},     {"renewed", verb_renewed},
-    {"until", verb_until},     {"api", verb_api},       {"during", verb_during},
-    {"resign", verb_resign},   {"expect", verb_expect}, {NULL, NULL},
+    {"start", verb_start},
+    {"holds", verb_holds},
+    {"emptied", verb_emptied},
+    {"deleted", verb_deleted},
+    {"pass", verb_pass},
+    {"renewed", verb_renewed},
+    {"until", verb_until},
+    {"api", verb_api},
+    {"during", verb_during},
+    {"resign", verb_resign},
+    {"expect", verb_expect},
+    {"restored", verb_restored},
+    {NULL, NULL},
 };
 
 static const struct scenario_layer layer = {.verbs = verbs, .begin = begin, .end = end};

@@ -119,16 +119,28 @@ static void last_meanwhile(struct gs_service *service, const char *uid)
     depth--;
 }
 
+static void quick(struct gs_service *service, const char *uid)
+{
+}
+
 static void slow_patches_leave_threads_free(void **state)
 {
-    for (int round = 0; round < 2; round++) {
-        for (uint32_t share = 0; share < 2 * GS_PATCH_THREADS; share++)
-            gs_patches_add(&rig.service->patches, GS_PATCH_REQUEUE, share, "u",
-                           round ? last_meanwhile : last);
-        for (int i = 0; i < 2 * GS_PATCH_THREADS; i++)
+    enum { SHARES = 2 * GS_PATCH_THREADS };
+    static const struct {
+        gs_patch_fn *write;
+        unsigned deepest;
+    } rounds[] = {{last, 0},
+                  {last_meanwhile, GS_PATCH_THREADS * 3 / 4},
+                  {quick, 0},
+                  {last_meanwhile, SHARES}};
+    GS_FOR_EACH_ROW (r, rounds) {
+        deepest = 0;
+        for (uint32_t share = 0; share < SHARES; share++)
+            gs_patches_add(&rig.service->patches, GS_PATCH_REQUEUE, share, "u", r->write);
+        for (int i = 0; i < SHARES; i++)
             gs_patches_tick(rig.service);
+        assert_int_equal(deepest, r->deepest);
     }
-    assert_int_equal(deepest, GS_PATCH_THREADS * 3 / 4);
 }
 
 static void who_was_woken_least_goes_first(void **state)

@@ -545,13 +545,15 @@ static void verb_bind(struct scenario *s)
     expect_answer(s);
 }
 
-/* inspect n1 = "part of the answer"…; inspect reservations = …: of all nodes. */
+/* inspect n1 = "part of the answer"…; inspect all, inspect reservations = …: of all nodes. */
 static void verb_inspect(struct scenario *s)
 {
     struct gs_buf page = GS_BUF(1 << 20);
-    const int result = scenario_has(s, "reservations")
-                           ? gs_service_reservations(rig.service, &page, NULL)
-                           : gs_service_inspect(rig.service, scenario_word(s), &page, NULL);
+    const int result =
+        scenario_has(s, "reservations")
+            ? gs_service_reservations(rig.service, &page, NULL)
+            : gs_service_inspect(rig.service, scenario_has(s, "all") ? NULL : scenario_word(s),
+                                 &page, NULL);
     assert_int_equal(result, 0);
     free(answer);
     answer = gs_buf_steal(&page);
@@ -620,7 +622,7 @@ static void verb_expect(struct scenario *s)
                    {"leads", election && gs_election_leads(election)},
                    {"open", gs_service_unresolved_binds(rig.service)},
                    {"offers", gs_service_nominations(rig.service)},
-                   {"milliseconds-left", (rig.bind_deadline_ns - rig.now_ns) / GS_NS_PER_MS}};
+                   {"milliseconds-left", (rig.deadline_ns - rig.now_ns) / GS_NS_PER_MS}};
     const struct {
         const char *word, *found;
     } texts[] = {

@@ -526,8 +526,12 @@ static const struct {
     struct {
         const char *waiting;
         enum gs_defrag_result result;
-    } steps[2];
+    } steps[3];
 } rounds[] = {
+    {"a plan may make room for what had none",
+     "32 | 24",
+     "0@0:22!6a1 1@0:1c60!6a99",
+     {{"12c50", GS_DEFRAG_NONE}, {"12c50!6", GS_DEFRAG_FOUND}, {"12c50", GS_DEFRAG_FITS}}},
     {"a pod that was moved is where it went",
      "16/8000 | 16/8000 | 16/1000",
      "0@0:6 1@0:10m7000",
@@ -552,7 +556,7 @@ static void plans_follow_one_another(void **state)
         const struct world world = read_world(r->nodes, r->pods, "1");
         struct planner planner;
         open_planner(&planner, &world);
-        for (size_t i = 0; i < GS_COUNT_OF(r->steps); i++) {
+        for (size_t i = 0; i < GS_COUNT_OF(r->steps) && r->steps[i].waiting; i++) {
             static struct gs_defrag_pod waiting[GS_COUNT_OF(r->steps)];
             static struct bound bound[GS_COUNT_OF(r->steps)];
             struct gs_defrag_plan plan = {0};

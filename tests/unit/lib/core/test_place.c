@@ -161,6 +161,7 @@ static void add_node(struct world *world, uint32_t n)
                                                         .gpus = 1,
                                                         .units = 1 + below(world, 6),
                                                         .cores_pct = below(world, 2) * 30,
+                                                        .cpu_milli = below(world, 2) * 500,
                                                         .leaving = !below(world, 4)});
     }
     for (uint32_t i = below(world, 3); i > 0; i--) {
