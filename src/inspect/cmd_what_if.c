@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpushare/base/cleanup.h"
 #include "gpushare/base/num.h"
 #include "gpushare/codec/node.h"
 #include "inspect/calm.h"
@@ -77,45 +78,15 @@ static const char *wrong(const struct what_if *run)
 
 /* ---- the cluster, without some nodes ---- */
 
-static bool is_left_out(const struct what_if *run, const char *node)
-{
-    size_t len = strlen(node);
-    for (const char *at = run->without; at && *at && len;) {
-        size_t word = strcspn(at, ",");
-        if (word == len && strncmp(at, node, len) == 0)
-            return true;
-        at += word + (at[word] == ',');
-    }
-    return false;
-}
-
-static int check_left_out(const struct what_if *run, struct gs_error *err)
-{
-    const char *end;
-    for (const char *at = run->without;; at = end + 1) {
-        const struct snap_node *node;
-        end = strchrnul(at, ',');
-        HASH_FIND(hh, run->on.snapshot.nodes, at, (unsigned)(end - at), node);
-        if (!node)
-            return gs_fail(err, GS_ENOENT, "node %.*s not found (see kubectl get nodes)",
-                           end - at > 200 ? 200 : (int)(end - at), at);
-        if (!*end)
-            return 0;
-    }
-}
-
-/* What ran on a node that is left out has to find another place. */
-static int drain(struct what_if *run, struct gs_error *err)
+/* What ran there has to find another place. */
+static int leave_out(struct what_if *run, const char *node, struct gs_error *err)
 {
     struct snapshot *snapshot = &run->on.snapshot;
     const struct gs_watch_sink to = snapshot_sink(snapshot);
-    struct snap_node *node, *next;
     uint32_t slot;
-    if (check_left_out(run, err) < 0)
-        return -1;
     EACH_POD (bound, snapshot->bound) {
         const struct gs_pod *pod = bound->pod;
-        if (!is_left_out(run, pod->node_name))
+        if (strcmp(pod->node_name, node) != 0)
             continue;
         gs_ledger_remove(snapshot->cluster.ledger, pod->uid, &slot);
         if (pod->daemon || pod->static_uid[0])
@@ -123,9 +94,22 @@ static int drain(struct what_if *run, struct gs_error *err)
         else if (!pod->deleting && orders_of_pod(&run->on.orders, ORDER_MOVES, pod, err) < 0)
             return -1;
     }
-    HASH_ITER (hh, snapshot->nodes, node, next) {
-        if (is_left_out(run, node->name))
-            to.node_gone(to.ctx, &(struct gs_node){.name = node->name});
+    to.node_gone(to.ctx, &(struct gs_node){.name = node});
+    return 0;
+}
+
+static int drain(struct what_if *run, struct gs_error *err)
+{
+    _cleanup_free_ char *nodes = strdup(run->without);
+    if (!nodes)
+        return gs_fail_nomem(err);
+    for (char *rest = nodes, *name; (name = strsep(&rest, ","));) {
+        const struct snap_node *node;
+        HASH_FIND_STR(run->on.snapshot.nodes, name, node);
+        if (!node)
+            return gs_fail(err, GS_ENOENT, "node %.200s not found (see kubectl get nodes)", name);
+        if (leave_out(run, name, err) < 0)
+            return -1;
     }
     return 0;
 }
