@@ -164,6 +164,11 @@ def judge_frozen(build):
         api.calm()
         wait_for("the page is up to date", lambda: not rows_of(web)["lost"])
         wait_for("nobody tells what is used", lambda: "usedBytes" not in rows_of(web)["total"], 15)
+        api.refused["pods"] = 500, "no pods"
+        api.gone()
+        wait_for("that pods are not watched is said", lambda: rows_of(web)["lost"] == "no pods")
+        api.refused.clear()
+        wait_for("pods are watched again", lambda: not rows_of(web)["lost"])
 
 
 def main():
