@@ -42,6 +42,9 @@ extenders:
 """
 
 
+READ = {"v1beta1": (19, 22), "v1beta2": (22, 27), "v1beta3": (23, 28), "v1": (25, 99)}     # by which minor releases
+
+
 class Version(http.server.BaseHTTPRequestHandler):
     """An API server that says its release, and nothing else."""
 
@@ -109,6 +112,15 @@ def main():
                 if not lines or not right or real != expected:
                     wrong += 1
                     print(f"WRONG {release}: {change!r}: listed {expected}, kube-scheduler {real}: {lines}")
+        for version, (first, last) in READ.items():
+            with open(path, "w", encoding="utf-8") as out:
+                out.write(COMPLETE.replace("VERSION", version))
+            for minor in (first - 1, first, last, last + 1):
+                server.release = f"1.{minor}.0"
+                lines = doctor(build, path, f"http://127.0.0.1:{server.server_port}")
+                if any("does not read" in line for line in lines) == (first <= minor and (minor <= last or last == 99)):
+                    wrong += 1
+                    print(f"WRONG 1.{minor}: {version}: {lines}")
     print(f"{judged} files, {wrong} wrong")
     sys.exit(1 if wrong or not judged else 0)
 
