@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who waits, and who places pods here, after what a watch tells. */
 #include "gpushare/base/cleanup.h"
+#include "gpushare/codec/node.h"
 #include "gpushare/codec/pod.h"
 #include "inspect/snapshot.h"
 #include "rows.h"
@@ -22,6 +23,18 @@ static void pod_is(char name, const char *node, const char *scheduler)
              name, name, node ? node : "", scheduler);
     assert_int_equal(gs_codec_pod(&names, gs_slice_of(json), &pod, NULL), 0);
     assert_int_equal((node ? sink.pod : sink.pod_gone)(sink.ctx, &pod), 0);
+}
+
+static void node_is(const char *name, bool ready, bool cordoned)
+{
+    _cleanup_(gs_node_release) struct gs_node node = {0};
+    char json[256];
+    snprintf(json, sizeof(json),
+             "{\"metadata\":{\"name\":\"%s\"},\"spec\":{\"unschedulable\":%s},\"status\":"
+             "{\"conditions\":[{\"type\":\"Ready\",\"status\":\"%s\"}]}}",
+             name, cordoned ? "true" : "false", ready ? "True" : "False");
+    assert_int_equal(gs_codec_node(&names, gs_slice_of(json), &node, NULL), 0);
+    assert_int_equal(sink.node(sink.ctx, &node), 0);
 }
 
 /* "[" and "]": a list of pods; "{" and "}": of nodes; "a": the pod waits; "A": it is bound; "-a":
@@ -76,6 +89,25 @@ static void who_waits_is_who_is_told_to(void **state)
     }
 }
 
+static void a_node_is_as_it_was_told_last(void **state)
+{
+    up();
+    watch("{");
+    node_is("a", true, true);
+    node_is("b", false, false);
+    watch("}");
+    node_is("a", false, false);
+    const struct snap_node *node = snapshot_node(&snapshot, "a");
+    assert_true(node && !node->ready && !node->unschedulable);
+    watch("{");
+    node_is("b", true, true);
+    watch("}");
+    assert_null(snapshot_node(&snapshot, "a"));
+    node = snapshot_node(&snapshot, "b");
+    assert_true(node && node->ready && node->unschedulable);
+    snapshot_release(&snapshot);
+}
+
 /* Pods that were bound under a scheduler's name, by its first letter, in the order in which they
  * were seen; "A": the first is seen again. */
 static void most_pods_tell_who_places_them(void **state)
@@ -101,6 +133,7 @@ static void most_pods_tell_who_places_them(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(who_waits_is_who_is_told_to),
+                                       cmocka_unit_test(a_node_is_as_it_was_told_last),
                                        cmocka_unit_test(most_pods_tell_who_places_them)};
     return GS_RUN(tests);
 }
