@@ -42,7 +42,7 @@ PROGRAMS = "gpushare-extender gpushare-device-plugin gpushare-mps kubectl-inspec
 # Which tests can see a folder's mistakes, its own first.
 TESTS = {
     "allocate": ["allocate_", "device_plugin_"],
-    "cli": ["inspect_test_", "page$|page_attack|bad_usage|one_answer|restarted_list"],
+    "cli": ["inspect_test_", "page$|page_attack|bad_usage|one_answer|restarted_list|from_file$"],
     "cluster": ["service_test_|inspect_test_"],
     "core": ["core_test_", "ledger_property|service_test_"],
     "device_plugin": ["(device_plugin|common)_test_", "device_plugin_|bad_usage"],
