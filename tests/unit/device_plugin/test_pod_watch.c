@@ -28,10 +28,13 @@ void api_watch_until_stopped(struct gs_kube kube, const struct gs_watch_spec *sp
     sink->live(ctx, GS_KIND_POD, false, "cut");
     tell(sink->pod, ctx, "before-the-list", 4);
     assert_int_equal(sink->list_begin(ctx, GS_KIND_POD), 0);
-    tell(sink->pod, ctx, "stays", 4);
-    tell(sink->pod, ctx, "goes", 4);
+    tell(sink->pod, ctx, "went", 4);
+    assert_int_equal(sink->list_end(ctx, GS_KIND_POD), 0);
+    assert_int_equal(sink->list_begin(ctx, GS_KIND_POD), 0); /* nobody is there */
     assert_int_equal(sink->list_end(ctx, GS_KIND_POD), 0);
     sink->live(ctx, GS_KIND_POD, true, "");
+    tell(sink->pod, ctx, "stays", 4);
+    tell(sink->pod, ctx, "goes", 4);
     tell(sink->pod, ctx, "comes", 4);
     tell(sink->pod, ctx, "plain", 0);
     tell(sink->pod_gone, ctx, "goes", 4);
