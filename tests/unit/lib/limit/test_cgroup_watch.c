@@ -121,6 +121,13 @@ static void following_again_lets_go_of_what_was_followed(void **state)
     tree_mkdirs(&f->tree, "/kubepods.slice/kubepods-podb.slice", true);
     follow(f);
     assert_string_equal(news(f), "g:b ");
+    tree_mkdirs(&f->tree, "/kubepods", true); /* beside it */
+    follow(f);
+    news(f);
+    tree_mkdir(&f->tree, "/kubepods/podc");
+    assert_string_equal(news(f), "g:c ");
+    tree_mkdir(&f->tree, "/kubepods.slice/kubepods-podd.slice");
+    assert_string_equal(news(f), "g:d ");
 }
 
 static void containers_of_some_pods_are_told(void **state)
