@@ -103,6 +103,17 @@ static void a_refused_token_is_read_again_at_once(void **state)
     assert_int_equal(fixture_stats(&f).unauthorized, 3);
 }
 
+static void a_refused_certificate_is_read_again_too(void **state)
+{
+    static const struct fake_rule rules[] = {{.match = "", .times = 1, .status = 401},
+                                             {.match = "", .body = "{}"}};
+    struct gs_kube_config config = {.client_cert.file = strdup("c"),
+                                    .client_key.file = strdup("c")};
+    scratch_text("c", "x");
+    fixture_start_with(&f, rules, 2, &config);
+    assert_int_equal(fixture_get(&f, "/x"), 200);
+}
+
 static void a_refused_watch_renews_its_token_too(void **state)
 {
     static const struct fake_rule rules[] = {
@@ -131,6 +142,8 @@ static const struct refused_row {
      .code = GS_EAUTH, .why = ""},
     {"a token's file that is missing", "http://127.0.0.1:1", .token_file = "/nowhere/token",
      .code = GS_ENOENT, .why = "/nowhere/token"},
+    {"a token's file that is empty", "http://127.0.0.1:1", .token_file = "/dev/null",
+     .code = GS_EAUTH, .why = "/dev/null is empty"},
     /* libcurl would ask for a pass phrase that nobody can give it */
     {"PKCS#8, encrypted", "https://127.0.0.1:1", .cert = "c",
      .key = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n", .code = GS_EAUTH,
@@ -166,6 +179,7 @@ int main(void)
         IN_A_FOLDER(credentials_do_not_travel_in_the_clear),
         IN_A_FOLDER(a_token_file_that_changed_is_read_again),
         IN_A_FOLDER(a_refused_token_is_read_again_at_once),
+        IN_A_FOLDER(a_refused_certificate_is_read_again_too),
         IN_A_FOLDER(a_refused_watch_renews_its_token_too),
         cmocka_unit_test(what_cannot_be_used_is_refused_at_once),
     };

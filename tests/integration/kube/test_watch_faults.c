@@ -89,7 +89,7 @@ static const struct fault_row {
      1,
      1},
     {"429 in the head",
-     {.status = 429, .headers = "Retry-After: 0\r\n"},
+     {.status = 429, .headers = "Retry-After: 600\r\n"},
      "lost: the API server returned HTTP 429",
      "resourceVersion=5&",
      1,

@@ -207,6 +207,10 @@ static void budgets_are_counted_for_added_victims(void **state)
         at += sprintf(many + at, i < GS_POD_LABELS_MAX ? "'x%d':''," : "'app':'a'}", i);
     label("a", "0", many);
     expect_victim("it has more than are kept", "a", 1);
+    char *rest = strchr(many, ',');
+    *rest = '{';
+    label("a", "0", rest);
+    expect_victim("it has as many as are kept", "b", 1);
     label("a", "0", "{'app':'a'}");
     repeat_budget(BUDGET("default", "a", "9"), 80, BUDGET("x", "a", "0"));
     expect_victim("eighty with room, more than are told apart: nobody may go", "b", 1);

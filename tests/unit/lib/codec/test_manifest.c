@@ -46,6 +46,8 @@ static void documents_become_objects(void **state)
          "Lease:{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\"}"},
         {"a list", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod}\n",
          "Pod:{" POD_JSON "}"},
+        {"a list of one kind", "apiVersion: v1\nkind: PodList\nitems: [{a: 1}, {kind: Node}]\n",
+         "Pod:{\"a\":1,\"kind\":\"Pod\"}\nNode:{\"kind\":\"Node\"}"},
         {"JSON", "{\n\t\"apiVersion\": \"v1\",\n\t\"kind\": \"Pod\"}", "Pod:{" POD_JSON "}"},
         {"an alias", POD_YAML "a: &x {b: 1}\nc: *x\n",
          "Pod:{" POD_JSON ",\"a\":{\"b\":1},\"c\":{\"b\":1}}"},

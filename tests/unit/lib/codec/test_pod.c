@@ -283,19 +283,19 @@ static void containers_above_the_ceiling_count_with_the_last(void **state)
         const char *kind; /* key of the list */
         const char *last; /* the last one that is kept */
         const char *more; /* those behind it, each with a comma */
-        uint32_t charged;
+        uint32_t charged, cpus;
     } rows[] = {
 #define OF(n)                                                                                      \
     "{'resources':{'limits':{'aliyun.com/gpu-mem':'" n "','aliyun.com/gpu-core.percentage':'" n    \
     "'},'requests':{'cpu':'1'}}"
-        {"none more", "containers", OF("3") "}", "", 3},
-        {"one more that asks for nothing", "containers", OF("3") "}", ",{}", 3},
-        {"two more", "containers", OF("3") "}", "," OF("4") "}," OF("5") "}", 12},
-        {"one more alone asks", "containers", "{}", "," OF("4") "}", 4},
-        {"init containers", "initContainers", OF("3") "}", "," OF("4") "}", 7},
+        {"none more", "containers", OF("3") "}", "", 3, 1},
+        {"one more that asks for nothing", "containers", OF("3") "}", ",{}", 3, 1},
+        {"two more", "containers", OF("3") "}", "," OF("4") "}," OF("5") "}", 12, 3},
+        {"one more alone asks", "containers", "{}", "," OF("4") "}", 4, 1},
+        {"init containers", "initContainers", OF("3") "}", "," OF("4") "}", 7, 2},
         {"a sidecar stays beside the main container", "initContainers", OF("3") "}",
-         "," OF("4") ",'restartPolicy':'Always'}", 7 + 2},
-        {"the largest", "containers", OF("2147483647") "}", "," OF("2147483647") "}", INT32_MAX},
+         "," OF("4") ",'restartPolicy':'Always'}", 7 + 2, 3},
+        {"the largest", "containers", OF("2147483647") "}", "," OF("2147483647") "}", INT32_MAX, 2},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_buf json = GS_BUF(1 << 20);
@@ -313,6 +313,7 @@ static void containers_above_the_ceiling_count_with_the_last(void **state)
         gs_pod_charge(&pod, &charge);
         row_equal(r->row, charge.units, r->charged);
         row_equal(r->row, charge.cores_pct, r->charged < 100 ? r->charged : 100);
+        row_equal(r->row, gs_pod_cpu_milli(&pod), r->cpus * 1000);
         gs_pod_release(&pod);
         gs_buf_release(&json);
     }
