@@ -259,6 +259,25 @@ static void start_for_two(struct fixture *fix)
     fixture_start(fix);
 }
 
+static void the_longest_idle_of_all_threads_goes(void **state)
+{
+    struct fixture *fix = *state;
+    fix->config.threads = 2;
+    start_for_two(fix);
+    struct http_probe *oldest = open_and_get(fix, "/hello", 200);
+    wait_buffered(fix, 0); /* it is idle a moment after its client has it */
+    fixture_pass(fix, 500);
+    struct http_probe *other = open_and_get(fix, "/hello", 200);
+    fixture_pass(fix, 500);
+    struct http_probe *newest = open_and_get(fix, "/hello", 200);
+    assert_true(http_probe_closed(oldest));
+    wait_buffered(fix, 0);
+    fixture_pass(fix, 500);
+    open_and_get(fix, "/hello", 200);
+    assert_true(http_probe_closed(other));
+    expect_get(newest, "/hello", 200);
+}
+
 static void who_does_not_read_goes_before_who_is_idle(void **state)
 {
     struct fixture *fix = *state;
@@ -387,6 +406,7 @@ int main(void)
         WITH_FIXTURE(connections_that_never_asked_go_before_others),
         cmocka_unit_test(a_flood_of_slow_requests_leaves_room),
         cmocka_unit_test(a_flood_of_answers_that_are_not_read_leaves_room),
+        WITH_FIXTURE(the_longest_idle_of_all_threads_goes),
         WITH_FIXTURE(who_does_not_read_goes_before_who_is_idle),
         WITH_FIXTURE(who_has_just_begun_to_read_stays),
         WITH_FIXTURE(who_reads_stays_when_another_does_not),

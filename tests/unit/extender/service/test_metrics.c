@@ -128,6 +128,10 @@ static void the_audit_finds_an_account_that_is_wrong_on_any_node(void **state)
         snprintf(line, sizeof(line), "\ngpushare_ledger_drift %zu\n", i + 1);
         expect("gpushare_ledger_drift", line);
     }
+    for (size_t i = 0; i < GS_COUNT_OF(wrong); i++)
+        ((struct gs_node_view *)gs_ledger_view(ledger, wrong[i]))->gpus[0].used_units -= 1;
+    rig_tick(&rig, 30 * GS_NS_PER_S);
+    expect("gpushare_ledger_drift", "\ngpushare_ledger_drift 0\n");
 }
 
 int main(void)
