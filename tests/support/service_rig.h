@@ -37,7 +37,7 @@ struct rig {
     const char *get_json;
     void (*during_bind)(struct rig *rig); /* what happens while the API call is under way */
     void (*during_get)(struct rig *rig);
-    int64_t get_ns;           /* how long get_pod takes */
+    int64_t get_ns;      /* how long get_pod takes */
     int64_t deadline_ns; /* what the last bind or patch was given */
     int binds, gets, patches;
     char got[64]; /* name of the last pod that get_pod was asked for */
