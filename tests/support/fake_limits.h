@@ -13,6 +13,7 @@
 struct fake_limits {
     int set_error, get_error; /* of every call; 0: none */
     bool forgets;             /* what is set is not there */
+    const char *unable;       /* a GPU that has none */
     uint64_t used;            /* of every cgroup */
     uint64_t grows;           /* by this with each reading */
     const char *odd;          /* a cgroup that cannot be read, and how */
@@ -42,6 +43,8 @@ static inline int fake_limits_set(void *ctx, const char *gpu, const char *cgroup
     limits->sets++;
     if (limits->set_error || limits->forgets)
         return limits->set_error;
+    if (limits->unable && strcmp(gpu, limits->unable) == 0)
+        return EOPNOTSUPP;
     if (bytes < limits->used)
         return EINVAL;
     if (!one) {

@@ -51,7 +51,6 @@ ROWS = [
 ]
 PLUGIN_ROWS = [
     ("overhead for nobody", ["--overhead-mib=1"], {}, 2, "--overhead-slots"),
-    ("more reserved than there can be", ["--overhead-mib=65535", "--overhead-slots=65535", "--gpu-reserve=131072"], {}, 2, "too large"),
     ("a hook beside limits", ["--hook-library=/l", "--hook-sha256=" + 64 * "0", "--enforce=preferred"], {}, 2, "--enforce"),
     ("a label without MPS", ["--mps-by-label"], {}, 2, "--mps-root"),
     ("MPS beside limits", ["--mps-root", "/m", "--enforce", "preferred"], {}, 2, "mutually exclusive"),
