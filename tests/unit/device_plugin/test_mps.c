@@ -134,6 +134,9 @@ static void gpus_without_a_daemon_take_nobody(void **state)
     assert_int_equal(set.gpus[1].max_pods, 48);
     assert_int_equal(mps_word(&rig->plugin, &set.gpus[0], 1), GS_ENFORCED_MPS);
     assert_int_equal(mps_word(&rig->plugin, &set.gpus[1], 1), GS_ENFORCED_MPS_AWAY);
+    set.gpus[0].healthy = false; /* and one that is sick neither */
+    mps_mark(&rig->plugin, &set);
+    assert_false(set.gpus[0].healthy);
     rig->plugin.settings.mps_root = NULL;
     set.gpus[1].healthy = true;
     mps_mark(&rig->plugin, &set);
