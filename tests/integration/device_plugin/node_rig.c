@@ -90,6 +90,7 @@ static int patch_node_status(void *ctx, const struct gs_node_status_patch *patch
 static int patch_pod(void *ctx, const struct gs_meta_patch *patch, struct gs_error *err)
 {
     here->pod_patches++;
+    assert_string_equal(patch->uid, patch->name); /* so another of its name is not written to */
     if (here->refused != GS_OK)
         return gs_fail(err, here->refused, "refused");
     return away(here->pods_away, err);
