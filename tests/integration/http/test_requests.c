@@ -330,6 +330,10 @@ static void a_client_that_is_refused_may_go_on_sending(void **state)
         sleep_ms(2);
     }
     assert_true(http_probe_closed(probe));
+    int more = 0; /* for some two seconds */
+    for (; more < 500 && http_probe_send(probe, piece, 1); more++)
+        sleep_ms(10);
+    assert_true(more < 500);
 }
 
 static void endless_chunks_are_cut(void **state)
