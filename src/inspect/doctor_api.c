@@ -11,7 +11,7 @@
 #include "inspect/lookup.h"
 
 /* Does the API server answer, where is the extender, does it answer, and does anybody ask it? Which
- * release do the device plugins run, and where? */
+ * nodes do the device plugins' DaemonSets select? */
 
 int doctor_check_api(struct doctor *doctor, struct gs_error *err)
 {

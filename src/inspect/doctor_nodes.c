@@ -14,7 +14,7 @@ static int by_name(const struct snap_node *a, const struct snap_node *b)
 
 static bool is_ours(const struct snap_node *node)
 {
-    return node && (node->labelled || node->inventory);
+    return node->labelled || node->inventory;
 }
 
 /* ---- nodes ---- */
@@ -125,9 +125,13 @@ static void check_slices(struct doctor *doctor)
         doctor_say(doctor, FINDING_SKIP, "other drivers", "cannot list ResourceSlices: %s",
                    err.msg);
     for (uint32_t i = 0; i < count; i++) {
-        bool again = i && strcmp(gpus[i].node, gpus[i - 1].node) == 0;
-        if (!again && is_ours(snapshot_node(&doctor->snapshot, gpus[i].node)))
-            doctor_say_of(doctor, FINDING_WARN, "other drivers", gpus[i].node,
+        struct snap_node *node = snapshot_node(&doctor->snapshot, gpus[i].node);
+        if (node)
+            node->sliced = true;
+    }
+    EACH_NODE (node, &doctor->snapshot) {
+        if (node->sliced && is_ours(node))
+            doctor_say_of(doctor, FINDING_WARN, "other drivers", node->name,
                           "ResourceSlices of gpu.nvidia.com have GPUs of the node: the device "
                           "plugin does not share them, unless started with --allow-shared-devices");
     }

@@ -24,6 +24,7 @@ struct snap_node {
     uint32_t cordon_unknown; /* words of gpu-cordon that name no GPU of it */
     uint32_t whole_gpus;     /* that NVIDIA's device plugin gives out */
     bool ready, unschedulable, labelled, inventory;
+    bool sliced;                    /* a driver of dynamic resource allocation has GPUs of it */
     enum gs_enforced says_enforced; /* label gpu-enforced */
     struct gs_arena arena;
     UT_hash_handle hh; /* by name */
