@@ -157,13 +157,13 @@ def judge_frozen(build):
         seen = f"rows?seen={rows_of(web)['version']}"
         api.put(Pod("new", 4).obj)
         wait_for("a pod is new", lambda: web.get(seen)[0] == 200)
+        api.page = None
+        wait_for("nobody tells what is used", lambda: "usedBytes" not in rows_of(web)["total"])
         api.silent["pods"] = api.hold["pods"] = True
         wait_for("that pods cannot be asked is said", lambda: rows_of(web)["lost"], 15)
         wait_for("nobody is asked about a node", lambda: "does not answer" in rows_of(web, "?node=n0").get("why", ""))
-        api.page = None
         api.calm()
         wait_for("the page is up to date", lambda: not rows_of(web)["lost"])
-        wait_for("nobody tells what is used", lambda: "usedBytes" not in rows_of(web)["total"], 15)
         api.refused["pods"] = 500, "no pods"
         api.gone()
         wait_for("that pods are not watched is said", lambda: rows_of(web)["lost"] == "no pods")
