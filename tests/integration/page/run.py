@@ -12,6 +12,7 @@ import json
 import os
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "world"))
 from api import Served  # noqa: E402
@@ -125,7 +126,7 @@ def judge(build, refuses_nodes):
                 wrong.append(f"pods of one's own namespace: {whole}")
             return wrong
         wait_for("its new owner", lambda: rows_of(web, "?pod=default/b&sort=free")["owner"] == "Job/j")
-        if [node["name"] for node in rows_of(web, "?sort=free")["nodes"]][-1] != "n0":
+        if rows_of(web, "?sort=free")["nodes"][-1]["name"] != "n0":
             wrong.append("nodes are sorted until something changes")
         if rows_of(web)["lost"] != "no nodes":
             wrong.append("that nodes are not watched is not said")
@@ -147,9 +148,8 @@ class Metered(Served):
         return (200, self.page) if self.page else await super().proxy(path)
 
 
-def judge_frozen(build):
-    """That the API server answers no question about pods alone is said within 15 s, and no longer when it does again. Who has seen
-    the rows is told of what is new; what a plugin told is forgotten with it."""
+def judge_new(build):
+    """Who has seen the rows is told of what is new; what a plugin told is forgotten with it."""
     with Metered([new_node("n0", [16]), new_plugin("plugin", "n0")]) as api, Web(build, api, "--no-token") as web:
         wait_for("the lists are read, without a token", lambda: ask(web.port, "GET", "/rows")[0] == 200)
         wait_for("what is used is known", lambda: rows_of(web)["total"].get("usedBytes") == 5)
@@ -159,24 +159,33 @@ def judge_frozen(build):
         wait_for("a pod is new", lambda: web.get(seen)[0] == 200)
         api.page = None
         wait_for("nobody tells what is used", lambda: "usedBytes" not in rows_of(web)["total"])
-        api.silent["pods"] = api.hold["pods"] = True
-        wait_for("that pods cannot be asked is said", lambda: rows_of(web)["lost"], 15)
+
+
+def judge_frozen(build, kind):
+    """That the API server answers no question about KIND alone is said within 15 s, and no longer when it does again."""
+    with Served([new_node("n0", [16])]) as api, Web(build, api) as web:
+        wait_for("the lists are read", lambda: web.get("rows")[0] == 200)
+        api.silent[kind] = api.hold[kind] = True
+        wait_for(f"that {kind} cannot be asked is said", lambda: rows_of(web)["lost"], 15)
         wait_for("nobody is asked about a node", lambda: "does not answer" in rows_of(web, "?node=n0").get("why", ""))
         api.calm()
         wait_for("the page is up to date", lambda: not rows_of(web)["lost"])
-        api.refused["pods"] = 500, "no pods"
+        api.refused[kind] = 500, "not now"
         api.gone()
-        wait_for("that pods are not watched is said", lambda: rows_of(web)["lost"] == "no pods")
+        wait_for(f"that {kind} are not watched is said", lambda: rows_of(web)["lost"] == "not now")
         api.refused.clear()
-        wait_for("pods are watched again", lambda: not rows_of(web)["lost"])
+        wait_for(f"{kind} are watched again", lambda: not rows_of(web)["lost"])
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", required=True)
     build = parser.parse_args().build
-    judge_frozen(build)
-    wrong = judge(build, False) + judge(build, True)
+    with ThreadPoolExecutor() as pool:
+        others = [pool.submit(judge_new, build), *(pool.submit(judge_frozen, build, kind) for kind in ("pods", "nodes"))]
+        wrong = judge(build, False) + judge(build, True)
+        for other in others:
+            other.result()
     print(*wrong, sep="\n")
     return 1 if wrong else 0
 
