@@ -56,6 +56,11 @@ static void check_bound(struct doctor *doctor)
                    snapshot->overriding_example);
 }
 
+static int by_key(const struct usage_pod *a, const struct usage_pod *b)
+{
+    return strcmp(a->hh.key, b->hh.key);
+}
+
 /* Where device plugins name pods, these are named; elsewhere they are counted. Nothing is said
  * where none answers: `pods` says why. */
 static void check_use(struct doctor *doctor)
@@ -65,6 +70,7 @@ static void check_use(struct doctor *doctor)
     uint64_t over = 0;
     char name[NAME_BYTES];
     usage_fetch(&query, &usage);
+    HASH_SORT(usage.pods, by_key); /* they stand as the plugins answered */
     for (const struct usage_pod *pod = usage.pods; pod; pod = pod->hh.next) {
         snprintf(name, sizeof(name), "%s/%s", pod->ns, pod->name);
         if (limits_over(pod, pod->used_bytes))
