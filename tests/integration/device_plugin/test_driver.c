@@ -179,6 +179,8 @@ static void mig_instances_are_gpus(void **state)
         assert_string_equal(set.gpus[i].pci, expected[i].pci);
         assert_string_equal(set.gpus[i].card, expected[i].card);
         assert_true(set.gpus[i].healthy);
+        const uint64_t quarter = ((uint64_t)expected[i].mem_mib << 20) / 4;
+        assert_int_equal(set.used_bytes[expected[i].idx], quarter);
     }
     rig_down(&rig);
 }
@@ -245,6 +247,7 @@ static void events_hurt_a_gpu_unless_an_application_did_it(void **state)
         {"XID 79, fell off the bus", "event 1 8 79 -1\n", false, 79},
         {"XID 95, uncontained", "event 1 8 95 -1\n", false, 95},
         {"XID 119, GSP does not answer", "event 1 8 119 -1\n", false, 119},
+        {"XID 79, then one that heals", "event 1 8 79 -1\nevent 1 8 94 -1\n", false, 79},
         {"XID 94, contained", "event 1 8 94 -1\n", false, 0},
         {"ECC event", "event 1 2 0 -1\n", false, 0},
         {"XID 13, application", "event 1 8 13 -1\n", true, 0},
@@ -263,6 +266,7 @@ static void events_hurt_a_gpu_unless_an_application_did_it(void **state)
         snprintf(text, sizeof(text), "%s%s", TWO, r->event);
         show(&rig, text);
         row_equal(r->row, wait_once(&rig), r->healthy ? 0 : 1);
+        wait_once(&rig);
         row_equal(r->row, read_set(&rig).gpus[1].healthy, r->healthy);
         row_equal(r->row, read_set(&rig).gpus[0].healthy, true);
         rig.now_ns += GS_NVML_QUIET_NS;
@@ -330,6 +334,11 @@ static void one_bad_answer_is_not_a_lost_card(void **state)
         set = read_set(&rig);
         row_equal(r->row, set.count, r->kept ? 2 : 1);
         rig.now_ns += GS_NVML_DOUBT_NS - 1;
+        show(&rig, TWO); /* and it begins again */
+        read_set(&rig);
+        show(&rig, r->text);
+        read_set(&rig);
+        rig.now_ns += GS_NVML_DOUBT_NS - 1;
         set = read_set(&rig);
         row_equal(r->row, set.count, r->kept ? 2 : 1);
         row_true(r->row, set.gpus[0].healthy && (!r->kept || set.gpus[1].healthy));
@@ -384,15 +393,31 @@ static void events_that_broke_off_are_heard_again(void **state)
     for (int i = 0; i < 5; i++) {
         assert_true(!read_set(&rig).deaf);
         assert_int_equal(wait_once(&rig), -1);
-        rig.now_ns += 9 * GS_NS_PER_S;
+        rig.now_ns += (9 << i) * GS_NS_PER_S; /* each pause is twice the last */
         assert_true(read_set(&rig).deaf);
         assert_int_equal(wait_once(&rig), 0); /* not asked */
         rig.now_ns += 300 * GS_NS_PER_S;
+    }
+    show(&rig, TWO "wait 15\n"); /* a lost GPU is news, and the others are watched on */
+    for (int i = 0; i < 2; i++) {
+        assert_true(!read_set(&rig).deaf);
+        assert_int_equal(wait_once(&rig), 1);
     }
     show(&rig, TWO "event 1 8 79 -1\n");
     assert_true(!read_set(&rig).deaf);
     assert_int_equal(wait_once(&rig), 1);
     assert_false(read_set(&rig).gpus[1].healthy);
+    show(&rig, TWO "wait 999\n"); /* after those that were heard the first pause again */
+    assert_int_equal(wait_once(&rig), -1);
+    rig.now_ns += 10 * GS_NS_PER_S;
+    assert_true(!read_set(&rig).deaf);
+    show(&rig, TWO "wait 3\n"); /* events that are offered, and are none */
+    assert_int_equal(wait_once(&rig), -1);
+    rig.now_ns += 300 * GS_NS_PER_S;
+    assert_true(read_set(&rig).deaf);
+    assert_int_equal(wait_once(&rig), 0);
+    rig.source.ops->release(rig.source.ctx);
+    assert_true(!read_set(&rig).deaf);
     rig_down(&rig);
 }
 
@@ -410,7 +435,10 @@ static void processes_are_listed_once(void **state)
         uint32_t idx;
         struct gs_gpu_process expected[3];
         size_t count;
+        bool fails;
     } rows[] = {
+        {"what computes cannot be listed", TWO "refuse compute 3\n", 1, {{0}}, 77, true},
+        {"what draws cannot", TWO "refuse graphics 999\n", 1, {{0}}, 77, true},
         {"none", TWO, 0, {{0}}, 0},
         {"each GPU's own",
          "gpu GPU-a 16384 0 x\nprocess compute 7 100 -1\ngpu GPU-b 16384 0 y\n"
@@ -458,9 +486,9 @@ static void processes_are_listed_once(void **state)
         size_t count;
         rig_up(&rig, FAKE_NVML, r->text);
         read_set(&rig);
-        row_equal(r->row, list(&rig, r->idx, found, &count, NULL), 0);
+        row_equal(r->row, list(&rig, r->idx, found, &count, NULL), r->fails ? -1 : 0);
         row_equal(r->row, count, r->count);
-        for (size_t i = 0; i < count; i++) {
+        for (size_t i = 0; i < count && !r->fails; i++) {
             row_equal(r->row, found[i].pid, r->expected[i].pid);
             row_equal(r->row, found[i].bytes, r->expected[i].bytes);
         }

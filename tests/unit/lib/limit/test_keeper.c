@@ -77,6 +77,14 @@ static void a_cgroup_that_is_made_later_is_shown_the_limit(void **state)
     assert_true(is_shown(&f));
     assert_int_equal(look_until(&f, false), 128 - 16 - 1);
     assert_false(gs_keeper_show_again(f.keeper));
+    const struct gs_region second[] = {{.state = GS_ENFORCED_SHARED},
+                                       {.state = GS_ENFORCED_DMEM, .name = REGION_1}};
+    const struct gs_share both = {.uid = "a", .gpus = 3, .bytes = 4 * GIB};
+    struct gs_kept pod;
+    gs_keeper_gpus(f.keeper, GS_ENFORCED_DMEM, second, 2);
+    gs_keeper_share(f.keeper, &both, NULL);
+    assert_true(gs_keeper_find(f.keeper, "a", &pod) && !pod.held);
+    assert_string_equal(pod.reason, gs_enforced_reason(GS_ENFORCED_SHARED));
     close_keeper(&f);
 }
 

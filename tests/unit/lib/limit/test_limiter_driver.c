@@ -8,8 +8,10 @@
 #define UID_A "0a1b2c3d-0000-4000-8000-00000000000a"
 #define POD_A "/kubepods/burstable/pod" UID_A
 #define APP   POD_A "/app"
+#define AGAIN "/kubepods.slice/kubepods-pod0a1b2c3d_0000_4000_8000_00000000000a.slice"
 
 static const char *const uuids[] = {"GPU-a", NULL, "GPU-c"};
+static const char *const others[] = {"GPU-d", NULL, "GPU-c"};
 static const struct gs_limit two[] = {{"GPU-a", GIB}, {"GPU-c", 2 * GIB}};
 
 struct fixture {
@@ -88,6 +90,11 @@ static void a_driver_that_limits_is_found_by_trying(void **state)
             row_equal(r->row, look(&f), GS_ENFORCED_DRIVER);
             row_equal(r->row, f.driver.sets,
                       sets + (r->unable != NULL)); /* what works is not tried again */
+            f.driver.unable = "GPU-d";             /* which is where another was */
+            row_equal(r->row, gs_limiter_look_at_driver(f.limiter, others, 3, f.gpus),
+                      GS_ENFORCED_DRIVER);
+            row_equal(r->row, f.gpus[0].state, GS_ENFORCED_NO_DRIVER);
+            row_equal(r->row, f.gpus[2].state, GS_ENFORCED_DRIVER);
         }
         close_fixture(&f);
     }
@@ -100,12 +107,15 @@ static void a_limit_that_cannot_be_set_has_its_reason(void **state)
         int set_error;
         uint64_t old, used; /* old: 0: none */
         enum gs_limit_outcome outcome;
+        const char *unable;
     } rows[] = {
         {"more is in use", 0, 4 * GIB, 3 * GIB, GS_LIMIT_OTHER},
         {"more is in use, without a limit", 0, 0, 3 * GIB, GS_LIMIT_FAILED},
         {"no capability", EPERM, 0, 0, GS_LIMIT_DENIED},
         {"the controller is off there", ENOENT, 0, 0, GS_LIMIT_NO_FILES},
         {"else", EIO, 0, 0, GS_LIMIT_FAILED},
+        {"one of two", 0, 0, 0, GS_LIMIT_FAILED, "GPU-c"},
+        {"one, and of the other more is in use", 0, 4 * GIB, 3 * GIB, GS_LIMIT_FAILED, "GPU-a"},
     };
     GS_FOR_EACH_ROW (r, rows) {
         const struct gs_limit old[] = {{"GPU-a", r->old}, {"GPU-c", r->old}};
@@ -117,6 +127,7 @@ static void a_limit_that_cannot_be_set_has_its_reason(void **state)
             gs_limiter_hold(f.limiter, UID_A, old, 2, results);
         f.driver.set_error = r->set_error;
         f.driver.used = r->used;
+        f.driver.unable = r->unable;
         row_equal(r->row, gs_limiter_hold(f.limiter, UID_A, two, 2, results), r->outcome);
         close_fixture(&f);
     }
@@ -205,6 +216,11 @@ static void use_is_known_where_the_driver_counts(void **state)
     assert_int_equal(gs_limiter_use(f.limiter, UID_A, gpus, 2, used), GS_LIMIT_HELD);
     assert_int_equal(used[0], 5);
     assert_int_equal(gs_limiter_peak(f.limiter, UID_A, gpus, 2, used), GS_LIMIT_NO_FILES);
+    tree_mkdirs(&f.tree, AGAIN, false);
+    look(&f);
+    assert_int_equal(gs_limiter_hold(f.limiter, UID_A, two, 2, results), GS_LIMIT_TWICE);
+    assert_int_equal(gs_limiter_use(f.limiter, UID_A, gpus, 2, used), GS_LIMIT_HELD);
+    assert_int_equal(used[0], 10); /* of both */
     f.driver.get_error = EIO;
     assert_int_equal(gs_limiter_use(f.limiter, UID_A, gpus, 2, used), GS_LIMIT_FAILED);
     close_fixture(&f);

@@ -126,7 +126,7 @@ static void the_folder_of_pods_is_found_wherever_it_is(void **state)
          {"/kubelet.slice/kubelet-kubepods.slice"},
          1,
          "/kubelet.slice/kubelet-kubepods.slice"},
-        {"--cgroup-root", {"/a/b/c/kubepods"}, 1, "/a/b/c/kubepods"},
+        {"--cgroup-root", {"/a/b/c/d/kubepods"}, 1, "/a/b/c/d/kubepods"},
         {"deeper than is searched", {"/a/b/c/d/e/kubepods"}, 0, ""},
         {"the driver was changed", {"/kubepods", "/kubepods.slice"}, 2, NULL},
         {"a cluster inside a pod is not this kubelet's",
