@@ -161,9 +161,8 @@ static void a_container_gets_its_limits_and_mounts(void **state)
         const char *limit, *second;
         uint32_t cores_pct;
     } rows[] = {
-        {"one GPU", 1, 8, {"b-1", "a-7", "c-0"}, 3, 3, "8192m", "(not set)"},
-        {"ids in another order", 2, 8, {"c-0", "b-1", "a-7"}, 3, 3, "8192m", "(not set)"},
-        {"compute as well", 1, 8, {"a-7"}, 1, 4, "8192m", "(not set)", 40},
+        {"one GPU", 2, 8, {"c-0", "b-1", "a-7"}, 3, 3, "8192m", "(not set)"},
+        {"compute as well", 1, 8, {"b-1", "a-7", "c-0"}, 3, 4, "8192m", "(not set)", 40},
         {"two GPUs", 5, 8, {"a-7"}, 1, 4, "4096m", "4096m"},
     };
     struct rig *rig = *state;

@@ -601,7 +601,7 @@ static void a_pod_has_the_word_of_its_gpus(void **state)
          "\"enforced\":\"none\",\"enforcedMessage\":\"the hook library is missing"},
         {"its daemon is away", GS_ENFORCED_MPS_AWAY, GS_ENFORCED_MPS_AWAY, false,
          "\"enforced\":\"none\",\"enforcedMessage\":\"the GPU's MPS daemon does not respond"},
-        {"on cards whose limits nobody set for it", GS_ENFORCED_DMEM, GS_ENFORCED_DMEM, false,
+        {"on cards whose limits nobody set for it", GS_ENFORCED_DMEM, GS_ENFORCED_DMEM, true,
          "\"enforced\":\"none\",\"enforcedMessage\":\"memory limits are not enabled"},
     };
     GS_FOR_EACH_ROW (r, words) {

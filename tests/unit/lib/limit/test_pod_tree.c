@@ -121,7 +121,6 @@ static void the_folder_of_pods_is_found_wherever_it_is(void **state)
     } rows[] = {
         {"nothing yet", {"/system.slice/containerd.service"}, 0, ""},
         {"systemd", {"/kubepods.slice", "/system.slice"}, 1, "/kubepods.slice"},
-        {"cgroupfs", {"/kubepods"}, 1, "/kubepods"},
         {"kind",
          {"/kubelet.slice/kubelet-kubepods.slice"},
          1,
