@@ -146,8 +146,7 @@ static void how_many_mps_clients_there_may_be_is_known(void **state)
         {"no capability", "cuda 13010 0\n" TWO, 0},
         {"no version", "cuda 0 9\n" TWO, 0},
         {"Pascal", "cuda 13010 6\n" TWO, 16},
-        {"Volta", "cuda 12040 7\n" TWO, 48},
-        {"Hopper, CUDA 13.0", "cuda 13000 9\n" TWO, 48},
+        {"Volta, CUDA 13.0", "cuda 13000 7\n" TWO, 48},
         {"Hopper, CUDA 13.1", "cuda 13010 9\n" TWO, 60},
         {"an instance", "cuda 13010 9\ngpu GPU-a 81559 1 00000000:3B:00.0\nmig MIG-1 9728 3\n", 60},
     };

@@ -64,7 +64,6 @@ static void a_client_gets_its_limit_pipes_and_shm(void **state)
         uint32_t cores_pct;
         const char *share; /* NULL: no such variable */
     } rows[] = {
-        {"the first GPU", 1, 8, GS_UNIT_GIB, false, "0=8192M", 3},
         {"the second is number 0 to it, too", 2, 2, GS_UNIT_GIB, false, "0=2048M", 3},
         {"shm of its own", 1, 8, GS_UNIT_GIB, true, "0=8192M", 2},
         {"another unit", 1, 3, GS_UNIT_256MIB, false, "0=768M", 3},

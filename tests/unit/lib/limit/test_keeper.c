@@ -85,6 +85,9 @@ static void a_cgroup_that_is_made_later_is_shown_the_limit(void **state)
     gs_keeper_share(f.keeper, &both, NULL);
     assert_true(gs_keeper_find(f.keeper, "a", &pod) && !pod.held);
     assert_string_equal(pod.reason, gs_enforced_reason(GS_ENFORCED_SHARED));
+    const struct gs_share one = {.uid = "a", .gpus = 2, .bytes = 4 * GIB};
+    gs_keeper_share(f.keeper, &one, NULL);
+    assert_true(gs_keeper_find(f.keeper, "a", &pod) && pod.held && pod.by == GS_ENFORCED_DMEM);
     close_keeper(&f);
 }
 

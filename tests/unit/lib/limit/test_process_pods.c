@@ -97,7 +97,6 @@ static void a_process_is_its_pods(void **state)
         {"two hierarchies, two pods", "python",
          "2:cpu:/kubepods/pod" A "/c\n1:memory:/kubepods/pod" B "/c\n", ""},
         {"the host's", "python", "0::/system.slice/ssh.service\n", ""},
-        {"no cgroup at all", "python", "", ""},
         {"lines that are none", "python", "kubepods\n:\n::\n0:\n", ""},
     };
     GS_FOR_EACH_ROW (r, rows) {
@@ -117,7 +116,6 @@ static void what_cannot_be_read_is_nobodys(void **state)
     } rows[] = {
         {"no stat", NULL, IN(A)},
         {"no cgroup", "7 (x) S 1 1 1 0 -1 1 1 0 0 0 0 0 0 0 20 0 1 0 500 1\n", NULL},
-        {"an empty stat", "", IN(A)},
         {"no name", "7 x S 1 1 1 0 -1 1 1 0 0 0 0 0 0 0 20 0 1 0 500 1", IN(A)},
         {"it ends early", "7 (x) S 1 1 1 0", IN(A)},
         {"no number", "7 (x) S 1 1 1 0 -1 1 1 0 0 0 0 0 0 0 20 0 1 0 -500 1", IN(A)},
