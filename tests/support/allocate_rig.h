@@ -75,7 +75,7 @@ static inline struct gs_pod describe_pod(const struct given_pod *given, uint64_t
 {
     uint32_t count = 0;
     memset(containers, 0, 3 * sizeof(*containers));
-    for (int i = 0; i < 3 && given->units[i]; i++)
+    for (int i = 0; i < 3 && (given->units[i] || (i < 2 && given->units[i + 1])); i++)
         containers[count++] = (struct gs_container){
             .kind = (uint32_t)i < given->inits                     ? GS_CONTAINER_INIT
                     : (uint32_t)i < given->inits + given->sidecars ? GS_CONTAINER_SIDECAR

@@ -129,6 +129,7 @@ static void only_a_few_wait_at_a_time(void **state)
     service->eviction_waits.waiters--;
     assert_false(gs_eviction_waits_wait(service, "up", GS_NS_PER_S, frees, &left_ns));
     assert_true(left_ns <= 0);
+    assert_true(gs_eviction_waits_left_ns(service, "up", names, 3) > 0); /* in its next filter */
     left_ns = GS_NS_PER_MS; /* nor does one stay whose pod is gone meanwhile */
     assert_false(gs_eviction_waits_wait(service, "gone", GS_NS_PER_S, frees, &left_ns));
     assert_int_equal(service->eviction_waits.waiters, GS_EVICTION_WAITERS_MAX - 1);

@@ -48,6 +48,7 @@ static void what_no_known_pod_can_use_is_stranded(void **state)
     expect("gpushare_memory_stranded_bytes", "\ngpushare_memory_stranded_bytes 12884901888\n");
     expect(NULL, "\ngpushare_node_memory_stranded_bytes{node=\"n1\"} 6442450944\n");
     rig_pod_gone(&rig, "old");
+    rig_node(&rig, "n3", ""); /* of which nothing is known */
     expect("gpushare_memory_free_bytes", "\ngpushare_memory_free_bytes 23622320128\n");
     expect("gpushare_memory_stranded_bytes", "\ngpushare_memory_stranded_bytes 12884901888\n");
 }

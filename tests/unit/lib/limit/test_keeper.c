@@ -91,6 +91,29 @@ static void a_cgroup_that_is_made_later_is_shown_the_limit(void **state)
     close_keeper(&f);
 }
 
+/* Also where it is not known that the kubelet asked for its GPUs. */
+static void what_ran_before_keeps_what_it_uses(void **state)
+{
+    static const struct {
+        const char *row, *limit;
+        bool given, runs;
+    } pods[] = {
+        {"it runs", REGION_0 " 5368709120\n", false, true},
+        {"it is to start", REGION_0 " 4294967296\n", true, false},
+    };
+    GS_FOR_EACH_ROW (r, pods) {
+        const struct gs_share share = {
+            .uid = "a", .gpus = 1, .bytes = 4 * GIB, .given = r->given, .runs = r->runs};
+        struct fixture f;
+        open_keeper(&f, GS_ENFORCE_PREFERRED);
+        tree_mkdir(&f.tree, POD);
+        tree_put(&f.tree, POD, "dmem.current", REGION_0 " 5368709120\n");
+        gs_keeper_share(f.keeper, &share, NULL);
+        row_true(r->row, strstr(tree_get(&f.tree, POD, "dmem.max"), r->limit) != NULL);
+        close_keeper(&f);
+    }
+}
+
 static void pods_come_and_go_up_to_a_ceiling(void **state)
 {
     struct fixture f;
@@ -126,6 +149,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cgroup_that_is_made_later_is_shown_the_limit),
+        cmocka_unit_test(what_ran_before_keeps_what_it_uses),
         cmocka_unit_test(pods_come_and_go_up_to_a_ceiling),
     };
     return GS_RUN(tests);
