@@ -37,7 +37,7 @@ static const char *advice(enum gs_code code)
     case GS_EPROTO:
         return "check that this is the address of a Kubernetes API server";
     default:
-        return NULL;
+        return "";
     }
 }
 
@@ -45,12 +45,11 @@ int complain(const struct gs_error *err)
 {
     /* the client's own words about connections and certificates say it already, as kubectl's do */
     const bool told = strchr(err->msg, '?') || strncmp(err->msg, "kubectl: ", 9) == 0;
-    const char *what_to_do = told ? NULL : advice(err->code);
+    const char *what_to_do = told ? "" : advice(err->code);
     char what[sizeof(err->msg)]; /* often a server's own words */
     snprintf(what, sizeof(what), "%s", err->msg);
     gs_utf8_calm(what);
-    fprintf(stderr, PROGRAM ": %s%s%s\n", what, what_to_do ? "; " : "",
-            what_to_do ? what_to_do : "");
+    fprintf(stderr, PROGRAM ": %s%s%s\n", what, what_to_do[0] ? "; " : "", what_to_do);
     return 1;
 }
 

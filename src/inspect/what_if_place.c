@@ -83,19 +83,18 @@ static bool alike(const struct order *a, const struct order *b)
     return x && y && strcmp(x, y) == 0;
 }
 
-/* kube-scheduler tries the node where a pod is nominated first. */
+/* kube-scheduler tries the node where a pod is nominated first. Nobody refused a nominated pod
+ * before: no other is alike. */
 static bool choose(struct round *round, const struct order *order, uint32_t *ret_slot,
                    gs_gpu_mask *ret_gpus)
 {
     const struct gs_hold *home = gs_ledger_find_hold(round->on.ledger, order->ask.uid);
-    if (home && home->slot < round->slots) {
-        _cleanup_free_ bool *others = malloc(round->slots);
-        if (others) {
-            memset(others, true, round->slots);
-            others[home->slot] = false;
-            if (gs_place_choose(&round->on, &order->ask, others, ret_slot, ret_gpus))
-                return true;
-        }
+    if (home) {
+        memset(round->refused, true, round->slots);
+        round->refused[home->slot] = false;
+        if (gs_place_choose(&round->on, &order->ask, round->refused, ret_slot, ret_gpus))
+            return true;
+        memset(round->refused, false, round->slots);
     }
     return gs_place_choose(&round->on, &order->ask, round->refused, ret_slot, ret_gpus);
 }
@@ -108,7 +107,6 @@ static int put(struct round *round, struct order *order, uint32_t slot, gs_gpu_m
         note_place(order, gs_ledger_node_name(ledger, slot), gpus, err) < 0)
         return -1;
     order->placed++;
-    /* memory may come free where it is nominated: no other order is alike, so none stays refused */
     if (order->ask.uid)
         gs_ledger_release_hold(ledger, order->ask.uid);
     return 0;
