@@ -268,6 +268,7 @@ static void the_longest_idle_of_all_threads_goes(void **state)
     wait_buffered(fix, 0); /* it is idle a moment after its client has it */
     fixture_pass(fix, 500);
     struct http_probe *other = open_and_get(fix, "/hello", 200);
+    wait_buffered(fix, 0);
     fixture_pass(fix, 500);
     struct http_probe *newest = open_and_get(fix, "/hello", 200);
     assert_true(http_probe_closed(oldest));
