@@ -221,6 +221,7 @@ int view_narrow(const struct view *whole, const struct view_filter *filter, stru
     ret->nodes = calloc(whole->node_count + 1, sizeof(*ret->nodes));
     ret->node_count = ret->ns_count = 0;
     ret->sum = (struct view_sum){0};
+    ret->mixed_units = false;
     ret->namespaces = NULL;
     ret->all_claims = NULL;
     ret->all_gpus = NULL;
