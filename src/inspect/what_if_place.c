@@ -107,8 +107,7 @@ static int put(struct round *round, struct order *order, uint32_t slot, gs_gpu_m
         note_place(order, gs_ledger_node_name(ledger, slot), gpus, err) < 0)
         return -1;
     order->placed++;
-    if (order->ask.uid)
-        gs_ledger_release_hold(ledger, order->ask.uid);
+    gs_ledger_release_hold(ledger, order->ask.uid);
     return 0;
 }
 

@@ -49,13 +49,14 @@ class Watch(asyncio.Event):
 
 
 class Served:
-    def __init__(self, objects=()):
+    def __init__(self, objects=(), usage=None):
         self.rev, self.floor, self.lock = 1000, 0, threading.RLock()
         self.objects, self.events = {kind: {} for kind in KINDS}, []
         self.text = {kind: {} for kind in KINDS}            # key -> text
         self.hist = {kind: [] for kind in KINDS}            # (rev, type, text)
         self.patches = []           # what it was sent
         self.refused = {}           # kind or "" of any -> (status, words) of lists, watches and questions
+        self.usage = {} if usage is None else usage         # pod of a device plugin -> its page
         self.rest = {}              # continue token -> (rev, texts)
         self.watches, self.server = set(), None
         self.calm()
@@ -90,10 +91,6 @@ class Served:
 
     def __exit__(self, *_):
         self.end()
-
-    async def proxy(self, _):
-        """(status, document) of a request through the API server."""
-        return self.failure(404, "NotFound", "no")
 
     # ---- what the world does
 
@@ -194,7 +191,8 @@ class Served:
         if refused := method == "GET" and (self.refused.get("") or not name and self.refused.get(kind)):
             return self.failure(refused[0], "X", refused[1])
         if sub == "/proxy":
-            return await self.proxy(urllib.parse.unquote(path))
+            page = self.usage.get(name.split(":")[0])
+            return (200, page) if page else self.failure(404, "NotFound", "no")
         if kind == "events":
             if method == "GET":
                 return 200, {"metadata": {}, "items": self.events}

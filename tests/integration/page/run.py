@@ -140,24 +140,17 @@ def judge(build, refuses_nodes):
     return wrong
 
 
-class Metered(Served):
-    """With a device plugin that answers for a while."""
-    page = {"v": 1, "gpus": [{"id": 0, "usedBytes": 5}]}
-
-    async def proxy(self, path):
-        return (200, self.page) if self.page else await super().proxy(path)
-
-
 def judge_new(build):
     """Who has seen the rows is told of what is new; what a plugin told is forgotten with it."""
-    with Metered([new_node("n0", [16]), new_plugin("plugin", "n0")]) as api, Web(build, api, "--no-token") as web:
+    usage = {"plugin": {"v": 1, "gpus": [{"id": 0, "usedBytes": 5}]}}
+    with Served([new_node("n0", [16]), new_plugin("plugin", "n0")], usage) as api, Web(build, api, "--no-token") as web:
         wait_for("the lists are read, without a token", lambda: ask(web.port, "GET", "/rows")[0] == 200)
         wait_for("what is used is known", lambda: rows_of(web)["total"].get("usedBytes") == 5)
         wait_for("nothing is new", lambda: web.get(f"rows?seen={rows_of(web)['version']}")[0] == 204)
         seen = f"rows?seen={rows_of(web)['version']}"
         api.put(Pod("new", 4).obj)
         wait_for("a pod is new", lambda: web.get(seen)[0] == 200)
-        api.page = None
+        usage.clear()
         wait_for("nobody tells what is used", lambda: "usedBytes" not in rows_of(web)["total"])
 
 

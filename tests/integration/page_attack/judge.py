@@ -22,15 +22,11 @@ SUMS = [*COUNTS, "usedBytes", "peakBytes", "unusedBytes", "excessBytes", "peakEx
 
 
 class Api(Served):
-    """It answers for device plugins too."""
+    """Its Events are the world's, too."""
 
     def __init__(self, world):
-        super().__init__(world.objects())
-        self.events, self.usage = world.events, world.usage
-
-    async def proxy(self, path):
-        page = self.usage.get(path.split("/pods/")[1].split(":")[0])
-        return (200, page) if page else await super().proxy(path)
+        super().__init__(world.objects(), world.usage)
+        self.events = world.events
 
 
 @contextlib.contextmanager
