@@ -9,8 +9,7 @@ enum { FEED_TICKERS = GS_TICKS - 1 + GS_PATCH_THREADS };
 
 /*
  * The threads that keep a service's ledger true: one watches nodes, one watches pods (it starts
- * when the nodes are there, so that CPU of pods on GPU nodes is not forgotten), one knows of
- * budgets (budget_watch.h), the others tick.
+ * when the nodes are there), one knows of budgets (budget_watch.h), the others tick.
  */
 struct feed {
     struct gs_service *service; /* NULL: it was not started */

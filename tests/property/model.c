@@ -29,15 +29,6 @@ static bool has_gpus(const struct model *model, uint32_t node)
     return model->nodes[node].present && model->nodes[node].gpu_count;
 }
 
-/* Other pods are known on GPU nodes only. */
-static void forget_others_without_gpus(struct model *model)
-{
-    for (uint32_t i = 0; i < M_UIDS; i++) {
-        if (model->others[i].there && !has_gpus(model, model->others[i].node))
-            model->others[i].there = false;
-    }
-}
-
 /* All of it is there and nowhere else, in equal shares. */
 static void put_on(struct m_claim *claim, gs_gpu_mask there)
 {
@@ -73,13 +64,11 @@ void m_set_node(struct model *model, uint32_t node, const struct m_node *as)
             continue;
         follow_moved(model, i);
     }
-    forget_others_without_gpus(model);
 }
 
 void m_drop_node(struct model *model, uint32_t node)
 {
     model->nodes[node] = (struct m_node){0};
-    forget_others_without_gpus(model);
 }
 
 void m_set_claim(struct model *model, uint32_t uid, const struct m_claim *as)
@@ -117,7 +106,7 @@ void m_set_other(struct model *model, uint32_t uid, uint32_t node, int64_t cpu_m
         cpu_milli = 0;
     if (cpu_milli > INT32_MAX)
         cpu_milli = INT32_MAX;
-    model->others[uid] = (struct m_other){has_gpus(model, node), true, node, cpu_milli};
+    model->others[uid] = (struct m_other){true, true, node, cpu_milli};
 }
 
 void m_set_hold(struct model *model, uint32_t uid, const struct m_hold *as)

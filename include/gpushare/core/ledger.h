@@ -83,7 +83,7 @@ struct gs_ledger_stats {
     uint32_t reserved;        /* claims with a bind under way */
     uint32_t unplaced_claims; /* charged to every GPU that could hold them */
     uint32_t overfull_gpus;   /* used above total; of compute nobody dies */
-    uint32_t others;          /* pods without GPU memory on GPU nodes */
+    uint32_t others;          /* bound pods without GPU memory */
     uint32_t held;            /* nominated pods */
     uint32_t promised;        /* pods with a promise */
 };
@@ -189,8 +189,8 @@ void gs_ledger_each_claim(const struct gs_ledger *ledger, uint32_t slot,
 void gs_ledger_each(const struct gs_ledger *ledger,
                     bool (*each)(void *ctx, const struct gs_claim *claim), void *ctx);
 
-/* A pod without GPU memory takes CPU on a node: 24 bytes a pod, and nothing at all when the node
- * has no GPUs. GS_ENOMEM: nothing changed. */
+/* A pod without GPU memory takes CPU on a node, known or not: 24 bytes a pod. GS_ENOMEM: nothing
+ * changed. */
 int gs_ledger_set_other(struct gs_ledger *ledger, const char *uid, const char *node,
                         int64_t cpu_milli, struct gs_error *err);
 

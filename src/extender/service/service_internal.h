@@ -270,9 +270,8 @@ struct gs_service {
     int64_t next_audit_ns;
     uint64_t dropped; /* pending pods, until the last audit */
     int64_t next_refresh_ns;
-    int64_t next_compare_ns;  /* 0: not started */
-    atomic_bool compares;     /* the next list of pods is compared with the ledger */
-    atomic_llong new_gpus_ns; /* a node gained GPUs since pods were listed; 0: none did */
+    int64_t next_compare_ns; /* 0: not started */
+    atomic_bool compares;    /* the next list of pods is compared with the ledger */
     struct gs_warnings warnings;
 
     atomic_llong unshown[GS_SHARES]; /* of namespaces: filter awaits no pod before */

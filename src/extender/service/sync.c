@@ -121,12 +121,7 @@ static int on_node(void *ctx, const struct gs_node *node)
     struct gs_service *service = ctx;
     struct gs_error err = {0};
     gs_service_write(service);
-    const struct gs_node_view *view = gs_service_view(service, node->name);
-    const bool had_gpus = view && view->gpu_count;
     int result = gs_cluster_node(&service->cluster, node, &err);
-    view = gs_service_view(service, node->name);
-    if (result == 0 && !had_gpus && view->gpu_count && !atomic_load(&service->new_gpus_ns))
-        atomic_store(&service->new_gpus_ns, gs_service_now(service));
     gs_service_unlock(service);
     if (result < 0)
         gs_log(GS_LOG_ERROR, "cannot add node to ledger", GS_STR("node", node->name),
@@ -155,7 +150,6 @@ static int on_list_begin(void *ctx, enum gs_kind kind)
     gs_service_write(service);
     gs_cluster_list_begin(&service->cluster, kind);
     if (kind == GS_KIND_POD) {
-        atomic_store(&service->new_gpus_ns, 0);
         gs_pending_begin(service->pending);
         const uint64_t shown = gs_term_list_begins(service);
         service->compared = atomic_exchange(&service->compares, false) ? shown : 0;

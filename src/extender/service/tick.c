@@ -5,7 +5,6 @@
 #define AUDIT_EVERY_NS   (30 * GS_NS_PER_S)
 #define REFRESH_EVERY_NS (1 * GS_NS_PER_S)
 #define COMPARE_EVERY_NS (300 * GS_NS_PER_S)
-#define NEW_GPUS_NS      (60 * GS_NS_PER_S)
 
 /* Tables of rollout: built off the request path. */
 static void refresh(struct gs_service *service, int64_t now_ns)
@@ -50,18 +49,13 @@ static void audit(struct gs_service *service, int64_t now_ns)
 }
 
 /* The watch keeps ledger and API server equal. Whether it has is seen by a list of all pods, which
- * also repairs what differs: sync.c. Of pods without GPU memory the ledger keeps the CPU on GPU
- * nodes only: those that were there before their node's GPUs are in a list soon, one for all nodes
- * of a minute. */
+ * also repairs what differs: sync.c. */
 static void compare(struct gs_service *service, int64_t now_ns)
 {
     const int64_t set_ns = service->config.reconcile_ns;
-    const int64_t new_gpus_ns = atomic_load(&service->new_gpus_ns);
     const bool begun = service->next_compare_ns != 0;
     if (!gs_service_ready(service, NULL))
         return;
-    if (new_gpus_ns && now_ns - new_gpus_ns >= NEW_GPUS_NS)
-        gs_term_want_list(service, new_gpus_ns, NULL);
     if (now_ns < service->next_compare_ns)
         return;
     service->next_compare_ns = now_ns + (set_ns ? set_ns : COMPARE_EVERY_NS);

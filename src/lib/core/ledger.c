@@ -224,8 +224,6 @@ int gs_ledger_set_node(struct gs_ledger *ledger, const struct gs_node *node, str
     view.slot = slot;
     entry->view = view;
     entry->present = entry->seen = true;
-    if (!node->gpu_count)
-        gs_ledger_forget_others(ledger, slot);
     take_moved(ledger, entry, node, gs_steal(&moved));
     gs_ledger_recount_node(ledger, slot);
     return 0;
@@ -241,7 +239,6 @@ static void drop_node(struct gs_ledger *ledger, uint32_t slot)
     forget_models(ledger, &entry->view);
     entry->view.gpu_count = 0;
     entry->view.cpu_milli = 0;
-    gs_ledger_forget_others(ledger, slot);
     gs_ledger_recount_node(ledger, slot);
     gs_ledger_node_tidy(ledger, slot);
 }

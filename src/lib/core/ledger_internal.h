@@ -87,4 +87,3 @@ void gs_ledger_claim_drop(struct gs_ledger *ledger, uint32_t slot);
 bool gs_ledger_remove_other(struct gs_ledger *ledger, const char *uid);
 void gs_ledger_sweep_others(struct gs_ledger *ledger);
 void gs_ledger_sweep_holds(struct gs_ledger *ledger);
-void gs_ledger_forget_others(struct gs_ledger *ledger, uint32_t slot);
