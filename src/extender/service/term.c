@@ -116,6 +116,7 @@ void gs_term_list_ends(struct gs_service *service)
         term->last = (struct gs_term_bind){0};
     if (term->next.uid && term->next.done_ns < begun_ns)
         forget_next(term);
+    term->next.done_ns = term->last.done_ns = gs_service_now(service); /* the watch begins now */
     pthread_mutex_unlock(&term->lock);
 }
 
@@ -212,7 +213,8 @@ static void await_binds(struct gs_service *service)
     pthread_mutex_lock(&term->lock);
     struct gs_term_bind next = term->next;
     pthread_mutex_unlock(&term->lock);
-    if (next.uid && gs_service_now(service) - next.done_ns >= GS_TERM_BIND_NS)
+    if (next.uid && !atomic_load(&term->listing_ns) &&
+        gs_service_now(service) - next.done_ns >= GS_TERM_BIND_NS)
         gs_term_want_list(service, next.done_ns, "the watch does not show a bind of this replica");
 }
 

@@ -63,7 +63,7 @@ static void list(struct gs_watcher *watcher)
     if (result == 0 && watcher->sink->list_end(watcher->sink->ctx, watcher->spec->kind) < 0)
         result = gs_fail_nomem(&why);
     if (result < 0) {
-        if (gs_runner_stopped(&watcher->runner))
+        if (gs_runner_stopped(&watcher->runner) || gs_runner_list_wanted(&watcher->runner))
             return;
         retry_later(watcher, why.msg, 0);
         return;
