@@ -196,7 +196,8 @@ static int tell_allocator(struct plugin *plugin, const struct gs_gpu_set *set,
     return gs_allocator_set_gpus(plugin->alloc, gpus, set->count, set->gone, err);
 }
 
-/* On the host first: what is given out after it is known to the next start. */
+/* On the host first: what is given out after it is known to the next start. One that stops may do
+ * so because the Node knows better. */
 static void keep_record(struct plugin *plugin, const struct gs_gpu_set *set,
                         struct unit_choice choice)
 {
@@ -206,7 +207,7 @@ static void keep_record(struct plugin *plugin, const struct gs_gpu_set *set,
                                          plugin->settings.mps_by_label && plugin->settings.mps_root,
                                      .gpus = (struct gs_gpu *)set->gpus,
                                      .gpu_count = set->count};
-    if (choice.state == UNIT_UNREAD)
+    if (choice.state == UNIT_UNREAD || plugin->round.stopping)
         return;
     int64_t rev = record_keep(&plugin->devices.record, &now);
     plugin->node.due |= rev != plugin->node.rev;

@@ -247,7 +247,7 @@ static void warn_of_override(struct gs_allocator *alloc, const struct claimant *
 static void follow_state(struct gs_allocator *alloc, struct claimant *claimant, bool fresh)
 {
     bool runs = gs_claimant_runs(claimant), ran = claimant->pod.assigned || runs;
-    if (fresh && !ran)
+    if (fresh && !runs && !(claimant->early && ran))
         warn_of_override(alloc, claimant);
     if (fresh ? ran : runs && !claimant->pod.assigned)
         gs_claimant_set_done(alloc, claimant, claimant->request_count);

@@ -75,7 +75,7 @@ bool gs_allocator_starting(const struct gs_allocator *alloc, const struct gs_sta
     const struct call *call = alloc->calls;
     while (call && (call->key != key || !gs_call_counts(call) || number--))
         call = call->next;
-    *ret = (struct gs_placed){0};
+    *ret = (struct gs_placed){.cgroup_uid = ""};
     if (call && !call->owner) {
         ret->cgroup_uid = call->pod;
         ret->gpus = call->gpus;

@@ -449,8 +449,9 @@ static void lower_leaf(struct leaves *leaves, const char *path)
         result->apart_bytes += used;
         if (bytes <= limit->bytes)
             continue;
-        if (set_by_driver(leaves->limiter, limit->region, path, limit->bytes - PAGE_BYTES) == 0)
-            leaves->above[i] = limit->bytes - PAGE_BYTES;
+        const uint64_t below = limit->bytes ? limit->bytes - PAGE_BYTES : 0;
+        if (set_by_driver(leaves->limiter, limit->region, path, below) == 0)
+            leaves->above[i] = below;
         result->outcome = GS_LIMIT_CONTAINER;
     }
 }

@@ -66,7 +66,7 @@ static uint32_t mps_clients(const struct nvml *nvml, nvml_device device)
 static struct card *gone(struct driver *driver)
 {
     for (uint32_t i = 0; i < driver->count; i++) {
-        if (!driver->cards[i].device && !driver->cards[i].met)
+        if (!driver->cards[i].known && !driver->cards[i].met)
             return &driver->cards[i];
     }
     return NULL;
@@ -218,10 +218,10 @@ static bool is_doubted(struct driver *driver, uint32_t slot, const struct answer
         return false;
     for (uint32_t i = 0; i < driver->count; i++) {
         struct card *card = &driver->cards[i];
-        bool same = answer->device
+        bool same = answer->device && card->device
                         ? card->device == answer->device || card->parent == answer->device
                         : card->slot == slot;
-        if (!same || card->met || !card->device)
+        if (!same || card->met || !card->known)
             continue;
         card->doubted_ns = card->doubted_ns ? card->doubted_ns : now_ns;
         card->met = now_ns - card->doubted_ns < GS_NVML_DOUBT_NS;
@@ -265,6 +265,7 @@ static int read_cards(struct driver *driver, uint32_t count, struct gs_gpu_set *
     for (uint32_t i = 0; i < driver->count; i++) {
         struct card *card = &driver->cards[i];
         card->device = card->met ? card->device : NULL;
+        card->known = card->met;
         card->watched &= card->met;
     }
     return 0;
@@ -275,7 +276,7 @@ static void fill_set(struct driver *driver, struct gs_gpu_set *set)
     int64_t now_ns = gs_clock_now_ns(driver->config.clock);
     for (uint32_t i = 0; i < driver->count; i++) {
         struct card *card = &driver->cards[i];
-        if (!card->device)
+        if (!card->known)
             continue;
         if (card->hurt_ns && now_ns - card->hurt_ns >= GS_NVML_QUIET_NS)
             card->hurt_ns = 0;

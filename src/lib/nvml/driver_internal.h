@@ -8,11 +8,12 @@
 struct card {
     struct gs_gpu gpu;
     uint64_t used_bytes;
-    nvml_device device; /* NULL: gone */
+    nvml_device device; /* NULL: gone, or not asked for since the library was opened */
     nvml_device parent; /* of a MIG instance: its card, where events come from; else the device */
     unsigned int instance; /* of a MIG instance: its GPU instance; else NVML_NO_INSTANCE */
     uint32_t slot;         /* the card's place in the driver's list */
     bool met;              /* in this read */
+    bool known;            /* in the last one that succeeded */
     int64_t hurt_ns;       /* time of the last critical event, 0: none */
     int64_t doubted_ns;    /* since when it answers badly, 0: it does not */
     bool watched;          /* its events are registered */

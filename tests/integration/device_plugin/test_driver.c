@@ -316,9 +316,10 @@ static void one_bad_answer_is_not_a_lost_card(void **state)
 {
     static const struct {
         const char *row, *text;
-        bool kept;
+        bool kept, closed;
     } rows[] = {
         {"its UUID fails", "gpu GPU-a 81559 0 x\nmute 999\n", true},
+        {"and the library was closed before", "gpu GPU-a 81559 0 x\nmute 999\n", true, true},
         {"its memory fails", "gpu GPU-a 81559 0 x\ngpu GPU-b 0 0 x\n", true},
         {"both fail", "mute 999\nmute 999\n", true},
         {"it is lost", "gpu GPU-a 81559 0 x\nlost\n", false},
@@ -330,6 +331,8 @@ static void one_bad_answer_is_not_a_lost_card(void **state)
         rig_up(&rig, FAKE_NVML, TWO);
         read_set(&rig);
         show(&rig, r->text);
+        if (r->closed)
+            rig.source.ops->release(rig.source.ctx);
         set = read_set(&rig);
         row_equal(r->row, set.count, r->kept ? 2 : 1);
         rig.now_ns += GS_NVML_DOUBT_NS - 1;

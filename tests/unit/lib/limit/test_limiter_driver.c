@@ -145,19 +145,22 @@ static void a_containers_own_limit_is_no_way_around_the_pods(void **state)
         bool nests; /* the kernel's controller is there */
         enum gs_limit_outcome first;
         uint64_t left;
+        bool foreign; /* a GPU on which its pod has nothing */
     } rows[] = {
         {"above", 8 * GIB, false, GS_LIMIT_CONTAINER, GIB - 4096}, /* the pod's would be nobody's */
+        {"on a GPU of others", 8 * GIB, false, GS_LIMIT_CONTAINER, 0, true},
         {"none at all", GS_DMEM_NO_LIMIT, false, GS_LIMIT_CONTAINER, GIB - 4096},
         {"below", GIB / 2, false, GS_LIMIT_HELD, GIB / 2},
         {"above, and the kernel nests them", 8 * GIB, true, GS_LIMIT_HELD, 8 * GIB},
     };
     GS_FOR_EACH_ROW (r, rows) {
+        const struct gs_limit limit = {"GPU-a", r->foreign ? 0 : GIB};
         struct gs_limit_result result;
         char path[512];
         struct fixture f;
         open_fixture(&f);
         look(&f);
-        gs_limiter_hold(f.limiter, UID_A, two, 1, &result);
+        gs_limiter_hold(f.limiter, UID_A, &limit, 1, &result);
         tree_path(&f.tree, APP, NULL, path, sizeof(path));
         fake_limits_set(&f.driver, "GPU-a", path, r->own);
         fake_limit_of(&f.driver, "GPU-a", path)->used = 7;
@@ -169,11 +172,12 @@ static void a_containers_own_limit_is_no_way_around_the_pods(void **state)
         fake_limit_of(&f.driver, "GPU-a", path)->used = 5;
         for (int deep = 0; r->nests && deep < 2; deep++)
             tree_put(&f.tree, deep ? APP "/container" : APP, "dmem.max", "");
-        row_equal(r->row, gs_limiter_hold(f.limiter, UID_A, two, 1, &result), r->first);
+        row_equal(r->row, gs_limiter_hold(f.limiter, UID_A, &limit, 1, &result), r->first);
         row_equal(r->row, limit_at(&f, "GPU-a", APP), r->left);
         row_equal(r->row, result.apart_bytes, r->nests ? 0 : 12); /* crun's is the same again */
-        row_equal(r->row, gs_limiter_hold(f.limiter, UID_A, two, 1, &result), GS_LIMIT_HELD);
-        gs_limiter_show(f.limiter, UID_A, two, 1); /* several containers would have more together */
+        row_equal(r->row, gs_limiter_hold(f.limiter, UID_A, &limit, 1, &result), GS_LIMIT_HELD);
+        gs_limiter_show(f.limiter, UID_A, &limit,
+                        1); /* several containers would have more together */
         row_true(r->row, limit_at(&f, "GPU-a", APP) <= r->left);
         close_fixture(&f);
     }
