@@ -40,7 +40,7 @@ static void check_bound(struct doctor *doctor)
         doctor_say(doctor, FINDING_OK, "pods", "every bound pod with GPU memory has a GPU index");
     for (size_t i = 0; usual && i < SCHEDULERS_MAX; i++) {
         const struct snap_scheduler *other = &snapshot->schedulers[i];
-        if (other->unrecorded && strcmp(other->name, usual) != 0)
+        if (other->unrecorded && !other->recorded)
             doctor_say(doctor, FINDING_WARN, "pods",
                        "%" PRIu64 " bound without a GPU index by %s; set schedulerName to %s, "
                        "which schedules pods with GPU memory here",

@@ -80,23 +80,18 @@ const char *limits_hold(const struct view_node *node, const struct gs_claim *cla
     return NULL;
 }
 
-/* A plugin that names no pods tells how many of the node's are over. */
-static uint32_t over_unnamed(const struct view_node *node)
-{
-    if (!node->usage || node->usage->names_pods)
-        return 0;
-    return node->usage->over_pods < node->claim_count ? (uint32_t)node->usage->over_pods
-                                                      : node->claim_count;
-}
-
-void limits_count(struct view_node *node, const struct usage *usage)
+void limits_count(struct view_node *node, const struct usage *usage, bool whole)
 {
     char text[LIMITS_TEXT_BYTES];
-    node->blocked_pods = over_unnamed(node);
+    /* a plugin that names no pods tells how many of the node's are over */
+    const uint64_t over =
+        whole && node->usage && !node->usage->names_pods ? node->usage->over_pods : 0;
     EACH_GPU (gpu, node)
         node->limited_gpus += gs_enforced_holds(gpu->gpu->enforced);
     EACH_CLAIM (claim, node)
         node->blocked_pods += limits_hold(node, claim, usage, text) != NULL;
+    if (node->blocked_pods < over) /* they may be the same */
+        node->blocked_pods = over < node->claim_count ? (uint32_t)over : node->claim_count;
 }
 
 const char *limits_why_not(const struct view_node *node)

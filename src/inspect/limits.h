@@ -17,8 +17,8 @@ const char *limits_enforced(const struct view_node *node);
 /* Why not, on the first of its GPUs where nothing does; NULL: there is none. */
 const char *limits_why_not(const struct view_node *node);
 
-/* Sets limited_gpus and blocked_pods. */
-void limits_count(struct view_node *node, const struct usage *usage);
+/* Sets limited_gpus and blocked_pods. whole: all pods of the node are in it. */
+void limits_count(struct view_node *node, const struct usage *usage, bool whole);
 
 /* How much of that the pod's limit does not allow it on a GPU. */
 uint64_t limits_over(const struct usage_pod *pod, uint64_t bytes);

@@ -206,8 +206,12 @@ const char *snapshot_scheduler(const struct snapshot *snapshot)
 
 bool snapshot_is_elsewhere(const struct snapshot *snapshot, const struct gs_pod *pod)
 {
-    const char *scheduler = snapshot_scheduler(snapshot);
-    return scheduler && strcmp(snapshot_scheduler_of(pod), scheduler) != 0;
+    const char *name = snapshot_scheduler_of(pod);
+    GS_EACH_OF (known, snapshot->schedulers, SCHEDULERS_MAX) {
+        if (known->recorded && strcmp(known->name, name) == 0)
+            return false;
+    }
+    return snapshot_scheduler(snapshot) != NULL;
 }
 
 static int on_bound(void *ctx, const struct gs_pod *pod, bool known)

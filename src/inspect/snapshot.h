@@ -93,7 +93,7 @@ const char *snapshot_scheduler(const struct snapshot *snapshot);
 /* spec.schedulerName, as the API server fills it in. */
 const char *snapshot_scheduler_of(const struct gs_pod *pod);
 
-/* It names another scheduler than most that have their GPU: nobody places it. */
+/* It names another scheduler than all pods that have their GPU: nobody places it. */
 bool snapshot_is_elsewhere(const struct snapshot *snapshot, const struct gs_pod *pod);
 
 /* Lets rollout and the stranded figure know what was learnt. GS_ENOMEM. */

@@ -245,7 +245,7 @@ static void fill_nodes(const struct snapshot *snapshot, const struct view_option
         claims += row->claim_count;
         if (options->ns)
             keep_namespace(row, options->ns);
-        limits_count(row, options->usage);
+        limits_count(row, options->usage, !options->ns);
         view->node_count += wanted(row, options);
     }
 }

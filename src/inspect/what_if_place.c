@@ -184,11 +184,10 @@ static int search(struct round *round, uint32_t *ret_count, uint64_t *ret_hopele
                   struct gs_error *err)
 {
     const struct orders *orders = &round->placing->orders;
-    uint32_t few = 0, enough;
-    if (run(round, 0, err) < 0)
-        return -1;
-    const uint64_t alone = count_unplaced(orders);
-    enough = alone < NODES_ADDED_MAX ? (uint32_t)alone : NODES_ADDED_MAX;
+    uint64_t pods = 0;
+    GS_EACH_OF (order, orders->all, orders->count)
+        pods += order->replicas;
+    uint32_t few = 0, enough = pods < NODES_ADDED_MAX ? (uint32_t)pods : NODES_ADDED_MAX;
     if (run(round, enough, err) < 0)
         return -1;
     *ret_hopeless = count_unplaced(orders);

@@ -86,6 +86,7 @@ void why_find(struct why *why, const struct view *view)
     why->node = NULL;
     why->unit = verdict_unit(snapshot);
     why->scheduler = snapshot_scheduler(snapshot);
+    why->elsewhere = snapshot_is_elsewhere(snapshot, &why->pod);
     gs_ask_of_pod(&why->ask, &why->pod); /* it points into the pod, which may have been moved */
     if (why->state == WHY_WAITING)
         verdict_of(snapshot, &why->ask, &why->verdict);
@@ -148,12 +149,11 @@ static void tell_said(const struct why *why, FILE *out)
 /* The one mistake that nothing in the cluster complains about. */
 static void tell_scheduler(const struct why *why, FILE *out)
 {
-    const char *own = snapshot_scheduler_of(&why->pod);
-    if (why->scheduler && strcmp(why->scheduler, own) != 0)
+    if (why->elsewhere)
         fprintf(out,
                 "its schedulerName is %s, but pods with GPU memory are scheduled by %s: set "
                 "spec.schedulerName\n",
-                own, why->scheduler);
+                snapshot_scheduler_of(&why->pod), why->scheduler);
 }
 
 /* ---- a pod that waits ---- */

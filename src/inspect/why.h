@@ -24,6 +24,7 @@ struct why {
     const struct view *view;
     const char *unit;             /* "units" without a view */
     const char *scheduler;        /* snapshot_scheduler() */
+    bool elsewhere;               /* snapshot_is_elsewhere() */
     struct verdict verdict;       /* of one that waits */
     bool charged;                 /* of one that is bound: the ledger has it, */
     struct gs_claim own;          /* as this, */

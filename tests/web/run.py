@@ -285,10 +285,12 @@ def search_and_filters_leave_what_matches(browser, stack):
     page.run("document.querySelector('input').focus()")
     page.key("Escape")
     page.wait("document.querySelectorAll('article').length == 6")
+    page.run("const asks = fetch; fetch = (url, how) => url.includes('speech') ?" # the first time, in vain
+             "(fetch = asks, Promise.reject()) : asks(url, how)")
     for name, value, nodes in (("ns", "speech", 2), ("model", "Tesla T4", 2)):
         page.run(f"document.forms[0].{name}.value = {json.dumps(value)};"
                  "document.forms[0].dispatchEvent(new Event('input'))")
-        page.wait(f"document.querySelectorAll('article').length == {nodes}")
+        page.wait(f"document.querySelectorAll('article').length == {nodes}", 6)
         page.run(f"document.forms[0].{name}.value = ''")
     page.run("document.forms[0].sort.value = 'allocated';"
              "document.forms[0].dispatchEvent(new Event('input'))")

@@ -114,8 +114,11 @@ static void most_pods_tell_who_places_them(void **state)
 {
     static const struct {
         const char *bound, *usual;
-    } rows[] = {{"", NULL},      {"a", "a"},  {"abb", "b"},  {"bba", "b"},
-                {"abbccc", "c"}, {"ab", "a"}, {"abbAA", "b"}};
+        bool elsewhere; /* a pod of "d" */
+    } rows[] = {{"", NULL, false},     {"a", "a", true},    {"abb", "b", true},
+                {"bba", "b", true},    {"ab", "a", true},   {"abbAA", "b", true},
+                {"abbccc", "c", true}, {"abbd", "b", false}};
+    const struct gs_pod waits = {.scheduler_name = "d"};
     GS_FOR_EACH_ROW (row, rows) {
         print_message("  %s\n", row->bound);
         up();
@@ -126,6 +129,7 @@ static void most_pods_tell_who_places_them(void **state)
             assert_string_equal(snapshot_scheduler(&snapshot), row->usual);
         else
             assert_null(snapshot_scheduler(&snapshot));
+        assert_int_equal(snapshot_is_elsewhere(&snapshot, &waits), row->elsewhere);
         snapshot_release(&snapshot);
     }
 }
