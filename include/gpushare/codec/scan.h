@@ -22,7 +22,7 @@
  *       if (gs_scan_text_is(key, "name"))
  *           gs_scan_string(&scan, "name", &name);
  *       else
- *           gs_scan_skip(&scan);
+ *           gs_scan_skip_value(&scan, key);
  *   }
  *   if (gs_scan_finish(&scan, err) < 0) ...              checked once, at the end
  *
@@ -109,6 +109,8 @@ static inline bool gs_scan_null(struct gs_scan *scan)
 
 /* Takes any value; the second form says which bytes it was, without the space around them. */
 bool gs_scan_skip(struct gs_scan *scan);
+/* Of a key that is not read. */
+void gs_scan_skip_value(struct gs_scan *scan, struct gs_scan_text key);
 bool gs_scan_raw(struct gs_scan *scan, struct gs_slice *ret);
 
 /* Marks a failure of the caller's own: "WHAT WHY", first one wins. Returns false. */

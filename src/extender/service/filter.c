@@ -240,8 +240,10 @@ static enum gs_answered filter_gpu_pod(struct gs_service *service, struct gs_ask
         name_reserved(scratch);
     if (fitting && real) { /* its scheduler is at work */
         struct gs_waiter *waiter = gs_pending_lock(service->pending, pod->uid);
-        if (waiter)
+        if (waiter) {
             waiter->named_ns = gs_service_now(service);
+            waiter->why = GS_FITS;
+        }
         gs_pending_unlock(service->pending, waiter);
     }
     gs_log(GS_LOG_DEBUG, "pod filtered", GS_POD_FIELDS(pod), GS_INT("nodes", count),

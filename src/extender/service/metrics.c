@@ -59,7 +59,8 @@ static void print_verbs(struct gs_service *service, struct gs_buf *out)
                           atomic_load(&service->meters[v].outcomes[error]));
     }
     name = "gpushare_request_duration_seconds";
-    gs_metric_family(out, name, "histogram", "Duration of scheduling requests, by verb.");
+    gs_metric_family(out, name, "histogram",
+                     "Duration of scheduling requests, without the wait for a worker, by verb.");
     for (enum gs_verb v = 0; v < GS_VERBS; v++)
         print_durations(&service->meters[v], name, gs_verb_name(v), out);
     name = "gpushare_nodes_rejected_total";
@@ -174,7 +175,7 @@ static void print_ledger(const struct gs_ledger_stats *stats, struct gs_buf *out
                     stats->unplaced_claims);
     gs_metric_gauge(out, "gpushare_overcommitted_gpus",
                     "GPUs with more allocated memory than they have.", stats->overfull_gpus);
-    gs_metric_gauge(out, "gpushare_non_gpu_pods", "Pods on GPU nodes that request no GPU memory.",
+    gs_metric_gauge(out, "gpushare_non_gpu_pods", "Bound pods that request no GPU memory.",
                     stats->others);
     gs_metric_gauge(out, "gpushare_nominated_pods", "Nominated pods with reserved GPU memory.",
                     stats->held);

@@ -44,12 +44,13 @@ static int with_added(const struct gs_ledger *ledger, struct gs_victims *node,
     return 0;
 }
 
-/* kube-scheduler gave such a pod up, and fails its whole preemption when it is told to evict one
- * that it does not see on the node. */
-static bool has_unresolved_bind(struct gs_service *service, const char *const *uids, size_t count)
+/* kube-scheduler may have given such a pod up, and fails its whole preemption when it is told to
+ * evict one that it does not see on the node. */
+static bool has_open_bind(const struct gs_ledger *ledger, const char *const *uids, size_t count)
 {
+    struct gs_claim claim;
     for (size_t i = 0; i < count; i++) {
-        if (gs_bind_is_unresolved(service, uids[i]))
+        if (gs_ledger_find_claim(ledger, uids[i], &claim) && claim.state == GS_CLAIM_RESERVED)
             return true;
     }
     return false;
@@ -79,7 +80,7 @@ static enum gs_eviction plan_node(struct gs_service *service, const struct gs_as
     enum gs_eviction plan =
         gs_plan_eviction(ledger, view, ask, uids, node->pod_count,
                          service->budgets.count ? &budgets->plan : NULL, arena, &added, &count);
-    if (plan == GS_EVICTION_FITS && has_unresolved_bind(service, added, count))
+    if (plan == GS_EVICTION_FITS && has_open_bind(ledger, added, count))
         return GS_EVICTION_USELESS;
     if (plan == GS_EVICTION_FITS && with_added(ledger, node, added, count, arena) < 0)
         return GS_EVICTION_NO_MEMORY;

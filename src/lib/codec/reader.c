@@ -298,7 +298,7 @@ static void read_all(struct gs_reader *reader, const struct gs_member *members, 
             read_member(reader, member, to);
             next = member + 1;
         } else {
-            gs_scan_skip(&reader->scan);
+            gs_scan_skip_value(&reader->scan, key);
         }
     }
     if (reader->scan.failed && reader->scan.what && member)

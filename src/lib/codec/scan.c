@@ -387,6 +387,14 @@ static bool pass(struct gs_scan *scan)
     return end || bad_syntax(scan);
 }
 
+void gs_scan_skip_value(struct gs_scan *scan, struct gs_scan_text key)
+{
+    const bool unread = scan->unread;
+    scan->unread |= gs_scan_text_is(key, "managedFields");
+    gs_scan_skip(scan);
+    scan->unread = unread;
+}
+
 bool gs_scan_skip(struct gs_scan *scan)
 {
     struct gs_scan_text text;
@@ -401,12 +409,8 @@ bool gs_scan_skip(struct gs_scan *scan)
     case '{':
         if (!enter(scan))
             return false;
-        while (gs_scan_key(scan, &text)) {
-            const bool unread = scan->unread;
-            scan->unread |= gs_scan_text_is(text, "managedFields");
-            gs_scan_skip(scan);
-            scan->unread = unread;
-        }
+        while (gs_scan_key(scan, &text))
+            gs_scan_skip_value(scan, text);
         return !scan->failed;
     case '[':
         if (!enter(scan))

@@ -29,6 +29,13 @@ static bool ask_socket(int fd, struct tcp_info *ret)
     return getsockopt(fd, IPPROTO_TCP, TCP_INFO, ret, &len) == 0;
 }
 
+bool gs_conn_client_left(const struct gs_http_conn *conn)
+{
+    struct tcp_info now = {0};
+    return ask_socket(conn->fd, &now) &&
+           (now.tcpi_state == TCP_STATE_CLOSE_WAIT || now.tcpi_state == TCP_STATE_CLOSE);
+}
+
 static void check_idle(struct gs_http_conn *conn, int64_t now_ns)
 {
     struct gs_http_server *server = conn->loop->server;
@@ -62,12 +69,10 @@ static void check_sending(struct gs_http_conn *conn, int64_t now_ns)
 static void check_stream(struct gs_http_conn *conn)
 {
     struct gs_http_server *server = conn->loop->server;
-    struct tcp_info now = {0};
     if (!conn->stream)
         return;
-    if (ask_socket(conn->fd, &now) &&
-        (now.tcpi_state == TCP_STATE_CLOSE_WAIT || now.tcpi_state == TCP_STATE_CLOSE))
-        gs_conn_cut_locked(conn, NULL); /* the client is gone */
+    if (gs_conn_client_left(conn))
+        gs_conn_cut_locked(conn, NULL);
     else if (gs_stream_stalled(conn->stream, gs_now_ns() - server->config.response_timeout_ns))
         gs_conn_cut_locked(conn, &server->stats.response_timeouts);
     else if (atomic_load(&server->stopping))

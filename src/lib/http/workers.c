@@ -59,8 +59,8 @@ bool gs_wants_worker(struct gs_http_conn *conn)
 static void run(struct gs_http_conn *conn)
 {
     const struct gs_http_server *server = conn->loop->server;
-    /* The connection is cut, so the client could not receive the result. */
-    if (atomic_load(&server->hard))
+    /* The client could not receive the result: what it has given up is not done. */
+    if (atomic_load(&server->hard) || gs_conn_client_left(conn))
         gs_http_error(&conn->response, 503, "the server is stopping");
     else
         conn->route->handler(server->config.ctx, &conn->request, &conn->response);

@@ -110,8 +110,11 @@ static void a_full_queue_is_answered_503(void **state)
                         "{\"error\":\"too many concurrent requests\"}\n");
     assert_int_equal(fixture_stats(fix).queue_full, 1);
     expect_get(late, "/hello", 200);
+    http_probe_close(probes[4]); /* its client gives up: nobody begins with it */
     atomic_store(&fix->gate, 1);
-    expect_all_waited(probes, 5);
+    expect_all_waited(probes, 4);
+    wait_queued(fix, 0);
+    assert_int_equal(atomic_load(&fix->waiting), 4);
 }
 
 /* A group's number is how long its bodies are. */

@@ -50,8 +50,6 @@ static void the_same_refusal_is_told_once(void **state)
     assert_int_equal(lines_of("no node fits", 6, 5), 1); /* another reason */
     rig_pod_gone(&rig, "q");
     assert_int_equal(lines_of("no node fits", 6, 1), 0); /* it fits, and is not bound */
-    rig_pod(&rig, "s", 4, "n1", "0");
-    assert_int_equal(lines_of("no node fits", 6, 5), 0); /* nothing new */
 }
 
 /* What a process before this one sent may be carried out meanwhile. */

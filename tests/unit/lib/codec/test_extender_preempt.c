@@ -4,6 +4,11 @@
 #include "gpushare/base/cleanup.h"
 #include "gpushare/codec/extender.h"
 
+#define OPEN "[[[[[[[[[[[[[[[["
+#define SHUT "]]]]]]]]]]]]]]]]"
+/* as deep as their owner likes */
+#define DEEP "'managedFields':" OPEN OPEN OPEN OPEN SHUT SHUT SHUT SHUT
+
 static int decode(const char *json, struct gs_preemption_args *args, struct gs_error *err)
 {
     int result = gs_codec_preemption_args(default_names(), json_of(json), args, err);
@@ -38,7 +43,8 @@ static void both_forms_are_read_in_any_key_case(void **state)
          "'n1':{'Pods':[{'UID':'a'}],'NumPDBViolations':0}"},
         {"whole pods",
          "{'Pod':{},'NodeNameToMetaVictims':null,'NodeNameToVictims':{'n1':{'Pods':["
-         "{'metadata':{'name':'x','uid':'a'},'spec':{}},{'spec':{}}],'NumPDBViolations':-1}}}",
+         "{'metadata':{'name':'x','uid':'a'," DEEP "},'spec':{}},{'spec':{}}],"
+         "'NumPDBViolations':-1}}}",
          false, "'n1':{'Pods':[{'UID':'a'},{'UID':''}],'NumPDBViolations':-1}"},
         {"both: UIDs count",
          "{'Pod':{},'NodeNameToMetaVictims':{'m':{'Pods':[{'UID':'a'}]}},"
