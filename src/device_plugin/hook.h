@@ -32,8 +32,9 @@ struct plugin;
 struct hook {
     int64_t look_ns; /* when the library is looked at again, and some of the trash removed */
     struct gs_file_mark seen;
-    bool looked; /* it was, and seen is what it was then */
-    bool ready;  /* it is what was pinned */
+    bool looked;       /* it was, and seen is what it was then */
+    bool ready;        /* it is what was pinned */
+    const char *wrong; /* why it is not; static */
     struct trash trash;
 };
 

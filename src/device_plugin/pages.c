@@ -167,9 +167,10 @@ static void print_allocations(const struct pages_state *state, struct gs_buf *ou
     const struct gs_allocator_stats *stats = &state->stats;
     const char *name = PREFIX "allocations_total";
     gs_metric_family(out, name, "counter",
-                     "Containers that the kubelet requested GPU memory for. matched: their pod was "
-                     "identified; unmatched: it was not, and a GPU with enough free memory "
-                     "was chosen; insufficient_memory, failed: Allocate returned an error.");
+                     "Containers that the kubelet requested GPU memory for. matched: an extender "
+                     "bound their pod; unmatched: none did, or the pod is not known, and a GPU "
+                     "with enough free memory was chosen; insufficient_memory, failed: Allocate "
+                     "returned an error.");
     gs_metric_sample(out, name, "outcome", "matched", stats->allocated - stats->unclaimed);
     gs_metric_sample(out, name, "outcome", "unmatched", stats->unclaimed);
     gs_metric_sample(out, name, "outcome", "insufficient_memory", stats->no_room);

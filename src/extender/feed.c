@@ -11,6 +11,7 @@
 #define TICK_NS (100 * GS_NS_PER_MS)
 #define LOOK_NS (10 * GS_NS_PER_MS)
 #define ASK_NS  (10 * GS_NS_PER_S)
+#define MAY_NS  (60 * GS_NS_PER_S) /* an API server that starts forbids what it allows later */
 
 static void *watch_nodes(void *arg)
 {
@@ -38,15 +39,17 @@ static void ask_whether_to_nominate(struct feed *feed)
     int64_t now_ns = gs_clock_now_ns(gs_clock_system());
     struct gs_error err = {0};
     bool may;
-    if (!gs_service_loaded(feed->service) || now_ns < feed->next_ask_ns)
+    if (!gs_service_loaded(feed->service) || gs_service_nominates(feed->service) ||
+        now_ns < feed->next_ask_ns)
         return;
+    feed->next_ask_ns = now_ns + MAY_NS;
     if (nominating_ask(feed->client, &may, &err) < 0) {
         feed->next_ask_ns = now_ns + ASK_NS;
         gs_log(GS_LOG_WARN, "cannot check whether pods may be nominated, retrying",
                GS_STR("error", err.msg));
         return;
     }
-    feed->asks = false;
+    feed->asks = may;
     gs_service_nominate(feed->service, may);
     gs_log(GS_LOG_INFO, may ? "nomination enabled" : "nomination disabled",
            GS_STR("reason", may ? "percentageOfNodesToScore may be below 100"

@@ -15,7 +15,7 @@ struct feed {
     struct gs_service *service; /* NULL: it was not started */
     struct gs_kube_client *client;
     struct gs_kube kube;
-    bool asks;           /* whether pods may be nominated is to be asked still, … */
+    bool asks;           /* whether pods may be nominated is to be asked while they are not, … */
     int64_t next_ask_ns; /* … not before */
     struct gs_watch_sink sink;
     atomic_bool stop;

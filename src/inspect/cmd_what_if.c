@@ -117,9 +117,7 @@ static int drain(struct what_if *run, struct gs_error *err)
 static int load(struct what_if *run, struct gs_error *err)
 {
     const struct fetch fetch = {.common = &run->common, .copies = run->without != NULL};
-    if (fetch_cluster(&fetch, &run->on.snapshot, NULL, err) < 0)
-        return -1;
-    return run->without ? drain(run, err) : 0;
+    return fetch_cluster(&fetch, &run->on.snapshot, NULL, err);
 }
 
 /* ---- more nodes ---- */
@@ -239,7 +237,9 @@ static int run_all(struct what_if *run, struct gs_error *err)
 {
     int result = load(run, err);
     if (result == 0 && run->add)
-        result = read_node(run, &run->on.added, err);
+        result = read_node(run, &run->on.added, err); /* in the unit of those that are drained */
+    if (result == 0 && run->without)
+        result = drain(run, err);
     if (result == 0)
         result = take_waiting(run, err);
     if (result == 0 && run->manifest)

@@ -16,10 +16,11 @@ static bool note_unrecorded(void *ctx, const struct gs_claim *claim)
 {
     struct doctor *doctor = ctx;
     char name[NAME_BYTES];
-    if (claim_recorded(claim))
+    const bool there = gs_ledger_view(doctor->snapshot.cluster.ledger, claim->node) != NULL;
+    if (there && claim_recorded(claim))
         return true;
     snprintf(name, sizeof(name), "%s/%s", claim->ns, claim->name);
-    if (gs_ledger_view(doctor->snapshot.cluster.ledger, claim->node))
+    if (there)
         doctor_say_of(doctor, FINDING_FAIL, "pods", name,
                       "bound, but without a valid GPU index (bypassing the extender, or the "
                       "annotation was changed), so its memory counts on every GPU that fits it; "

@@ -10,23 +10,12 @@
 
 /* ---- stranded ---- */
 
-/* The least that a pod there requests; 0 without one. */
-static int64_t least_cpu_milli(const struct view_node *node)
-{
-    int64_t least = 0;
-    for (uint32_t i = 0; i < node->claim_count; i++) {
-        if (!i || node->claims[i].cpu_milli < least)
-            least = node->claims[i].cpu_milli;
-    }
-    return least;
-}
-
 /* Why its free memory is stranded; NULL: none is, or that is not known. */
 static const char *find_stranding(const struct view_node *node)
 {
     if (!node->fragmentation.known || !node->fragmentation.stranded_units)
         return NULL;
-    if (node->state->cpu_milli && gs_view_cpu_left_milli(node->state) < least_cpu_milli(node))
+    if (node->state->cpu_milli && gs_view_cpu_left_milli(node->state) < node->least_cpu_milli)
         return "free CPU is less than any pod there requests";
     return "free memory per GPU is smaller than most requests";
 }

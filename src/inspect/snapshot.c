@@ -211,7 +211,8 @@ bool snapshot_is_elsewhere(const struct snapshot *snapshot, const struct gs_pod 
         if (known->recorded && strcmp(known->name, name) == 0)
             return false;
     }
-    return snapshot_scheduler(snapshot) != NULL;
+    /* beside as many others it may have placed some, too */
+    return snapshot_scheduler(snapshot) && !snapshot->schedulers[SCHEDULERS_MAX - 1].name[0];
 }
 
 static int on_bound(void *ctx, const struct gs_pod *pod, bool known)

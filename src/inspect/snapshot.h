@@ -99,10 +99,10 @@ bool snapshot_is_elsewhere(const struct snapshot *snapshot, const struct gs_pod 
 /* Lets rollout and the stranded figure know what was learnt. GS_ENOMEM. */
 int snapshot_learnt(struct snapshot *snapshot, struct gs_error *err);
 
-/* The claim sits on the GPUs that its pod's annotation names. */
+/* The claim sits on the GPUs that its pod's annotation names, as far as its node reports any. */
 static inline bool claim_recorded(const struct gs_claim *claim)
 {
-    return claim->gpus && claim->charged == claim->gpus;
+    return claim->gpus && !claim->unplaced;
 }
 
 /* And this is one of them. */

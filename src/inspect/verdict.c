@@ -105,8 +105,9 @@ void verdict_of(const struct snapshot *snapshot, const struct gs_ask *ask, struc
                       gs_find_untolerated(
                           ask->rules, gs_node_fact(&snapshot->cluster.facts, view->slot)->rules));
         /* of GPUs that say no only those come near that would take it if less were in use */
-        if (!gpu || (!gs_reason_unresolvable(reason) &&
-                     gs_place_open(&place, ask, view->slot) == GS_OBSTACLE_NONE))
+        if (gpu ? !gs_reason_unresolvable(reason) &&
+                      gs_place_open(&place, ask, view->slot) == GS_OBSTACLE_NONE
+                : !gs_reason_unresolvable(gs_fit(view, ask)))
             count_nearest(view, node->name, ask, gpu && reason != GS_REASON_MAX_PODS, group);
     }
 }
@@ -114,21 +115,28 @@ void verdict_of(const struct snapshot *snapshot, const struct gs_ask *ask, struc
 const struct verdict_group *verdict_nearest(const struct verdict *verdict)
 {
     /* Nodes where GPUs would do come nearer than any where they do not; CPU comes free by itself.
-     * Farthest: where the GPUs were not looked at. */
-    static const enum gs_obstacle nearest[] = {
-        GS_OBSTACLE_NONE,      GS_OBSTACLE_CPU, GS_OBSTACLE_CORDONED, GS_OBSTACLE_NOT_READY,
-        GS_OBSTACLE_NO_PLUGIN, GS_OBSTACLE_GPU, GS_OBSTACLE_TAINT,    GS_OBSTACLE_AFFINITY};
-    const struct verdict_group *group = NULL;
+     */
+    static const enum gs_obstacle nearest[] = {GS_OBSTACLE_NONE, GS_OBSTACLE_CPU,
+                                               GS_OBSTACLE_CORDONED, GS_OBSTACLE_NOT_READY,
+                                               GS_OBSTACLE_NO_PLUGIN};
+    const struct verdict_group *groups = verdict->groups, *taint = &groups[GS_OBSTACLE_TAINT],
+                               *affinity = &groups[GS_OBSTACLE_AFFINITY];
     enum gs_reason reason = GS_REASON_NO_GPUS;
     for (int r = GS_FITS + 1; r < GS_REASONS; r++) {
-        if (verdict->groups[GS_OBSTACLES + r].nodes && gs_reason_nearer((enum gs_reason)r, reason))
+        if (groups[GS_OBSTACLES + r].nodes && gs_reason_nearer((enum gs_reason)r, reason))
             reason = (enum gs_reason)r;
     }
-    for (size_t i = 0; i < sizeof(nearest) / sizeof(nearest[0]) && !(group && group->nodes); i++) {
-        const bool gpu = nearest[i] == GS_OBSTACLE_GPU;
-        group = &verdict->groups[gpu ? GS_OBSTACLES + (int)reason : (int)nearest[i]];
+    GS_EACH_OF (obstacle, nearest, sizeof(nearest) / sizeof(nearest[0])) {
+        if (groups[*obstacle].nodes)
+            return &groups[*obstacle];
     }
-    return group;
+    /* Farthest: where the GPUs were not looked at; but those of others that never do are farther.
+     */
+    if (gs_reason_unresolvable(reason) && (taint->nearest || affinity->nearest))
+        return taint->nearest ? taint : affinity;
+    if (groups[GS_OBSTACLES + (int)reason].nodes)
+        return &groups[GS_OBSTACLES + (int)reason];
+    return taint->nodes ? taint : affinity;
 }
 
 const char *verdict_key(struct gs_arena *arena, const struct gs_ask *ask, const struct gs_pod *pod)

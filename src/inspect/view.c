@@ -199,8 +199,11 @@ static void fill_node(const struct snapshot *snapshot, struct view_node *node,
     qsort(claims, collect.count, sizeof(*claims), order_claims);
     node->claims = claims;
     node->claim_count = collect.count;
-    for (uint32_t i = 0; i < collect.count; i++)
+    for (uint32_t i = 0; i < collect.count; i++) {
         count_claim(node, &claims[i]);
+        if (!i || claims[i].cpu_milli < node->least_cpu_milli)
+            node->least_cpu_milli = claims[i].cpu_milli;
+    }
     node->total_units = total_of(node);
     GS_FOR_EACH_GPU (idx, node->usage ? node->usage->known : 0)
         node->used_bytes = gs_sat_add_u64(node->used_bytes, node->usage->used_bytes[idx]);

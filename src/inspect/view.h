@@ -49,6 +49,7 @@ struct view_node {
     uint32_t blocked_pods;          /* `required` would block them, as far as is known */
     uint64_t used_cores_pct;        /* asked for of its GPUs' compute, 100 of each */
     uint64_t used_bytes;            /* truly in use of its GPUs together, as far as it says */
+    int64_t least_cpu_milli;        /* of its pods; 0 without one */
     struct gs_fragmentation fragmentation;
 };
 

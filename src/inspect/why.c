@@ -216,7 +216,7 @@ static void tell_limits(const struct why *why, FILE *out)
 /* Why its GPU is not known; "": it is. */
 static const char *unrecorded(const struct why *why)
 {
-    if (!why->view || claim_recorded(&why->own))
+    if (!why->view || (why->node && claim_recorded(&why->own)))
         return "";
     return why->node ? ", but no annotation names its GPU: its memory counts as allocated on each "
                        "GPU where it fits until the device plugin records one"

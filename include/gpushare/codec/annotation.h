@@ -37,14 +37,14 @@ struct gs_bind_record {
     gs_gpu_mask gpus;        /* not empty */
     uint64_t dev_units;      /* size of (one of) these GPUs */
     struct gs_charge charge; /* of gs_pod_charge(): POD is units * gpu_count */
-    int64_t assume_time_ns;  /* wall clock */
+    int64_t assume_time_ns;  /* wall clock; 0: no extender bound it, and no annotation says so */
 };
 
 enum { GS_BIND_ANNOTATIONS = 6 };
 
 /*
- * The annotations of a Binding: IDX, DEV, POD, ASSIGNED "false", ASSUME_TIME and the allocation
- * JSON. *ret_kv (GS_BIND_ANNOTATIONS entries) and its values lie in the arena, its keys are
+ * The annotations of a Binding: IDX, DEV, POD, ASSIGNED "false", the allocation JSON and
+ * ASSUME_TIME. *ret_kv (GS_BIND_ANNOTATIONS entries) and its values lie in the arena, its keys are
  * *borrowed* from names. -1: GS_ENOMEM.
  */
 int gs_codec_bind_annotations(const struct gs_names *names, const struct gs_pod *pod,

@@ -218,7 +218,7 @@ struct gs_allocator_stats {
     uint32_t writes_untried; /* of these, not refused yet */
     uint32_t node_events;    /* of the queued */
     uint64_t allocated;      /* containers answered */
-    uint64_t unclaimed;      /* of these, claimed by no pod at that time */
+    uint64_t unclaimed;      /* of these, of no pod that an extender is known to have bound */
     uint64_t no_room;
     uint64_t swaps;
     uint64_t held;

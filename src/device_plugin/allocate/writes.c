@@ -165,12 +165,6 @@ bool gs_event_is_queued(const struct gs_allocator *alloc, const char *uid, const
     return false;
 }
 
-/* A pod that came without the extender was never assumed: its creation stands for that. */
-static int64_t assume_time_ns(const struct gs_pod *pod)
-{
-    return pod->assume_time_ns ? pod->assume_time_ns : pod->created_s * GS_NS_PER_S;
-}
-
 /* The annotations of a patch, as things are now: of a pod with a true record ASSIGNED alone. -1
  * when out of memory. */
 static int compose(struct gs_allocator *alloc, struct queued_write *write,
@@ -181,7 +175,7 @@ static int compose(struct gs_allocator *alloc, struct queued_write *write,
         .gpus = claimant->allocated,
         .dev_units = gs_allocator_gpu_size(alloc, claimant->allocated),
         .charge = claimant->charge,
-        .assume_time_ns = assume_time_ns(&claimant->pod),
+        .assume_time_ns = claimant->pod.assume_time_ns,
     };
     struct gs_kv *kv;
     size_t count = 1;

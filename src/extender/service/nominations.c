@@ -85,7 +85,7 @@ static bool may_be_nominated(const struct gs_service *service, const struct gs_w
 {
     const struct gs_pod *pod = &waiter->pod;
     return atomic_load(&service->nominates) && !atomic_load(&service->withdrawn) &&
-           waiter->refused && !pod->gated && !pod->never_preempts &&
+           waiter->refused && !pod->gated && !pod->deleting && !pod->never_preempts &&
            !gs_gang_reservations_concern(pod) && !is_anothers(waiter);
 }
 
@@ -253,8 +253,8 @@ bool gs_nominations_send(struct gs_service *service, const struct gs_pod *pod, c
     struct gs_error err = {0};
     const bool sent =
         gs_patch_pod(service, pod, pod->resource_version, annotations, 2, node, &err) == 0;
-    /* 409: it changed, or is another pod by now; 422: it was bound just now */
-    const bool stale = err.code == GS_ECONFLICT || err.code == GS_EINVAL;
+    /* it changed, or is another pod by now */
+    const bool stale = err.code == GS_ECONFLICT;
     /* where the answer is missing the watch shows whether it was carried out */
     const bool stands =
         sent || err.code == GS_ETIMEOUT || err.code == GS_EIO || err.code == GS_EPROTO;

@@ -174,7 +174,8 @@ static bool is_passed_over(struct gs_service *service, const struct gs_waiter *w
                            int64_t now_ns)
 {
     const struct gs_pod *pod = &waiter->pod;
-    return pod->gated || (waiter->named_ns && now_ns - waiter->named_ns < NAMED_NS) ||
+    return pod->gated || pod->deleting ||
+           (waiter->named_ns && now_ns - waiter->named_ns < NAMED_NS) ||
            !gs_scheduler_activity_knows(service, pod->scheduler_name);
 }
 
@@ -221,8 +222,10 @@ static bool goes_first(const struct gs_due *a, const struct gs_due *b, const str
     return a->gained != b->gained ? a->gained > b->gained : a->priority > b->priority;
 }
 
-static const char unevaluated[] =
-    "a node has enough free memory, but no scheduler evaluated the pod, or its bind failed";
+static const char
+    proceeds[] = "its preemption may proceed",
+    unevaluated[] =
+        "a node has enough free memory, but no scheduler evaluated the pod, or its bind failed";
 
 /* Why it is requeued, the pod in *ret, and where it is nominated, "" for nowhere; NULL: it is due
  * no more. Under the locks. */
@@ -242,7 +245,7 @@ static const char *decide(struct gs_service *service, struct gs_waiter *waiter, 
     waiter->requeues++;
     if (owed) {
         waiter->owed = false;
-        return "its preemption may proceed";
+        return proceeds;
     }
     if (!waiter->epoch)
         return unevaluated;
@@ -251,7 +254,7 @@ static const char *decide(struct gs_service *service, struct gs_waiter *waiter, 
     return "a node gained enough free memory since the pod was rejected, or was not evaluated";
 }
 
-static void write_requeue(struct gs_service *service, const struct gs_pod *pod, const char *node,
+static bool write_requeue(struct gs_service *service, const struct gs_pod *pod, const char *node,
                           const char *why)
 {
     int64_t wall_ns = service->config.clock->wall_ns(service->config.clock->ctx);
@@ -261,7 +264,7 @@ static void write_requeue(struct gs_service *service, const struct gs_pod *pod, 
     const struct gs_kv annotations[] = {{names->wake, value}, {names->offer, node}};
     struct gs_error err = {0};
     if (node[0] && gs_nominations_send(service, pod, node, annotations))
-        return;
+        return true;
     const bool sent = gs_patch_pod(service, pod, NULL, annotations, 1, NULL, &err) == 0;
     atomic_fetch_add(sent ? &service->requeues : &service->requeue_failures, 1);
     if (!sent) {
@@ -269,10 +272,11 @@ static void write_requeue(struct gs_service *service, const struct gs_pod *pod, 
         bool gone = err.code == GS_ENOENT || err.code == GS_ECONFLICT;
         gs_log(gone ? GS_LOG_DEBUG : GS_LOG_WARN, "cannot requeue pod", GS_POD_FIELDS(pod),
                GS_STR("error", err.msg));
-        return;
+        return false;
     }
     gs_log(why == unevaluated ? GS_LOG_DEBUG : GS_LOG_INFO, "pod requeued", GS_POD_FIELDS(pod),
            GS_STR("reason", why));
+    return true;
 }
 
 /* Decided in its turn, on what is so then. */
@@ -285,8 +289,14 @@ static void requeue_pod(struct gs_service *service, const char *uid)
     const char *why = waiter ? decide(service, waiter, &pod, node) : NULL;
     gs_pending_unlock(service->pending, waiter);
     gs_service_unlock(service);
-    if (why)
-        write_requeue(service, &pod, node, why);
+    if (!why || write_requeue(service, &pod, node, why) || why != proceeds)
+        return;
+    waiter = gs_pending_lock(service->pending, uid);
+    if (waiter) {
+        waiter->owed = true;
+        waiter->refused_ns = waiter->last_requeue_ns + pause_ns(waiter->requeues) - SETTLE_NS;
+    }
+    gs_pending_unlock(service->pending, waiter);
 }
 
 /* Once all were looked at, or whoever stands first in a long line would be nominated to what came

@@ -163,6 +163,11 @@ void gs_service_nominate(struct gs_service *service, bool nominates)
     atomic_store(&service->nominates, nominates);
 }
 
+bool gs_service_nominates(const struct gs_service *service)
+{
+    return atomic_load(&service->nominates);
+}
+
 void gs_service_withdraw(struct gs_service *service)
 {
     atomic_store(&service->withdrawn, true);

@@ -78,6 +78,7 @@ void gs_service_budgets(struct gs_service *service, struct gs_arena *arena, stru
 
 /* config.nominates, when it is known later only. */
 void gs_service_nominate(struct gs_service *service, bool nominates);
+bool gs_service_nominates(const struct gs_service *service);
 /* The process ends: nobody is nominated any more, and the next ticks take back what was.
  * gs_service_nominations(): so many may stand still. */
 void gs_service_withdraw(struct gs_service *service);

@@ -130,8 +130,8 @@ int gs_codec_bind_annotations(const struct gs_names *names, const struct gs_pod 
         {names->pod, gs_arena_printf(arena, "%" PRIu64,
                                      (uint64_t)record->charge.units * record->charge.gpu_count)},
         {names->assigned, "false"},
-        {names->assume_time, gs_arena_printf(arena, "%" PRId64, record->assume_time_ns)},
         {GS_ALLOCATION_KEY, allocation_text(arena, pod, record->gpus)},
+        {names->assume_time, gs_arena_printf(arena, "%" PRId64, record->assume_time_ns)},
     };
     struct gs_kv *kv = gs_arena_calloc(arena, GS_BIND_ANNOTATIONS, sizeof(*kv));
     if (!kv)
@@ -142,6 +142,6 @@ int gs_codec_bind_annotations(const struct gs_names *names, const struct gs_pod 
         kv[i] = filled[i];
     }
     *ret_kv = kv;
-    *ret_count = GS_BIND_ANNOTATIONS;
+    *ret_count = GS_BIND_ANNOTATIONS - !record->assume_time_ns;
     return 0;
 }

@@ -115,9 +115,10 @@ static void most_pods_tell_who_places_them(void **state)
     static const struct {
         const char *bound, *usual;
         bool elsewhere; /* a pod of "d" */
-    } rows[] = {{"", NULL, false},     {"a", "a", true},    {"abb", "b", true},
-                {"bba", "b", true},    {"ab", "a", true},   {"abbAA", "b", true},
-                {"abbccc", "c", true}, {"abbd", "b", false}};
+    } rows[] = {
+        {"", NULL, false},       {"a", "a", true},     {"abb", "b", true},    {"bba", "b", true},
+        {"ab", "a", true},       {"abbAA", "b", true}, {"abbccc", "c", true}, {"abbd", "b", false},
+        {"abcefghi", "a", false} /* and who knows of whom else */};
     const struct gs_pod waits = {.scheduler_name = "d"};
     GS_FOR_EACH_ROW (row, rows) {
         print_message("  %s\n", row->bound);

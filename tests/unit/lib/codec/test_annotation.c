@@ -73,7 +73,7 @@ static void bind_records_the_largest_pod(void **state)
         gs_codec_bind_annotations(default_names(), &pod, &record, &arena, &kv, &count, NULL), 0);
     assert_string_equal(kv[1].value, "18446744073709551615");
     assert_string_equal(kv[2].value, "137438953408");
-    assert_true(strlen(kv[5].value) > (size_t)MANY * 64 * 13);
+    assert_true(strlen(kv[4].value) > (size_t)MANY * 64 * 13);
 }
 
 static void an_allocation_names_its_gpus(void **state)

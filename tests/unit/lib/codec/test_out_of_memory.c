@@ -142,7 +142,8 @@ static int attempt_record(struct gs_slice json, struct gs_error *err)
     struct gs_arena arena = {0};
     struct gs_container container = {.kind = GS_CONTAINER_MAIN, .gpu_units = 4};
     struct gs_pod pod = {.containers = &container, .container_count = 1};
-    struct gs_bind_record record = {.gpus = UINT64_MAX, .charge = {1, .units = 4}};
+    struct gs_bind_record record = {
+        .gpus = UINT64_MAX, .charge = {1, .units = 4}, .assume_time_ns = 1};
     struct gs_kv *kv = NULL;
     size_t count = 77;
     int result =
