@@ -19,7 +19,7 @@ main() {
         [[ $word == --help || $word == -h ]] && exec python3 "$root/tests/bench/bench.py" --help
     done
     apt_need python3 curl
-    build_project "$root" release synthetic-api gpushare-extender gpushare-packing bench_load floor \
+    build_project "$root" release synthetic-api gpushare-extender gpushare-packing bench_load noop_extender \
         kubectl-inspect-gpushare
     exec python3 "$root/tests/bench/bench.py" "$@"
 }

@@ -288,7 +288,7 @@ class Bench:
                          "MiB")
             if "filter" in parts:
                 floor = free_port()
-                program = self.start(self.build / "tests" / "floor", floor)
+                program = self.start(self.build / "tests" / "noop_extender", floor)
                 self.wait(program, lambda: self.listening(floor))
                 self.filters(ours, floor)
             if "growth" in parts:

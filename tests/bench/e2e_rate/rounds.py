@@ -31,8 +31,7 @@ class Noop:
         self.port = free_port()
         plane = cluster.control_plane
         self.process = cluster.processes.start("noop_extender", [
-            built_program("tests/noop_extender"), self.port,
-            f"https://{HOST}:{plane.port}", plane.tokens["admin"], plane.ca_file])
+            built_program("tests/noop_extender"), self.port, plane.kubeconfig("admin")])
 
     @property
     def url(self):
