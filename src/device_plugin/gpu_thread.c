@@ -64,7 +64,8 @@ static bool advertise(struct plugin *plugin, const struct gs_gpu_set *found)
     if (devices_take_gpus(plugin, found, &err) == 0)
         return true;
     gs_log(GS_LOG_ERROR, "cannot advertise the GPUs", GS_STR("error", err.msg));
-    plugin_stop(plugin, 1);
+    if (!plugin->devices.have_gpus)
+        plugin_stop(plugin, 1);
     return false;
 }
 

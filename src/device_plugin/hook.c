@@ -106,7 +106,7 @@ static bool has_copy(const struct settings *settings)
     return access(path, F_OK) == 0;
 }
 
-/* Read again when it is another file than at the last look, or that one was in vain. */
+/* Read again only when it is another file than at the last look. */
 static void look(struct plugin *plugin)
 {
     struct hook *hook = &plugin->hook;
@@ -116,19 +116,14 @@ static void look(struct plugin *plugin)
         open(settings->hook_library, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     bool there = fd >= 0 && fstat(fd, &st) == 0;
     const struct gs_file_mark seen = gs_file_mark_of(&st);
-    const bool same = hook->looked && gs_file_mark_eq(&seen, &hook->seen);
-    if (same && hook->ready && has_copy(settings))
+    if (hook->looked && gs_file_mark_eq(&seen, &hook->seen) && (!hook->ready || has_copy(settings)))
         return;
     const char *wrong = there ? wrong_about(&st) : "it cannot be opened";
     if (!wrong)
         wrong = take_library(settings, fd);
-    const bool told = same && wrong && wrong == hook->wrong;
     hook->looked = true;
     hook->seen = seen;
-    hook->wrong = wrong;
     hook->ready = !wrong;
-    if (told)
-        return;
     gs_log(wrong ? GS_LOG_ERROR : GS_LOG_INFO,
            wrong ? "hook library not loaded" : "hook library loaded",
            GS_STR("library", settings->hook_library), GS_STR("reason", wrong ? wrong : ""));

@@ -32,9 +32,8 @@ struct plugin;
 struct hook {
     int64_t look_ns; /* when the library is looked at again, and some of the trash removed */
     struct gs_file_mark seen;
-    bool looked;       /* it was, and seen is what it was then */
-    bool ready;        /* it is what was pinned */
-    const char *wrong; /* why it is not; static */
+    bool looked; /* it was, and seen is what it was then */
+    bool ready;  /* it is what was pinned */
     struct trash trash;
 };
 

@@ -127,7 +127,7 @@ static void look_around(struct plugin *plugin)
     plugin->enforce.pass_due = plugin->round.usage_due = true;
     if (plugin->round.ticks % TICKS_PER_LOOK != 0)
         return;
-    plugin->node.due = true;
+    plugin->node.due = plugin->devices.have_gpus || plugin->restored;
     devices_read_ids_in(plugin, 0);
 }
 

@@ -11,7 +11,7 @@
 #define TICK_NS (100 * GS_NS_PER_MS)
 #define LOOK_NS (10 * GS_NS_PER_MS)
 #define ASK_NS  (10 * GS_NS_PER_S)
-#define MAY_NS  (60 * GS_NS_PER_S) /* an API server that starts forbids what it allows later */
+#define MAY_NS  (300 * GS_NS_PER_S) /* an API server that starts forbids what it allows later */
 
 static void *watch_nodes(void *arg)
 {

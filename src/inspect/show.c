@@ -83,8 +83,7 @@ int show_once(const struct show *show, struct snapshot *snapshot, struct gs_erro
     const struct usage_query query = common_usage(show->fetch.common, show->fetch.node);
     options.now_s = common_now_s(show->fetch.common);
     options.some = show->fetch.node || show->fetch.selector;
-    /* some nodes cannot tell why a pod fits on none */
-    options.waits = show->what == SHOW_WAITS || (is_document(&show->output) && !options.some);
+    options.waits = show->what == SHOW_WAITS || is_document(&show->output);
     if (shows_use(show))
         usage_fetch(&query, &usage);
     options.usage = &usage;

@@ -197,9 +197,9 @@ static void note_scheduler(struct snapshot *snapshot, const struct gs_pod *pod)
 const char *snapshot_scheduler(const struct snapshot *snapshot)
 {
     const struct snap_scheduler *most = &snapshot->schedulers[0];
-    for (size_t i = 1; i < SCHEDULERS_MAX; i++) {
-        if (snapshot->schedulers[i].recorded > most->recorded)
-            most = &snapshot->schedulers[i];
+    GS_EACH_OF (known, snapshot->schedulers, SCHEDULERS_MAX) {
+        if (known->recorded > most->recorded)
+            most = known;
     }
     return most->recorded ? most->name : NULL;
 }

@@ -184,13 +184,19 @@ static int search(struct round *round, uint32_t *ret_count, uint64_t *ret_hopele
                   struct gs_error *err)
 {
     const struct orders *orders = &round->placing->orders;
-    uint64_t pods = 0;
+    uint64_t pods = 0, tried = 0;
+    uint32_t few = 0, enough = 0;
     GS_EACH_OF (order, orders->all, orders->count)
         pods += order->replicas;
-    uint32_t few = 0, enough = pods < NODES_ADDED_MAX ? (uint32_t)pods : NODES_ADDED_MAX;
-    if (run(round, enough, err) < 0)
-        return -1;
-    *ret_hopeless = count_unplaced(orders);
+    for (int i = 0; i < 3; i++) { /* mostly one for each that has no place is enough */
+        enough = tried < NODES_ADDED_MAX ? (uint32_t)tried : NODES_ADDED_MAX;
+        if (run(round, enough, err) < 0)
+            return -1;
+        *ret_hopeless = count_unplaced(orders);
+        if (!*ret_hopeless)
+            break;
+        tried = i ? pods : *ret_hopeless;
+    }
     while (few < enough) {
         const uint32_t middle = few + (enough - few) / 2;
         if (run(round, middle, err) < 0)

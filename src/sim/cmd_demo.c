@@ -98,7 +98,7 @@ static void describe(const struct gs_pod *pod, char ret[40])
 /* One letter per unit, or per few units of a large GPU, a dot for what is free; then the pods. */
 static void print_gpu(const struct demo *demo, const struct gs_node *node, const struct gs_gpu *gpu)
 {
-    uint32_t step = (gpu->mem_units + BAR_MAX - 1) / BAR_MAX, drawn = 0;
+    uint32_t step = gpu->mem_units ? (gpu->mem_units + BAR_MAX - 1) / BAR_MAX : 1, drawn = 0;
     const char *between = "] ";
     for (size_t i = 0; i < demo->world.pod_count; i++) {
         const struct gs_pod *pod = &demo->world.pods[i];

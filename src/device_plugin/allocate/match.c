@@ -279,7 +279,7 @@ static enum gs_allocate_result give(struct gs_allocator *alloc, struct claimant 
     alloc->current = last ? NULL : claimant;
     if (last)
         gs_write_record(alloc, claimant);
-    alloc->stats.unclaimed += !claimant->pod.assume_time_ns;
+    alloc->stats.unclaimed += !claimant->bound;
     alloc->stats.allocated++;
     fill(alloc, claimant->allocated, claimant->charge.units * claimant->charge.gpu_count,
          request->id_count, ret);

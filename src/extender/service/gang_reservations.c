@@ -197,7 +197,7 @@ static uint32_t end_old(struct gs_service *service, struct gs_gang *group, int64
         next = member->next; /* the group goes with its last */
         const bool reserved = is_reserved(service, member);
         const bool is_old = now_ns - member->since_ns >= GS_GANG_RESERVATION_NS;
-        if (is_old && !reserved) {
+        if (!reserved && (is_old || !member->refused)) {
             drop(&service->gangs, member);
         } else if (is_old) {
             free_memory(service, member);

@@ -254,7 +254,7 @@ static const char *decide(struct gs_service *service, struct gs_waiter *waiter, 
     return "a node gained enough free memory since the pod was rejected, or was not evaluated";
 }
 
-static bool write_requeue(struct gs_service *service, const struct gs_pod *pod, const char *node,
+static void write_requeue(struct gs_service *service, const struct gs_pod *pod, const char *node,
                           const char *why)
 {
     int64_t wall_ns = service->config.clock->wall_ns(service->config.clock->ctx);
@@ -264,7 +264,7 @@ static bool write_requeue(struct gs_service *service, const struct gs_pod *pod, 
     const struct gs_kv annotations[] = {{names->wake, value}, {names->offer, node}};
     struct gs_error err = {0};
     if (node[0] && gs_nominations_send(service, pod, node, annotations))
-        return true;
+        return;
     const bool sent = gs_patch_pod(service, pod, NULL, annotations, 1, NULL, &err) == 0;
     atomic_fetch_add(sent ? &service->requeues : &service->requeue_failures, 1);
     if (!sent) {
@@ -272,11 +272,16 @@ static bool write_requeue(struct gs_service *service, const struct gs_pod *pod, 
         bool gone = err.code == GS_ENOENT || err.code == GS_ECONFLICT;
         gs_log(gone ? GS_LOG_DEBUG : GS_LOG_WARN, "cannot requeue pod", GS_POD_FIELDS(pod),
                GS_STR("error", err.msg));
-        return false;
+        struct gs_waiter *waiter = gs_pending_lock(service->pending, pod->uid);
+        if (waiter && why == proceeds) {
+            waiter->owed = true;
+            waiter->refused_ns = waiter->last_requeue_ns + pause_ns(waiter->requeues) - SETTLE_NS;
+        }
+        gs_pending_unlock(service->pending, waiter);
+        return;
     }
     gs_log(why == unevaluated ? GS_LOG_DEBUG : GS_LOG_INFO, "pod requeued", GS_POD_FIELDS(pod),
            GS_STR("reason", why));
-    return true;
 }
 
 /* Decided in its turn, on what is so then. */
@@ -289,14 +294,8 @@ static void requeue_pod(struct gs_service *service, const char *uid)
     const char *why = waiter ? decide(service, waiter, &pod, node) : NULL;
     gs_pending_unlock(service->pending, waiter);
     gs_service_unlock(service);
-    if (!why || write_requeue(service, &pod, node, why) || why != proceeds)
-        return;
-    waiter = gs_pending_lock(service->pending, uid);
-    if (waiter) {
-        waiter->owed = true;
-        waiter->refused_ns = waiter->last_requeue_ns + pause_ns(waiter->requeues) - SETTLE_NS;
-    }
-    gs_pending_unlock(service->pending, waiter);
+    if (why)
+        write_requeue(service, &pod, node, why);
 }
 
 /* Once all were looked at, or whoever stands first in a long line would be nominated to what came

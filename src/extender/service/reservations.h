@@ -148,7 +148,7 @@ void gs_bind_expire_queue(struct gs_service *service, int64_t now_ns);
  * | | | GS_GANG_RESERVATION_NS, the tick: refused, as a retry may find younger reservations |
  * | | | the group ends: unknown |
  * | refused | an entry that says so | the group ends, or GS_GANG_RESERVATION_NS: unknown |
- * | over | an entry, nothing in the ledger | its next filter, or GS_GANG_RESERVATION_NS: unknown |
+ * | over | an entry, nothing in the ledger | its next filter, or the tick: unknown |
  *
  * - The filter of a member after its rejected bind begins a cycle without the others, whose binds
  *   may be under way: their reservations stay. Where they are asked about again as well, theirs end

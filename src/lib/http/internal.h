@@ -226,7 +226,7 @@ unsigned gs_count_address(struct gs_http_server *server, const struct in6_addr *
 int gs_acceptor_start(struct gs_http_server *server, struct gs_error *err);
 void gs_acceptor_wake(struct gs_http_server *server);
 void gs_acceptor_stop(struct gs_http_server *server);
-/* It closed its end, and takes no answer. */
+/* It closed its end of the connection. */
 bool gs_conn_client_left(const struct gs_http_conn *conn);
 
 /* conn.c: callbacks for MHD_start_daemon(), cls is the loop. */
