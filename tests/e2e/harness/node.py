@@ -186,7 +186,7 @@ class NodeCluster(Cluster):
 
     def start_plugin(self):
         self.plugin.start()
-        wait_for("the node shows its GPU memory", self.gpu_memory)
+        wait_for("the node shows its GPU memory", self.gpu_memory, 90) # in MiB the kubelet takes half a minute
         wait_for("the node has an inventory",
                  lambda: annotation(self.node_object(), INVENTORY))
         if self.extender:

@@ -382,7 +382,7 @@ static void two_thousand_connections_cost_little(void **state)
             assert_true(http_probe_text(&probes[i], "%s", r->bytes));
         }
         WAIT_UNTIL(fixture_stats(&fix).connections_open >= COUNT);
-        assert_int_equal(http_probe_get(fix.port, "/hello"), 200);
+        WAIT_UNTIL(http_probe_get(fix.port, "/hello") == 200); /* on a busy machine, too */
         assert_int_equal(fixture_stats(&fix).connections_evicted, 0);
         long used_kib = resident_kib() - before_kib;
         print_message("  %s: %ld KiB for %d connections\n", r->name, used_kib, COUNT);
