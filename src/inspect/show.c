@@ -81,9 +81,9 @@ int show_once(const struct show *show, struct snapshot *snapshot, struct gs_erro
     struct usage usage = {0};
     struct view_options options = show->view;
     const struct usage_query query = common_usage(show->fetch.common, show->fetch.node);
+    options.waits = show->what == SHOW_WAITS || is_document(&show->output);
     options.now_s = common_now_s(show->fetch.common);
     options.some = show->fetch.node || show->fetch.selector;
-    options.waits = show->what == SHOW_WAITS || is_document(&show->output);
     if (shows_use(show))
         usage_fetch(&query, &usage);
     options.usage = &usage;

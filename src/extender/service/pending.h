@@ -87,8 +87,8 @@ void gs_pending_stats(struct gs_pending *pending, int64_t now_ns, struct gs_pend
  * - The mark is an annotation, written in the same PATCH of pods/status. So "over" is read from the
  *   pod alone, and the next leader takes back what was left. A nomination that is not the mark's is
  *   another's, and never touched.
- * - Once a PATCH was denied (403) no pod is nominated until config.nominates is set anew: this
- *   program lacks the right, or an API server that starts says so.
+ * - Once a PATCH was denied (403) no pod is nominated until gs_service_nominate() allows it again:
+ *   this program lacks the right, or an API server that starts says so.
  * - Each PATCH names the resourceVersion that it was decided on: after 409 the pod's next event
  *   decides again.
  * - `preempt` names no victims until a node that fits was nominated and tried: at most

@@ -334,29 +334,20 @@ function showAge() {
   if (age.textContent !== text) age.textContent = text;
 }
 
-async function ask()
-{
-    const number = ++asked, begun = Date.now(), query = fields();
-    clearTimeout(timer);
-    if (rows.version && (rows.events === undefined || begun - drawn < WORDS_MS))
-        query.set("seen", rows.version);
-    const answer =
-        await fetch("rows?" + query, {signal : AbortSignal.timeout(TIMEOUT_MS)}).catch(() => ({}));
-    const doc = answer.status === 200 &&
-                await answer.json().catch(() => null); // cut off: as if not answered
-    if (number !== asked)
-        return;
-    if (doc || answer.status === 204) {
-        heard = Date.now();
-        known ||= heard;
-    }
-    timer = setTimeout(ask, Math.max((doc || rows).own ? OWN_MS : ASK_MS,
-                                     Math.min(4 * (Date.now() - begun), PAUSE_MAX_MS)));
-    if (doc) {
-        drawn = begun;
-        show(doc);
-    }
-    showAge();
+async function ask() {
+  const number = ++asked, begun = Date.now(), query = fields();
+  clearTimeout(timer);
+  if (rows.version && (rows.events === undefined || begun - drawn < WORDS_MS)) query.set("seen", rows.version);
+  const answer = await fetch("rows?" + query, { signal: AbortSignal.timeout(TIMEOUT_MS) }).catch(() => ({}));
+  const doc = answer.status === 200 && await answer.json().catch(() => null); // cut off: as if not answered
+  if (number !== asked) return;
+  if (doc || answer.status === 204) {
+    heard = Date.now();
+    known ||= heard;
+  }
+  timer = setTimeout(ask, Math.max((doc || rows).own ? OWN_MS : ASK_MS, Math.min(4 * (Date.now() - begun), PAUSE_MAX_MS)));
+  if (doc) { drawn = begun; show(doc); }
+  showAge();
 }
 
 // --- filters and pages, without a reload ---

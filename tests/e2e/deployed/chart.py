@@ -23,9 +23,10 @@ from harness.processes import wait_for
 WEB = os.path.join(ROOT, "manifests/web")
 PAGE = "gpushare-web" # its namespace
 KUBECTL_IMAGE = "registry.k8s.io/kubectl"
-# what the page's account may do in no namespace
-DENIED = (("get", "secrets"), ("list", "secrets"), ("get", "pods/log"), ("create", "pods/exec"),
-          ("patch", "pods"), ("patch", "nodes"), ("create", "pods/portforward"))
+# (verb, resource, expected) of the page's account, in any namespace
+RIGHTS = (("list", "nodes", True), ("get", "pods", True), ("watch", "pods", True), ("get", "secrets", False),
+          ("list", "secrets", False), ("get", "pods/log", False), ("create", "pods/exec", False),
+          ("patch", "pods", False), ("patch", "nodes", False), ("create", "pods/portforward", False))
 
 
 class Helm:
@@ -115,8 +116,9 @@ def show_page(cluster):
     pod = cluster.api.pods(labelSelector="app.kubernetes.io/name=gpushare-web")[0]
     for address in (pod["status"]["podIP"], seclusion.ADDRESS):
         check(not connects(address, 8080), f"others reach the page on {address}")
-    wrong = [f"{verb} {resource}" for verb, resource in DENIED if allowed(cluster, verb, resource)]
-    check(not wrong, f"the page's account may {', '.join(wrong)}")
+    wrong = [f"{verb} {resource}" for verb, resource, expected in RIGHTS
+             if allowed(cluster, verb, resource) != expected]
+    check(not wrong, f"the page's account: {', '.join(wrong)}")
     cluster.kubectl("delete", "-k", WEB)
 
 
